@@ -1,0 +1,34 @@
+"""The errors a user can cause or mend: each knows its message, its hint and its exit code."""
+
+from __future__ import annotations
+
+
+class RooflensError(Exception):
+    """Carry one line of what went wrong and one of what to do next.
+
+    Attributes:
+        hint: The next step, shown after `hint:`; empty when there is none.
+        exit_code: Status of the process when this error ends it.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(RooflensError):
+    """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1)."""
+
+
+class UsageError(RooflensError):
+    """The command was called in a way that cannot work (exit code 2)."""
+
+    exit_code = 2
+
+
+class MissingToolError(RooflensError):
+    """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
+
+    exit_code = 3

@@ -1,0 +1,1 @@
+"""Nsight Compute reports -> tables: containers, counters, the Parquet store's writer."""

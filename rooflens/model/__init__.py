@@ -1,0 +1,1 @@
+"""The numbers: pure functions from resolved counters to positions and verdicts."""

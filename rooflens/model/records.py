@@ -1,0 +1,200 @@
+"""What the stages hand to one another: frozen records, SI base units, missing values absent or None."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Status = Literal["ok", "failed", "partial"]
+Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
+Confidence = Literal["high", "medium", "low"]
+
+LEVELS = ("dram", "l2", "l1", "smem")
+"""Memory levels from the far one to the near one; every mapping by level uses these keys."""
+
+BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One of NVIDIA's own rule results, as the report holds it."""
+
+    identifier: str
+    section: str
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Where one report came from: one row of the table `runs`.
+
+    Attributes:
+        digest: SHA-256 of the file, in hex; the key that joins all tables.
+        source: The path as it was given.
+        synthetic: True when the report says that it was written by a generator and not recorded.
+        created_unix_s: When ncu made the report.
+        clock_control: ncu's clock mode as the report states it, or None.
+    """
+
+    digest: str
+    source: str
+    file_bytes: int
+    kernel_count: int
+    synthetic: bool
+    ncu_version: str | None = None
+    command_line: str | None = None
+    host: str | None = None
+    process_name: str | None = None
+    clock_control: str | None = None
+    cache_control: str | None = None
+    replay_mode: str | None = None
+    created_unix_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One profiled result with its resolved counters: one row of the table `kernels`.
+
+    Attributes:
+        digest: Digest of the report it stands in.
+        index: Position in the report, from 0, over all its results.
+        name: Demangled name where the report has one, else the function name.
+        function_name: Name without template arguments and parameters.
+        workload: What was profiled: kernel, range, graph or command list.
+        counters: Resolved value by counter name (`rooflens.model.counters`); a missing counter has no entry.
+        counter_sources: For each entry of `counters`, the stored metric names or the formula that gave it.
+        thread_opcodes: SASS opcode with modifiers -> predicated-on thread instructions.
+        warp_opcodes: SASS opcode with modifiers -> warp instructions.
+        tensor_ops: Base name of a tensor counter (`src_bf16_dst_fp32`) -> operations.
+        tensor_peaks_per_s: The same names -> peak operations per second at the profiled clock.
+        stalls: Warp stall reason -> fraction of all sampled or counted stall cycles, 0 to 1.
+        rules: NVIDIA's own verdicts.
+    """
+
+    digest: str
+    source: str
+    index: int
+    name: str
+    function_name: str
+    status: Status
+    workload: str = "kernel"
+    gpu: str | None = None
+    chip: str | None = None
+    compute_capability: str | None = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    synthetic: bool = False
+    counters: Mapping[str, float] = field(default_factory=dict)
+    counter_sources: Mapping[str, str] = field(default_factory=dict)
+    thread_opcodes: Mapping[str, int] = field(default_factory=dict)
+    warp_opcodes: Mapping[str, int] = field(default_factory=dict)
+    tensor_ops: Mapping[str, float] = field(default_factory=dict)
+    tensor_peaks_per_s: Mapping[str, float] = field(default_factory=dict)
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+
+    @property
+    def duration_ns(self) -> float | None:
+        """GPU time of one launch in nanoseconds."""
+        return self.counters.get("duration_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
+
+    Attributes:
+        amount_bytes: Bytes moved; None where not measured.
+        source: The counters the bytes came from.
+        stages: Share of peak by stage (0 to 1); `share` is the largest of them.
+        intensity_flop_per_byte: FLOP of the kernel per byte at this level; None without FLOPs or bytes.
+    """
+
+    amount_bytes: float | None = None
+    source: str | None = None
+    bytes_per_s: float | None = None
+    peak_bytes_per_s: float | None = None
+    share: float | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    intensity_flop_per_byte: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pipe:
+    """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
+
+    Attributes:
+        unit: `FLOP`, `op` (integer tensor operations), `inst` or `issue`.
+        share: Fraction of the peak, 0 to 1; None when the peak is unknown.
+        source: `opcode`, `tensor_ops`, `sass`, `counter` or `estimated`.
+        peak_source: `report` or `architecture`.
+    """
+
+    amount: float
+    unit: str
+    source: str
+    amount_per_s: float | None = None
+    peak_per_s: float | None = None
+    share: float | None = None
+    peak_source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which wall the kernel hits, and what to do about it.
+
+    Attributes:
+        resource: Level or pipe that leads; None for latency, overhead and unknown.
+        at_roof: The leading share reaches the at-roof threshold.
+        cause: A short phrase: `grid below one wave`, `long_scoreboard`, ...; None where the class says all.
+        headroom: 1 / largest share: the speed-up left before the nearest roof.
+        sentence: The verdict in one sentence with its decisive numbers and the move.
+    """
+
+    bound: Bound
+    resource: str | None
+    at_roof: bool
+    cause: str | None
+    headroom: float | None
+    confidence: Confidence
+    sentence: str
+    evidence: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nvidia:
+    """What NVIDIA's own rules in the report say."""
+
+    bottleneck: str | None = None
+    fp32_pct_of_peak: float | None = None
+    fp64_pct_of_peak: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Everything the model says of one kernel: the record that every report reads.
+
+    Attributes:
+        levels: By level name, all of `LEVELS` present.
+        pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
+        flop: Floating-point operations by dtype key; absent where unknown.
+        flop_source: For each key of `flop`: opcode, tensor_ops, sass or estimated.
+        flop_total: Sum of `flop`; None when a part of it is unknown.
+        flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
+        flags: Traps that apply to this kernel, sorted.
+    """
+
+    kernel: Kernel
+    levels: Mapping[str, Level]
+    pipes: Mapping[str, Pipe]
+    flop: Mapping[str, float]
+    flop_source: Mapping[str, str]
+    flop_total: float | None
+    flop_per_s: float | None
+    flop_peak_per_s: float | None
+    verdict: Verdict
+    nvidia: Nvidia
+    flags: tuple[str, ...] = ()

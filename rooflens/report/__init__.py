@@ -1,0 +1,1 @@
+"""Positions and verdicts -> things people read: terminal table, JSON, HTML page."""
