@@ -81,7 +81,6 @@ class Kernel:
     status: Status
     workload: str = "kernel"
     gpu: str | None = None
-    chip: str | None = None
     compute_capability: str | None = None
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
@@ -126,13 +125,13 @@ class Pipe:
     """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
 
     Attributes:
-        unit: `FLOP`, `op` (integer tensor operations), `inst` or `issue`.
+        unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter` or `estimated`.
-        peak_source: `report` or `architecture`.
+        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
     """
 
-    amount: float
+    amount: float | None
     unit: str
     source: str
     amount_per_s: float | None = None

@@ -1,0 +1,157 @@
+"""The protocol-buffer messages of an Nsight Compute report, from one table.
+
+NVIDIA publishes the format ("Report File Format" in the Customization Guide; the definitions ship with every Nsight
+Compute). Only the fields that rooflens reads or writes stand here; a decoder carries all others along unread.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PACKAGE = "rooflens.ncu_rep"
+
+# message -> rows of (label, type, field, number). A type that starts with a capital is another message of this table.
+# Text is declared as bytes, which is the same on the wire: reports hold command lines and paths in whatever code page
+# the machine had, and a string field would make one such byte an exception far from here.
+FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
+    "FileHeader": (("required", "uint32", "Version", 1),),
+    "BlockHeader": (
+        ("required", "uint32", "NumSources", 1),
+        ("required", "uint32", "NumResults", 2),
+        ("optional", "SessionDetails", "SessionDetails", 3),
+        ("optional", "StringTable", "StringTable", 4),
+        ("required", "uint64", "PayloadSize", 5),
+        ("optional", "ProcessInfo", "Process", 6),
+        ("optional", "uint32", "NumRangeResults", 7),
+        ("optional", "uint32", "NumCmdlistResults", 8),
+        ("optional", "uint32", "NumGraphResults", 9),
+    ),
+    "StringTable": (("repeated", "bytes", "Strings", 1),),
+    "ProcessInfo": (
+        ("required", "uint32", "ProcessID", 1),
+        ("optional", "bytes", "Hostname", 2),
+        ("optional", "bytes", "ProcessName", 3),
+    ),
+    "SessionDetails": (
+        ("optional", "uint32", "ProcessID", 1),
+        ("optional", "uint64", "CreationTime", 2),
+        ("optional", "SystemInfo", "HostSystemInfo", 3),
+        ("optional", "SystemInfo", "TargetSystemInfo", 4),
+        ("optional", "VersionInfo", "VersionInfo", 8),
+        ("optional", "ProfilerSettings", "ProfilerSettings", 10),
+        ("optional", "bytes", "ProfilerCmdline", 11),
+    ),
+    "SystemInfo": (("optional", "bytes", "ComputerName", 5),),
+    "VersionInfo": (
+        ("optional", "bytes", "Provider", 1),
+        ("optional", "bytes", "Version", 2),
+    ),
+    "ProfilerSettings": (
+        ("optional", "bytes", "ActivityType", 4),
+        ("optional", "bytes", "ClockControlMode", 8),
+        ("optional", "bytes", "ReplayMode", 11),
+    ),
+    "SourceData": (
+        ("optional", "uint64", "Reference", 1),
+        ("optional", "bytes", "Code", 2),
+        ("optional", "bytes", "Intermediate", 3),
+        ("optional", "bytes", "Binary", 4),
+    ),
+    "ProfileResult": (
+        ("required", "uint32", "ThreadID", 1),
+        ("required", "uint64", "APICallID", 2),
+        ("required", "uint64", "ProgramHandle", 3),
+        ("required", "uint64", "KernelID", 4),
+        ("required", "bytes", "KernelMangledName", 5),
+        ("required", "bytes", "KernelFunctionName", 6),
+        ("required", "bytes", "KernelDemangledName", 7),
+        ("required", "uint32", "WorkDimensions", 8),
+        ("required", "Uint64x3", "GlobalWorkOffset", 9),
+        ("required", "Uint64x3", "GridSize", 10),
+        ("required", "Uint64x3", "BlockSize", 11),
+        ("repeated", "MetricResult", "MetricResults", 13),
+        ("required", "SourceData", "Source", 15),
+        ("repeated", "RuleResult", "RuleResults", 19),
+        ("optional", "uint64", "ContextID", 22),
+        ("optional", "uint64", "StreamID", 23),
+    ),
+    "Uint64x3": (
+        ("required", "uint64", "X", 1),
+        ("required", "uint64", "Y", 2),
+        ("required", "uint64", "Z", 3),
+    ),
+    "MetricResult": (
+        ("required", "uint32", "NameId", 1),
+        ("optional", "MetricValue", "MetricValue", 2),
+        ("repeated", "MetricValuePair", "MetricValueList", 3),
+    ),
+    "MetricValuePair": (
+        ("optional", "MetricValue", "CorrelationId", 1),
+        ("required", "MetricValue", "ElementValue", 2),
+    ),
+    "MetricValue": (
+        ("optional", "bytes", "StringValue", 1),
+        ("optional", "float", "FloatValue", 2),
+        ("optional", "double", "DoubleValue", 3),
+        ("optional", "uint32", "Uint32Value", 4),
+        ("optional", "uint64", "Uint64Value", 5),
+    ),
+    "RuleResult": (
+        ("optional", "bytes", "Identifier", 1),
+        ("optional", "bytes", "DisplayName", 2),
+        ("optional", "RuleBody", "Body", 3),
+        ("optional", "bytes", "SectionIdentifier", 4),
+    ),
+    "RuleBody": (("repeated", "RuleItem", "Items", 1),),
+    "RuleItem": (("optional", "RuleMessage", "Message", 1),),
+    "RuleMessage": (
+        ("optional", "bytes", "Text", 1),
+        ("optional", "uint32", "Kind", 2),
+        ("optional", "bytes", "Title", 4),
+    ),
+    # What is profiled as a range, a graph or a command list: only its well-formedness is asked for.
+    "OtherResult": (),
+}
+
+
+def message(name: str) -> type[Any]:
+    """Return the message class called `name` in `FIELDS`."""
+    return _classes()[name]
+
+
+@cache
+def _classes() -> Mapping[str, type[Any]]:
+    """Build all classes in a pool of their own, so that no other package's NVIDIA messages can clash with them."""
+    from google.protobuf import descriptor_pool, message_factory  # noqa: PLC0415 - 20 ms that `--help` need not pay
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(_file_descriptor())
+    return {name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")) for name in FIELDS}
+
+
+def _file_descriptor() -> Any:
+    """Translate `FIELDS` into the descriptor of one proto2 file."""
+    from google.protobuf import descriptor_pb2  # noqa: PLC0415 - as above
+
+    proto = descriptor_pb2.FileDescriptorProto(name="rooflens/ncu_rep.proto", package=_PACKAGE, syntax="proto2")
+    for name, rows in FIELDS.items():
+        fields = [_field_descriptor(*row) for row in rows]
+        proto.message_type.add(name=name).field.extend(fields)
+    return proto
+
+
+def _field_descriptor(label: str, kind: str, name: str, number: int) -> Any:
+    """Translate one row of `FIELDS`."""
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field  # noqa: PLC0415 - as above
+
+    field = Field(name=name, number=number, label=Field.Label.Value(f"LABEL_{label.upper()}"))
+    if kind in FIELDS:
+        field.type = Field.TYPE_MESSAGE
+        field.type_name = f".{_PACKAGE}.{kind}"
+    else:
+        field.type = Field.Type.Value(f"TYPE_{kind.upper()}")
+    return field

@@ -1,0 +1,107 @@
+"""What a report says of the processes it profiled: who wrote it, how, when and where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SYNTHETIC_PROVIDER = "rooflens synthetic report"
+"""Provider of the version entry that a generated report carries beside Nsight Compute's own."""
+
+_NCU_PROVIDER = "Nsight Compute Target"
+_MODES = ("clock_control", "cache_control", "replay_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a report says of one profiled process.
+
+    Attributes:
+        ncu_version: Version of the ncu that wrote the report, without its build number.
+        host: Name of the machine that ran the process.
+        clock_control: ncu's clock mode where its settings or its command line state it, in lower case.
+        cache_control: The same of its cache mode, which only a command line states.
+        replay_mode: The same of its replay mode.
+        created_unix_s: When ncu made the report.
+    """
+
+    process_id: int
+    process_name: str | None = None
+    host: str | None = None
+    ncu_version: str | None = None
+    command_line: str | None = None
+    clock_control: str | None = None
+    cache_control: str | None = None
+    replay_mode: str | None = None
+    created_unix_s: int | None = None
+
+
+def is_synthetic(headers: Sequence[Any]) -> bool:
+    """Tell whether one of the block headers says that a generator wrote the report."""
+    return any(_text(header.SessionDetails.VersionInfo.Provider) == SYNTHETIC_PROVIDER for header in headers)
+
+
+def gather_sessions(headers: Sequence[Any]) -> tuple[Session, ...]:
+    """Gather each process's entries, which the report spreads over many blocks."""
+    facts: dict[int, dict[str, Any]] = {}
+    for header in headers:
+        process_id = header.Process.ProcessID or header.SessionDetails.ProcessID
+        known = facts.setdefault(process_id, {})
+        for name, value in (_process_facts(header.Process) | _session_facts(header.SessionDetails)).items():
+            known.setdefault(name, value)
+    return tuple(_session(process_id, known) for process_id, known in facts.items())
+
+
+def _process_facts(process: Any) -> dict[str, Any]:
+    """Return what a block says of its process."""
+    return _present(process_name=_text(process.ProcessName), address=_text(process.Hostname))
+
+
+def _session_facts(details: Any) -> dict[str, Any]:
+    """Return what one entry of session details says."""
+    version = details.VersionInfo
+    is_ncu = _text(version.Provider) == _NCU_PROVIDER
+    return _present(
+        created_unix_s=details.CreationTime or None,
+        host=_text(details.TargetSystemInfo.ComputerName),
+        ncu_version=(_text(version.Version) or "").partition(" ")[0] if is_ncu else None,
+        command_line=_text(details.ProfilerCmdline),
+        clock_control=_text(details.ProfilerSettings.ClockControlMode),
+        replay_mode=_text(details.ProfilerSettings.ReplayMode),
+    )
+
+
+def _session(process_id: int, known: dict[str, Any]) -> Session:
+    """Make a session of its gathered facts; what the settings lack is taken from ncu's command line."""
+    command_line = known.get("command_line") or ""
+    options = {name: known.get(name) or _option(command_line, name) for name in _MODES}
+    return Session(
+        process_id=process_id,
+        process_name=known.get("process_name"),
+        # Where ncu names no machine, the address it connected to is left, which for local runs is 127.0.0.1.
+        host=known.get("host") or known.get("address"),
+        ncu_version=known.get("ncu_version"),
+        command_line=known.get("command_line"),
+        created_unix_s=known.get("created_unix_s"),
+        **{name: mode.lower() if mode else None for name, mode in options.items()},
+    )
+
+
+def _option(command_line: str, name: str) -> str | None:
+    """Return the value that ncu's command line gives the option `name`, written with underscores here."""
+    found = re.search(rf"(?:^|\s)--{name.replace('_', '-')}[ =]+([a-z-]+)", command_line)
+    return found[1] if found else None
+
+
+def _present(**facts: Any) -> dict[str, Any]:
+    """Return the `facts` that are known."""
+    return {name: value for name, value in facts.items() if value}
+
+
+def _text(encoded: bytes) -> str | None:
+    """Decode text of unknown code page; Windows ends process names with a NUL."""
+    return encoded.decode("utf-8", errors="replace").strip("\0 ") or None

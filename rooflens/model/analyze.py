@@ -1,0 +1,75 @@
+"""Analyze kernels: from resolved counters to positions, verdict and flags. Pure: no input, no output."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from rooflens.model.flags import find_flags
+from rooflens.model.flops import Flops, count_flops
+from rooflens.model.leaders import Case
+from rooflens.model.levels import place_levels, with_intensity
+from rooflens.model.nvidia import read_nvidia
+from rooflens.model.pipes import place_pipes
+from rooflens.model.records import Analysis
+from rooflens.model.thresholds import default_thresholds
+from rooflens.model.verdict import reach_verdict
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Kernel
+    from rooflens.model.thresholds import Thresholds
+
+MODEL_VERSION = 1
+"""Raised whenever the same counters would give other numbers or verdicts."""
+
+
+def analyze(kernel: Kernel, limits: Thresholds | None = None, gap_share: float | None = None) -> Analysis:
+    """Say everything the model knows of one kernel.
+
+    Args:
+        kernel: Its resolved counters.
+        limits: Thresholds; the shipped ones by default.
+        gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
+    """
+    limits = limits or default_thresholds()
+    flops = count_flops(kernel)
+    pipes = place_pipes(kernel, flops)
+    flop, flop_source = _by_dtype(flops)
+    flop_total = sum(work.ops for work in flops.work if work.is_float) if flops.complete else None
+    levels = with_intensity(place_levels(kernel), flop_total)
+    flags = find_flags(kernel, levels, pipes, flops, limits)
+    duration_ns = kernel.duration_ns
+    return Analysis(
+        kernel=kernel,
+        levels=levels,
+        pipes=pipes,
+        flop=flop,
+        flop_source=flop_source,
+        flop_total=flop_total,
+        flop_per_s=flop_total / duration_ns * 1e9 if flop_total is not None and duration_ns else None,
+        flop_peak_per_s=_mixed_peak(flops),
+        verdict=reach_verdict(Case(kernel, levels, pipes, flags, limits, gap_share)),
+        nvidia=read_nvidia(kernel.rules),
+        flags=flags,
+    )
+
+
+def _by_dtype(flops: Flops) -> tuple[dict[str, float], dict[str, str]]:
+    amounts: dict[str, float] = defaultdict(float)
+    sources: dict[str, str] = {}
+    for work in flops.work:
+        amounts[work.dtype_key] += work.ops
+        sources[work.dtype_key] = work.source
+    return dict(amounts), sources
+
+
+def _mixed_peak(flops: Flops) -> float | None:
+    """Return the roof of a mix of precisions: total FLOP over the time each part needs at its own peak.
+
+    None when a part's peak is unknown, or when there is no floating-point work.
+    """
+    parts = [work for work in flops.work if work.is_float and work.ops]
+    if not parts or any(not work.peak_ops_per_s for work in parts):
+        return None
+    time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)
+    return sum(work.ops for work in parts) / time_s

@@ -1,0 +1,118 @@
+"""Flags: the traps that apply to a kernel, each with one sentence for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflens.model.flops import Flops
+    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.thresholds import Thresholds
+
+MEANINGS: dict[str, str] = {
+    "all_counters_nan": "Profiling this kernel failed: every counter is NaN. It counts in no total.",
+    "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
+    "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
+    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
+    "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
+    "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in them.",
+    "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
+    "no_flop": "The kernel does no floating-point work: it has bandwidth shares but no intensity.",
+    "no_flop_counters": "The report holds no FLOP counters: no intensity can be computed.",
+    "not_a_kernel": "This result is a range, graph or command list: launch figures do not exist for it.",
+    "partial_counters": "Some counters of this result are missing or NaN.",
+    "peak_from_datasheet": "A peak is not in the report: the published one, scaled to the profiled clock, stands in.",
+    "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
+    "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
+    "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
+    "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
+    "sparse_tensor_work": "2:4 sparse tensor instructions ran: their nominal work is kept apart.",
+    "synthetic": "This report was written by a generator, not recorded on a GPU.",
+    "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: tensor FLOPs need NVIDIA's operation counters.",
+    "tensor_counter_reads_zero": "The tensor pipe was busy but its operation counters read zero: wrong counters.",
+    "tensor_flop_estimated": "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high.",
+    "tensor_flop_unknown": "The tensor pipe was busy and nothing in the report says with how much work.",
+    "wgmma_count_estimated": "Warpgroup instructions are counted as a quarter operation a warp: not yet confirmed on a GPU.",
+}
+
+
+def find_flags(
+    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops, limits: Thresholds
+) -> tuple[str, ...]:
+    """Find the flags of one kernel, sorted."""
+    found = {
+        *flops.flags,
+        *_of_result(kernel),
+        *_of_traffic(kernel, levels, limits),
+        *_of_flops(kernel, pipes, flops),
+        *_of_passes(kernel, levels, pipes, limits),
+    }
+    return tuple(sorted(found))
+
+
+def _of_result(kernel: Kernel) -> Iterator[str]:
+    if kernel.synthetic:
+        yield "synthetic"
+    if kernel.status == "failed":
+        yield "all_counters_nan"
+    if kernel.status == "partial":
+        yield "partial_counters"
+    if kernel.workload != "kernel":
+        yield "not_a_kernel"
+
+
+def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds) -> Iterator[str]:
+    counters = kernel.counters
+    to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
+    if to_l2 is not None and to_dram is not None and to_l2 >= limits.resident_write_bytes:
+        if to_dram < to_l2 * limits.resident_write_share:
+            yield "dram_writes_stay_in_l2"
+    if "dram_bytes" not in counters and "sysmem_bytes" in counters:
+        yield "no_dram_counters"
+    if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
+        yield "l1_misses_async_copies"
+    if counters.get("smem_tensor_wavefronts"):
+        yield "smem_tensor_width_unknown"
+    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
+    if delivered and replayed is not None and replayed / delivered > limits.conflict_share:
+        yield "bank_conflicts"
+
+
+def _copies_asynchronously(kernel: Kernel) -> bool:
+    """Tell whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
+    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
+        return True
+    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > 0.01
+
+
+def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
+    if kernel.status == "failed":
+        return
+    scalar_known = any(work.dtype_key == "fp32" for work in flops.work)
+    has_shares = any(pipe.share is not None for pipe in pipes.values())
+    if not scalar_known and has_shares:
+        yield "no_flop_counters"
+    elif not scalar_known and "sol_compute" in kernel.counters:
+        yield "sol_pair_only"
+    if flops.complete and not any(work.ops for work in flops.work if work.is_float):
+        yield "no_flop"
+    if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
+        yield "peak_from_datasheet"
+
+
+def _of_passes(
+    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], limits: Thresholds
+) -> Iterator[str]:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
+        yield "short_and_replayed"
+    if any(
+        item.share is not None and item.share > limits.share_over_one for item in (*levels.values(), *pipes.values())
+    ):
+        yield "share_over_one"
+    cycles, clock_hz = counters.get("elapsed_cycles"), counters.get("sm_clock_hz")
+    if cycles and clock_hz and duration_ns and duration_ns >= limits.short_duration_ns:
+        if abs(cycles / (duration_ns / 1e9) / clock_hz - 1) > limits.clock_spread:
+            yield "clocks_moved"

@@ -1,0 +1,281 @@
+"""Floating-point operations of a kernel by dtype, each from the best source the report has.
+
+Per dtype one source, never two added: opcode tables where present; else NVIDIA's tensor operation counters for the
+tensor pipes and the SASS counters for the rest; else, for tensor work, an estimate from pipe activity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.gpu import find_gpu
+from rooflens.model.opcodes import is_tcgen05, tensor_op, thread_flop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rooflens.model.opcodes import TensorOp
+    from rooflens.model.records import Kernel
+
+SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
+"""Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
+
+TENSOR_IDLE_SHARE = 0.005
+"""Tensor pipe activity above this with an operation count of zero means: the wrong counter, not no work."""
+TENSOR_NOISE_SHARE = 0.03
+"""Tensor pipe activity up to this is no tensor work: `HFMA2.MMA`, no matrix instruction, issues there too.
+
+Kernels whose opcode tables hold no tensor instruction show up to 2.1 % (public reports, CC 8.0 and 9.0).
+"""
+
+_SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
+_BASE_NAME = re.compile(r"^src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?$")
+_SPLIT_NAME = re.compile(
+    r"^op_(?P<op>\w+?)_src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
+)
+_DTYPE_OF_COUNTER = {"fp16_bf16_tf32": "fp16", "fp4_fp6": "fp6", "fp4_fp6_fp8": "fp8"}
+_INTEGER = re.compile(r"^int\d$")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Operations of one pipe and dtype, with that pipe's dense peak at the profiled clock.
+
+    Attributes:
+        key: `fp32`, `tensor_bf16`, `tensor_bf16_wgmma`, `tensor_fp16_acc16`, ...: a roof of its own.
+        dtype_key: The key by dtype alone: `fp32`, `tensor_bf16`; 2:4 sparse work apart, as `tensor_bf16_sparse`.
+        source: opcode, tensor_ops, sass or estimated.
+        peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
+    """
+
+    key: str
+    dtype_key: str
+    ops: float
+    source: str
+    peak_ops_per_s: float | None
+    peak_source: str | None
+
+    @property
+    def is_float(self) -> bool:
+        """Tell whether these are FLOPs: integer tensor operations are not."""
+        return not _INTEGER.match(self.dtype_key.removeprefix("tensor_").removesuffix("_sparse"))
+
+
+@dataclass(frozen=True, slots=True)
+class Flops:
+    """All operations of a kernel.
+
+    Attributes:
+        complete: False when a part is unknown, so that no total may be formed.
+        flags: Traps met while counting.
+    """
+
+    work: tuple[Work, ...]
+    complete: bool
+    flags: frozenset[str]
+
+
+def count_flops(kernel: Kernel) -> Flops:
+    """Count the operations of one kernel."""
+    scalar = tuple(_scalar(kernel))
+    tensor, tensor_known, flags = _tensor(kernel)
+    if kernel.thread_opcodes and any(work.dtype_key == "fp16" and work.ops for work in scalar):
+        flags |= {"fp16_is_upper_bound"}
+    return Flops((*scalar, *tensor), bool(scalar) and tensor_known, frozenset(flags))
+
+
+def _scalar(kernel: Kernel) -> Iterator[Work]:
+    counts = _scalar_opcodes(kernel.thread_opcodes) if kernel.thread_opcodes else _scalar_sass(kernel)
+    for dtype, (ops, source) in counts.items():
+        peak, peak_source = _scalar_peak(kernel, dtype)
+        yield Work(dtype, dtype, ops, source, peak, peak_source)
+
+
+def _scalar_opcodes(thread_opcodes: Mapping[str, int]) -> dict[str, tuple[float, str]]:
+    totals = dict.fromkeys(SCALAR_DTYPES, 0.0)
+    for opcode, count in thread_opcodes.items():
+        found = thread_flop(opcode)
+        if found is not None:
+            totals[found[0]] += found[1] * count
+    return {dtype: (ops, "opcode") for dtype, ops in totals.items()}
+
+
+def _scalar_sass(kernel: Kernel) -> dict[str, tuple[float, str]]:
+    counts = {}
+    for dtype, (letter, packed) in SCALAR_DTYPES.items():
+        add, mul, fma = (kernel.counters.get(f"{letter}{op}_threads") for op in ("add", "mul", "fma"))
+        if fma is not None:
+            source = "estimated" if add is None or mul is None else "sass"
+            counts[dtype] = (packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source)
+    return counts
+
+
+def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
+    letter, packed = SCALAR_DTYPES[dtype]
+    threads_per_s = kernel.counters.get(f"{letter}fma_peak_threads_per_s")
+    if threads_per_s is not None:
+        return 2 * packed * threads_per_s, "report"
+    return _datasheet_peak(kernel, dtype)
+
+
+def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
+    """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
+    gpu, clock_hz = find_gpu(kernel.gpu), kernel.counters.get("sm_clock_hz")
+    peak = gpu.peaks.get(key) if gpu else None
+    if gpu is None or peak is None or clock_hz is None:
+        return None, None
+    return peak.value * clock_hz / gpu.boost_clock.value, "datasheet"
+
+
+def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
+    """Return tensor work, whether it is known, and flags."""
+    counted = tuple(_tensor_counters(kernel))
+    flags = _sparse_flag(kernel.tensor_ops)
+    wrong_counter = (
+        bool(kernel.tensor_ops) and not any(work.ops for work in counted) and _busy(kernel) > TENSOR_IDLE_SHARE
+    )
+    if kernel.warp_opcodes:
+        return _tensor_opcodes(kernel, counted, wrong_counter=wrong_counter, flags=flags)
+    if wrong_counter:
+        return (), False, flags | {"tensor_counter_reads_zero"}
+    if kernel.tensor_ops:
+        return counted, True, flags
+    return _tensor_estimate(kernel, flags)
+
+
+def _busy(kernel: Kernel) -> float:
+    return max(kernel.counters.get("tensor_float_busy_share", 0.0), kernel.counters.get("tensor_busy_share", 0.0))
+
+
+def _sparse_flag(tensor_ops: Mapping[str, float]) -> set[str]:
+    return (
+        {"sparse_tensor_work"}
+        if any(name.endswith("sparsity_on") and ops for name, ops in tensor_ops.items())
+        else set()
+    )
+
+
+def _tensor_opcodes(
+    kernel: Kernel, counted: tuple[Work, ...], *, wrong_counter: bool, flags: set[str]
+) -> tuple[tuple[Work, ...], bool, set[str]]:
+    if any(is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
+        known = bool(kernel.tensor_ops) and not wrong_counter
+        return (counted, True, flags) if known else ((), False, flags | {"tcgen05_without_operation_counters"})
+    operations = [(op, count) for opcode, count in kernel.warp_opcodes.items() if (op := tensor_op(opcode)) is not None]
+    if any(op.warpgroup for op, _ in operations):
+        if any(work.ops for work in counted):
+            return counted, True, flags
+        flags = flags | {"wgmma_count_estimated"}
+    if any(op.sparse for op, _ in operations):
+        flags = flags | {"sparse_tensor_work"}
+    return tuple(_from_opcodes(kernel, operations)), True, flags
+
+
+def _from_opcodes(kernel: Kernel, operations: Iterable[tuple[TensorOp, int]]) -> Iterator[Work]:
+    totals: dict[tuple[str, bool, bool, bool], float] = defaultdict(float)
+    for op, count in operations:
+        totals[op.dtype, op.half_accumulate, op.warpgroup, op.sparse] += op.ops * count
+    for (dtype, half, warpgroup, sparse), ops in sorted(totals.items()):
+        instruction = "wgmma" if warpgroup else ""
+        source = "estimated" if warpgroup else "opcode"
+        yield _tensor_work(kernel, dtype, ops, source, half=half, instruction=instruction, sparse=sparse)
+
+
+def _tensor_counters(kernel: Kernel) -> Iterator[Work]:
+    split = tuple(_split_counters(kernel))
+    base = tuple(_base_counters(kernel))
+    total_split, total_base = (sum(work.ops for work in works) for works in (split, base))
+    # Both hold the same operations; the split says which instruction did them, where it is complete.
+    yield from split if split and total_split >= total_base * 0.999 else base
+
+
+def _base_counters(kernel: Kernel) -> Iterator[Work]:
+    for name, ops in kernel.tensor_ops.items():
+        match = _BASE_NAME.match(name)
+        if match and ops and "_sparsity_" not in name:
+            yield _tensor_work(kernel, _counter_dtype(match), ops, "tensor_ops", half=match["dst"] == "fp16")
+
+
+def _split_counters(kernel: Kernel) -> Iterator[Work]:
+    for name, ops in kernel.tensor_ops.items():
+        match = _SPLIT_NAME.match(name)
+        if match is None or not ops:
+            continue
+        instruction = "tcgen05" if match["op"].startswith("utc") else "wgmma" if match["op"].endswith("gmma") else ""
+        yield _tensor_work(
+            kernel,
+            _counter_dtype(match),
+            ops,
+            "tensor_ops",
+            half=match["dst"] == "fp16",
+            instruction=instruction,
+            sparse=match["sparsity"] == "on",
+        )
+
+
+def _counter_dtype(match: re.Match[str]) -> str:
+    return _DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
+
+
+def _tensor_work(
+    kernel: Kernel,
+    dtype: str,
+    ops: float,
+    source: str,
+    *,
+    half: bool = False,
+    instruction: str = "",
+    sparse: bool = False,
+) -> Work:
+    dtype_key = f"tensor_{dtype}" + ("_sparse" if sparse else "")
+    key = dtype_key + ("_acc16" if half else "") + (f"_{instruction}" if instruction else "")
+    peak, peak_source = _tensor_peak(kernel, dtype, half=half, instruction=instruction)
+    return Work(key, dtype_key, ops, source, peak and peak * (2 if sparse else 1), peak_source)
+
+
+_INSTRUCTIONS = {
+    "": ("hmma", "imma", "bmma", "qmma", "omma", "dmma"),
+    "wgmma": ("hgmma", "igmma", "bgmma", "qgmma"),
+    "tcgen05": ("utchmma", "utcimma", "utcqmma", "utcomma"),
+}
+
+
+def _tensor_peak(kernel: Kernel, dtype: str, *, half: bool, instruction: str) -> tuple[float | None, str | None]:
+    """Find the dense peak of a tensor pipe: of its own instruction first, then of the dtype, then published."""
+    peaks = kernel.tensor_peaks_per_s
+    types = (dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == dtype))
+    targets = ("_dst_fp16", "", "_dst_fp32") if half else ("_dst_fp32", "", "_dst_fp16")
+    sources = [f"src_{name}{target}" for name in types for target in targets]
+    for prefix in (*(f"op_{op}_" for op in _INSTRUCTIONS[instruction]), ""):
+        for source in sources:
+            if (dense := peaks.get(f"{prefix}{source}_sparsity_off")) is not None:
+                return dense, "report"
+    for source in sources:
+        if (base := peaks.get(source)) is not None:
+            return base / (2 if _base_peak_is_sparse(kernel, dtype) else 1), "report"
+    return _datasheet_peak(kernel, f"tensor_{dtype}")
+
+
+def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
+    """Tell whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
+    major, _, minor = (kernel.compute_capability or "0.0").partition(".")
+    return (int(major), int(minor)) >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
+
+
+def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
+    """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16."""
+    busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
+    if busy is None:
+        known = kernel.counters.get("tensor_busy_share", 0.0) <= TENSOR_NOISE_SHARE
+        return (), known, flags if known else flags | {"tensor_flop_unknown"}
+    if busy <= TENSOR_NOISE_SHARE:
+        return (), True, flags
+    peak, peak_source = _tensor_peak(kernel, "fp16", half=False, instruction="")
+    if peak is None or duration_ns is None:
+        return (), False, flags | {"tensor_flop_unknown"}
+    ops = busy * peak * duration_ns / 1e9
+    work = Work("tensor_fp16", "tensor_fp16", ops, "estimated", peak, peak_source)
+    return (work,), True, flags | {"tensor_flop_estimated"}

@@ -1,0 +1,75 @@
+"""The busiest resource of each side: which memory level and which pipe lead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.pipes import PIPE_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.thresholds import Thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The busiest resource of one side; `resource` is None when only NVIDIA's summary per cent is known."""
+
+    resource: str | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Everything a verdict is reached from.
+
+    Attributes:
+        gap_share: Part of the wall time without any kernel, from an un-profiled run; None where there was none.
+    """
+
+    kernel: Kernel
+    levels: Mapping[str, Level]
+    pipes: Mapping[str, Pipe]
+    flags: tuple[str, ...]
+    limits: Thresholds
+    gap_share: float | None = None
+
+
+def memory_leader(case: Case) -> Leader | None:
+    """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it."""
+    shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
+    if not shares:
+        sol = case.kernel.counters.get("sol_memory")
+        return None if sol is None else Leader(None, sol)
+    name = max(shares, key=lambda level: shares[level])
+    if name == "l1" and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * shares["l1"]:
+        return Leader("smem", shares["l1"])
+    return Leader(name, shares[name])
+
+
+def compute_leader(case: Case) -> Leader | None:
+    """Find the busiest pipe; a busy pipe is named after the work that explains it.
+
+    CUDA-core fp16 counts are an upper bound and never lead by themselves.
+    """
+    shares = {key: pipe.share for key, pipe in case.pipes.items() if pipe.share is not None and key != "fp16"}
+    if not shares:
+        sol = case.kernel.counters.get("sol_compute")
+        return None if sol is None else Leader(None, sol)
+    key = max(shares, key=lambda pipe: shares[pipe])
+    return Leader(_explained(case, key, shares[key]), shares[key])
+
+
+def _explained(case: Case, key: str, busy: float) -> str:
+    runs = next((row.runs for row in PIPE_ROWS if row.key == key), ())
+    works = {
+        name: pipe.share
+        for name, pipe in case.pipes.items()
+        if pipe.share is not None
+        and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
+    }
+    name = max(works, key=lambda work: works[work], default=key)
+    return name if works.get(name, 0.0) >= case.limits.pipe_explained * busy else key

@@ -1,0 +1,111 @@
+"""Memory levels of a kernel: bytes, roofs and shares of HBM, L2, L1 and shared memory, each by its stages.
+
+A level's share is that of its busiest stage. Sources of the stages: Nsight Compute's memory chart and the breakdowns of
+its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import LEVELS, Level
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a level: the counters of its bytes and peak, and of its share where only that is stored."""
+
+    level: str
+    name: str
+    share: str
+    amount: str | None = None
+    peak: str | None = None
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
+    Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
+    Stage("l2", "tag", "l2_tag_share", "l2_tag_bytes", "l2_tag_peak_bytes_per_s"),
+    Stage("l2", "tag_requests", "l2_request_share"),
+    Stage("l2", "input", "l2_input_share"),
+    Stage("l2", "data", "l2_data_share"),
+    Stage("l1", "data", "l1_data_share"),
+    Stage("l1", "writeback", "l1_writeback_share"),
+    Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
+    Stage("l1", "bank_reads", "l1_bank_read_share"),
+    Stage("l1", "bank_writes", "l1_bank_write_share"),
+    Stage("l1", "texture_data", "l1_tex_data_share"),
+    Stage("l1", "texture_filter", "l1_filter_share"),
+    Stage("l1", "to_l2", "l1_to_l2_share"),
+    Stage("l1", "from_l2", "l1_from_l2_share"),
+    Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
+)
+
+AMOUNTS: dict[str, tuple[str, ...]] = {
+    "dram": ("dram_bytes", "sysmem_bytes"),
+    "l2": ("l2_bytes",),
+    "l1": ("l1_tag_bytes", "l1_writeback_bytes"),
+    "smem": ("smem_bytes",),
+}
+"""Level -> counters of the bytes it moved, best first. L1's write-back sees the returns of loads only."""
+
+ROOFS: dict[str, tuple[str, ...]] = {
+    "dram": ("dram_peak_bytes_per_s",),
+    "l2": ("l2_tag_peak_bytes_per_s", "l2_return_peak_bytes_per_s"),
+    "l1": ("l1_peak_bytes_per_s",),
+    "smem": ("l1_peak_bytes_per_s",),
+}
+"""Level -> counters of the roof that is drawn. For L2 the return path's takes over where that stage leads."""
+
+
+def place_levels(kernel: Kernel) -> dict[str, Level]:
+    """Place one kernel at every level; what was not measured stays None."""
+    return {level: _level(kernel, level) for level in LEVELS}
+
+
+def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dict[str, Level]:
+    """Add the arithmetic intensity, FLOP per byte; None without FLOPs or without traffic."""
+    if not flop_total:
+        return dict(levels)
+    return {
+        name: replace(level, intensity_flop_per_byte=flop_total / level.amount_bytes) if level.amount_bytes else level
+        for name, level in levels.items()
+    }
+
+
+def _level(kernel: Kernel, level: str) -> Level:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    amount = next((name for name in AMOUNTS[level] if name in counters), None)
+    amount_bytes = counters[amount] if amount else None
+    stages = {
+        stage.name: share for stage in STAGES if stage.level == level and (share := _share(kernel, stage)) is not None
+    }
+    roofs = ROOFS[level][::-1] if _leading(stages) == "return" else ROOFS[level]
+    return Level(
+        amount_bytes=amount_bytes,
+        source=kernel.counter_sources.get(amount) if amount else None,
+        bytes_per_s=amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
+        peak_bytes_per_s=next((counters[name] for name in roofs if name in counters), None),
+        share=max(stages.values(), default=None),
+        stages=stages,
+    )
+
+
+def _leading(stages: Mapping[str, float]) -> str | None:
+    return max(stages, key=lambda name: stages[name], default=None)
+
+
+def _share(kernel: Kernel, stage: Stage) -> float | None:
+    """Divide a stage's rate by its peak; where either is missing, take the stored per cent."""
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    amount = counters.get(stage.amount) if stage.amount else None
+    peak = counters.get(stage.peak) if stage.peak else None
+    if amount is None or not peak or not duration_ns:
+        return counters.get(stage.share)
+    return amount / (peak * duration_ns / 1e9)

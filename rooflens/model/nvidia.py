@@ -1,0 +1,39 @@
+"""NVIDIA's own verdicts, read from the rule results a report holds."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import Nvidia
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.model.records import Rule
+
+_ACHIEVED = re.compile(
+    r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"
+    r"\s+and\s+(?:close to\s+)?(?P<fp64>[\d.]+)% of its fp64 peak",
+    re.IGNORECASE,
+)
+_TITLE_OF_TEXT = (
+    ("low compute throughput and memory bandwidth", "Latency Issue"),
+    ("grid is too small", "Small Grid"),
+)
+"""Old versions gave the bottleneck no title: a phrase of the text -> the title that later versions give it."""
+
+
+def read_nvidia(rules: Iterable[Rule]) -> Nvidia:
+    """Read bottleneck class and per cents of the fp32 and fp64 peak; None where the report has no such rule."""
+    bottleneck = fp32 = fp64 = None
+    for rule in rules:
+        if rule.identifier == "SOLBottleneck":
+            bottleneck = bottleneck or _bottleneck(rule)
+        elif rule.identifier == "SOLFPRoofline" and (match := _ACHIEVED.search(rule.message)):
+            fp32, fp64 = float(match["fp32"]), float(match["fp64"])
+    return Nvidia(bottleneck, fp32, fp64)
+
+
+def _bottleneck(rule: Rule) -> str | None:
+    return rule.title or next((title for phrase, title in _TITLE_OF_TEXT if phrase in rule.message), None)

@@ -1,0 +1,150 @@
+"""SASS opcodes -> operations: what one instruction of an opcode table computes.
+
+Sources: opcode tables checked against the SASS counters (equal on every report that holds both) and against NVIDIA's
+tensor operation counters; shapes and types stand in the opcode itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+THREAD_FLOP: dict[str, tuple[str, int]] = {
+    "FADD": ("fp32", 1),
+    "FMUL": ("fp32", 1),
+    "FFMA": ("fp32", 2),
+    "FFMA32I": ("fp32", 2),
+    "FADD32I": ("fp32", 1),
+    "FMUL32I": ("fp32", 1),
+    "FADD2": ("fp32", 2),
+    "FMUL2": ("fp32", 2),
+    "FFMA2": ("fp32", 4),
+    "DADD": ("fp64", 1),
+    "DMUL": ("fp64", 1),
+    "DFMA": ("fp64", 2),
+    "HADD2": ("fp16", 2),
+    "HADD2_32I": ("fp16", 2),
+    "HMUL2": ("fp16", 2),
+    "HMUL2_32I": ("fp16", 2),
+    "HFMA2": ("fp16", 4),
+    "HFMA2_32I": ("fp16", 4),
+}
+"""Opcode without modifiers -> dtype and FLOP of one thread instruction; `...2` opcodes work on packed pairs."""
+
+WARPS_PER_WARPGROUP = 4
+"""A warpgroup instruction is issued by each of its four warps: one count stands for a quarter of the operation."""
+
+_TENSOR = re.compile(r"^(HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)\b")
+_TCGEN05 = re.compile(r"^UTC[A-Z]*MMA\b")
+_WARPGROUP_SHAPE = re.compile(r"^(\d+)x(\d+)x(\d+)$")
+
+_SHAPES: dict[str, tuple[int, int, int]] = {
+    "884": (8, 8, 4),
+    "1684": (16, 8, 4),
+    "1688": (16, 8, 8),
+    "16816": (16, 8, 16),
+    "16832": (16, 8, 32),
+    "16864": (16, 8, 64),
+    "168128": (16, 8, 128),
+    "168256": (16, 8, 256),
+    "8816": (8, 8, 16),
+    "8832": (8, 8, 32),
+    "88128": (8, 8, 128),
+}
+"""Digits of a warp-wide tensor opcode -> M, N, K."""
+
+_TYPES: dict[str, str] = {
+    "BF16": "bf16",
+    "TF32": "tf32",
+    "E4M3": "fp8",
+    "E5M2": "fp8",
+    "E3M2": "fp6",
+    "E2M3": "fp6",
+    "E2M1": "fp4",
+    "S8": "int8",
+    "U8": "int8",
+    "S4": "int4",
+    "U4": "int4",
+}
+_DEFAULT_TYPE: dict[str, str] = {
+    "HMMA": "fp16",
+    "HGMMA": "fp16",
+    "IMMA": "int8",
+    "IGMMA": "int8",
+    "BMMA": "int1",
+    "BGMMA": "int1",
+    "DMMA": "fp64",
+    "QMMA": "fp8",
+    "QGMMA": "fp8",
+    "OMMA": "fp4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorOp:
+    """What one warp instruction of a tensor opcode does.
+
+    Attributes:
+        dtype: Type of the operands: bf16, fp16, tf32, fp8, fp6, fp4, fp64, int8, int4, int1.
+        half_accumulate: Accumulates in fp16.
+        warpgroup: Issued by four warps together (wgmma); the count of such opcodes is an estimate.
+        sparse: Works on 2:4 sparse operands; `ops` counts the nominal, dense-equivalent work.
+        ops: Operations of one warp instruction; a multiply-add is two.
+    """
+
+    dtype: str
+    half_accumulate: bool
+    warpgroup: bool
+    sparse: bool
+    ops: float
+
+
+@cache
+def thread_flop(opcode: str) -> tuple[str, int] | None:
+    """Return dtype and FLOP of one thread instruction, or None for opcodes that do no floating-point arithmetic.
+
+    `HADD2.F32` converts half to float and is left out.
+    """
+    base, _, modifiers = opcode.partition(".")
+    if base == "HADD2" and "F32" in modifiers.split("."):
+        return None
+    return THREAD_FLOP.get(base)
+
+
+def is_tcgen05(opcode: str) -> bool:
+    """Tell whether an opcode is a tcgen05 matrix instruction, which names neither shape nor type."""
+    return _TCGEN05.match(opcode) is not None
+
+
+@cache
+def tensor_op(opcode: str) -> TensorOp | None:
+    """Parse a warp-wide or warpgroup-wide tensor opcode; None for others and for shapes that are not known."""
+    match = _TENSOR.match(opcode)
+    if match is None:
+        return None
+    base, modifiers = match[1], opcode.split(".")[1:]
+    shape = next((found for modifier in modifiers if (found := _shape(modifier))), None)
+    if shape is None:
+        return None
+    m, n, k = shape
+    warpgroup = base.endswith("GMMA")
+    return TensorOp(
+        dtype=_dtype(base, modifiers),
+        half_accumulate=base in {"HMMA", "HGMMA", "QMMA", "QGMMA"} and "F16" in modifiers and "F32" not in modifiers,
+        warpgroup=warpgroup,
+        sparse="SP" in modifiers,
+        ops=2.0 * m * n * k / (WARPS_PER_WARPGROUP if warpgroup else 1),
+    )
+
+
+def _shape(modifier: str) -> tuple[int, int, int] | None:
+    if match := _WARPGROUP_SHAPE.match(modifier):
+        return int(match[1]), int(match[2]), int(match[3])
+    return _SHAPES.get(modifier)
+
+
+def _dtype(base: str, modifiers: list[str]) -> str:
+    """Return the operand type an opcode names; the first one, because the accumulator's stands before it."""
+    named = [_TYPES[modifier] for modifier in modifiers if modifier in _TYPES]
+    return named[0] if named else _DEFAULT_TYPE[base]

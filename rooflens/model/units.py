@@ -1,0 +1,47 @@
+"""Numbers for people: three significant digits, SI prefixes, units."""
+
+from __future__ import annotations
+
+import math
+
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1240, 0.167."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "n/a"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(decimals, 6)}f}"
+
+
+def si(value: float, unit: str) -> str:
+    """Write a number with an SI prefix: 3.94 TB/s, 989 TFLOP/s, 12.0 kB."""
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor * 0.9995:
+            return f"{significant(value / factor)} {prefix}{unit}"
+    return f"{significant(value)} {unit}"
+
+
+def percent(share: float) -> str:
+    """Write a fraction as per cent: 81 %, 8.2 %, 0.4 %."""
+    value = share * 100
+    return f"{value:.0f} %" if value >= 9.95 else f"{value:.1f} %"
+
+
+def duration(ns: float) -> str:
+    """Write nanoseconds in the unit people say: 850 ns, 12.3 us, 4.31 ms, 1.20 s."""
+    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
+        if ns >= factor * 0.9995:
+            return f"{significant(ns / factor)} {unit}"
+    return f"{significant(ns)} ns"
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Shorten a text to so many characters by cutting its middle: names differ at both ends."""
+    if len(text) <= width:
+        return text
+    if width < 3:
+        return text[:width]
+    head = (width - 1 + 1) // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"

@@ -1,0 +1,178 @@
+"""Words for verdicts: one sentence with its decisive numbers and the move, and the lines of evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.causes import occupancy_limiter
+from rooflens.model.units import duration, percent, si, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflens.model.causes import Cause
+    from rooflens.model.records import Bound, Kernel, Level, Pipe
+    from rooflens.model.leaders import Leader
+
+LEVEL_LABELS = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "shared memory"}
+_PIPE_LABELS = {
+    "alu": "the ALU pipe",
+    "xu": "the XU pipe",
+    "lsu": "the LSU pipe",
+    "tex": "the texture pipe",
+    "adu": "the address divergence unit",
+    "cbu": "the branch unit",
+    "uniform": "the uniform data path",
+    "mio": "the memory instruction queue",
+    "fma": "the FMA pipe",
+    "fp64_pipe": "the FP64 pipe",
+    "fp16_pipe": "the FP16 pipe",
+    "tensor_pipe": "the tensor pipe",
+    "issue": "issue slots",
+}
+_SHOWN_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a verdict's words are made of."""
+
+    kernel: Kernel
+    levels: Mapping[str, Level]
+    pipes: Mapping[str, Pipe]
+    memory: Leader | None
+    compute: Leader | None
+    leader: Leader | None
+    causes: Sequence[Cause]
+
+
+def resource_label(resource: str | None) -> str:
+    """Name a level or pipe for people: HBM, shared memory, tensor bf16, issue slots."""
+    if resource is None:
+        return "NVIDIA's busiest unit"
+    return LEVEL_LABELS.get(resource) or _PIPE_LABELS.get(resource) or resource.replace("_", " ")
+
+
+def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move."""
+    head = {
+        "memory": _memory,
+        "compute": _compute,
+        "balanced": _balanced,
+        "latency": _latency,
+        "overhead": _overhead,
+        "unknown": _unknown,
+    }[bound](facts)
+    roof = ", at the roof" if at_roof else ""
+    move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
+    return f"{head}{roof}.{move}"
+
+
+def _memory(facts: Facts) -> str:
+    leader = facts.leader
+    label = resource_label(leader.resource if leader else None)
+    return f"Memory-bound at {label}: {_level_numbers(facts, leader)}{_intensity(facts, leader)}"
+
+
+def _level_numbers(facts: Facts, leader: Leader | None) -> str:
+    level = facts.levels.get(leader.resource or "") if leader else None
+    share = percent(leader.share) if leader else ""
+    if level is None:
+        return f"{share} of its peak"
+    # A stage can lead without being the one whose bytes are shown: then the bytes prove nothing and are left out.
+    rate, peak = level.bytes_per_s, level.peak_bytes_per_s
+    if rate is not None and peak and leader and abs(rate / peak - leader.share) < 0.02:
+        return f"moves {si(rate, 'B/s')} of {si(peak, 'B/s')} ({share})"
+    stage = max(level.stages, key=lambda name: level.stages[name], default="busiest")
+    return f"its {stage.replace('_', ' ')} stage is {share} busy"
+
+
+def _intensity(facts: Facts, leader: Leader | None) -> str:
+    level = facts.levels.get(leader.resource or "") if leader else None
+    intensity = level.intensity_flop_per_byte if level else None
+    return f" at {significant(intensity)} FLOP/B" if intensity else ""
+
+
+def _compute(facts: Facts) -> str:
+    leader = facts.leader
+    resource = leader.resource if leader else None
+    return f"Compute-bound by {resource_label(resource)}: {_pipe_numbers(facts, leader)}"
+
+
+def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
+    pipe = facts.pipes.get(leader.resource or "") if leader else None
+    share = percent(leader.share) if leader else ""
+    if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
+        return f"{share} busy"
+    about = "about " if pipe.source == "estimated" else ""
+    numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+    return numbers + (f" ({share})" if pipe.share == (leader.share if leader else None) else f", its pipe {share} busy")
+
+
+def _balanced(facts: Facts) -> str:
+    sides = [side for side in (facts.memory, facts.compute) if side is not None]
+    return f"Balanced: {' and '.join(f'{resource_label(side.resource)} {percent(side.share)}' for side in sides)}, level with each other"
+
+
+def _latency(facts: Facts) -> str:
+    causes = "; ".join(cause.evidence for cause in facts.causes[:2])
+    return f"Latency-bound: no unit above {percent(_top(facts))}{f'; {causes}' if causes else ''}"
+
+
+def _overhead(facts: Facts) -> str:
+    runs = (
+        f"runs {duration(facts.kernel.duration_ns)}, as short as its launch" if facts.kernel.duration_ns else "is short"
+    )
+    return f"Overhead-bound: {runs}; no unit above {percent(_top(facts))}"
+
+
+def _unknown(facts: Facts) -> str:
+    if facts.kernel.status == "failed":
+        return "Unknown: profiling this kernel failed, every counter is NaN"
+    missing = [
+        name
+        for name, found in (
+            ("duration", facts.kernel.duration_ns is not None),
+            ("memory counters", facts.memory is not None),
+            ("compute counters", facts.compute is not None),
+        )
+        if not found
+    ]
+    return f"Unknown: the report has no {' and no '.join(missing)}"
+
+
+def _top(facts: Facts) -> float:
+    return max((side.share for side in (facts.memory, facts.compute) if side is not None), default=0.0)
+
+
+def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
+    """List the numbers behind the verdict, leading resources first."""
+    return tuple(_evidence(bound, facts))
+
+
+def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
+    for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
+        if side is not None:
+            yield f"busiest {what} resource: {resource_label(side.resource)} {percent(side.share)}"
+    for name, level in facts.levels.items():
+        if level.share is not None and level.share >= _SHOWN_SHARE:
+            yield f"{resource_label(name)} {percent(level.share)}" + _traffic(level)
+    if bound == "latency":
+        yield from (f"cause: {cause.evidence}" for cause in facts.causes)
+    yield from _residency(facts.kernel)
+
+
+def _traffic(level: Level) -> str:
+    if level.amount_bytes is None or level.peak_bytes_per_s is None or level.bytes_per_s is None:
+        return ""
+    return f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+
+
+def _residency(kernel: Kernel) -> Iterator[str]:
+    achieved, limiter = kernel.counters.get("achieved_occupancy"), occupancy_limiter(kernel)
+    if achieved is not None:
+        yield f"occupancy {percent(achieved)}" + (f", limited by {limiter}" if limiter else "")
+    eligible = kernel.counters.get("eligible_warps_per_cycle")
+    if eligible is not None:
+        yield f"{significant(eligible)} eligible warps a cycle and scheduler"

@@ -1,0 +1,86 @@
+"""The charts of the page: specifications, their selectors, and the table behind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflens.report.embed import json_block
+from rooflens.report.first_screen import biggest_losses
+from rooflens.report.html import render
+from rooflens.report.roofline_chart import default_level, roofline_spec
+from rooflens.report.roofline_data import plane
+from rooflens.report.roofline_rows import clock_text
+from rooflens.report.time_chart import time_spec
+from rooflens.report.words import level_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from markupsafe import Markup
+
+    from rooflens.report.roofline_data import Plane
+    from rooflens.report.rows import Page
+
+MAX_POINTS = 1000
+"""Launches drawn in one plane, the longest first; a browser stays quick up to here."""
+
+MAX_DATA_ROWS = 200
+"""Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineFigure:
+    """The roofline of one GPU, ready to be placed.
+
+    Attributes:
+        drawable: False when nothing in the plane or the strip can be placed.
+        left_out: Launches beyond `MAX_POINTS`.
+    """
+
+    key: str
+    plane: Plane
+    levels: tuple[tuple[str, str], ...]
+    default_level: str
+    drawable: bool
+    left_out: int
+
+    @property
+    def caption(self) -> str:
+        """Name GPU and clock."""
+        clock = clock_text(self.plane.clocks_hz)
+        return f"{self.plane.gpu}, SM {clock}" if clock else self.plane.gpu
+
+
+def charts(page: Page) -> Markup:
+    """Place the roofline of each GPU and the time by kernel side by side."""
+    if not page.timed:
+        return render("no_charts", page=page)
+    ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(page)}
+    figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(page.gpus)]
+    figures = [figure for figure in figures if figure is not None]
+    specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable} | {"time": time_spec(page.groups)}
+    blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
+    return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS)
+
+
+def _figure(key: str, page: Page, gpu: str) -> RooflineFigure | None:
+    launches = [launch for launch in page.timed if launch.gpu == gpu]
+    if not launches:
+        return None
+    placed = plane(gpu, launches[:MAX_POINTS])
+    return RooflineFigure(
+        key=key,
+        plane=placed,
+        levels=tuple((level, level_label(level)) for level in placed.levels),
+        default_level=default_level(placed),
+        drawable=bool(placed.points or placed.strip),
+        left_out=len(launches) - min(len(launches), MAX_POINTS),
+    )
+
+
+def _spec(figure: RooflineFigure, page: Page, ranks: Mapping[str, int]) -> dict[str, Any]:
+    keys = {point.launch.key for point in (*figure.plane.points, *figure.plane.strip)}
+    picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
+    title = f"{figure.caption}: synthetic data" if page.synthetic else figure.caption
+    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks)

@@ -1,0 +1,188 @@
+"""The first screen: what ran where, warnings, the share of time by verdict, and where the time is lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.report import format as fmt
+from rooflens.report.html import render
+from rooflens.report.roofline_rows import clock_text
+from rooflens.report.rows import bound_times_ns
+from rooflens.report.words import BOUND_LABELS, resource_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from markupsafe import Markup
+
+    from rooflens.model.records import Bound
+    from rooflens.report.rows import Group, Launch, Page
+
+LOSSES_SHOWN = 3
+LOSS_FROM_SHARE = 0.005
+"""A loss below this part of the whole GPU time is not worth a line."""
+
+GPUS_NAMED = 3
+
+CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One verdict class in the bar of GPU time."""
+
+    bound: Bound
+    time_ns: float
+    share: float
+    kernels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One line of the list of losses.
+
+    Attributes:
+        wall: The verdict with its decisive share: `memory-bound, HBM 38.2 %`.
+    """
+
+    rank: int
+    group: Group
+    loss_ns: float
+    headroom: float | None
+    wall: str
+    move: str
+
+
+def header(page: Page) -> Markup:
+    """Say what ran, where, on which clock, and who measured it."""
+    return render("header", page=page, facts=_facts(page), counts=_counts(page))
+
+
+def banners(page: Page) -> Markup:
+    """Warn of synthetic data and of failed kernels before any number is read."""
+    sources = sum(run.synthetic for run in page.runs)
+    return render("banners", page=page, synthetic_runs=sources, flagged=_flagged(page))
+
+
+def summary(page: Page) -> Markup:
+    """Show the share of GPU time by verdict as one bar with words."""
+    times = bound_times_ns(page.timed)
+    segments = [
+        Segment(bound, ns, ns / page.total_ns, sum(launch.bound == bound for launch in page.timed))
+        for bound, ns in sorted(times.items(), key=lambda item: -item[1])
+    ]
+    return render("summary", page=page, segments=segments)
+
+
+def losses(page: Page) -> Markup:
+    """Name the kernels where the most time is lost, the wall of each and the one move."""
+    ranked = biggest_losses(page)
+    at_roof = [group for group in page.groups if group.worst.analysis.verdict.at_roof]
+    unranked = [group for group in page.groups if group.loss_ns is None]
+    return render(
+        "losses",
+        page=page,
+        losses=ranked,
+        at_roof=at_roof[:LOSSES_SHOWN],
+        at_roof_share=sum(group.time_share for group in at_roof),
+        unranked=unranked,
+        unranked_share=sum(group.time_share for group in unranked),
+        advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
+    )
+
+
+def biggest_losses(page: Page) -> list[Loss]:
+    """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back."""
+    floor_ns = LOSS_FROM_SHARE * page.total_ns
+    losing = [(group, group.loss_ns) for group in page.groups if group.loss_ns and group.loss_ns >= floor_ns]
+    losing.sort(key=lambda pair: -pair[1])
+    return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(losing[:LOSSES_SHOWN], start=1)]
+
+
+def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
+    left_ns = group.duration_ns - loss_ns
+    return Loss(
+        rank=rank,
+        group=group,
+        loss_ns=loss_ns,
+        headroom=group.duration_ns / left_ns if left_ns > 0 else None,
+        wall=wall(group.worst),
+        move=next(iter(group.worst.analysis.verdict.advice), group.worst.analysis.verdict.sentence),
+    )
+
+
+def wall(launch: Launch) -> str:
+    """Name the verdict with the resource nearest its peak."""
+    label = BOUND_LABELS[launch.bound]
+    if launch.leader is None:
+        return label
+    name, share = launch.leader
+    near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
+    return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}"
+
+
+def _facts(page: Page) -> list[str]:
+    """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
+    kernels = [launch.analysis.kernel for launch in page.launches]
+    capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
+    passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
+    facts = [
+        _listed(page.gpus, "GPUs"),
+        f"CC {', '.join(capabilities)}" if len(page.gpus) == 1 and capabilities else "",
+        _clock(page),
+        _listed(sorted({f"ncu {run.ncu_version}" for run in page.runs if run.ncu_version}), "ncu versions"),
+        _span(passes, "pass", "passes"),
+        _recorded(page),
+    ]
+    return [fact for fact in facts if fact]
+
+
+def _clock(page: Page) -> str:
+    """Say the SM clock and who set it; on several GPUs their charts say it."""
+    clocks = [hz for launch in page.timed if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+    if not clocks or len(page.gpus) > 1:
+        return ""
+    modes = {run.clock_control for run in page.runs}
+    words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
+    how = words.pop() if len(words) == 1 else "clock control differs between reports"
+    return f"SM {clock_text((min(clocks), max(clocks)))} ({how})"
+
+
+def _listed(names: Iterable[str], plural: str) -> str:
+    """Join a few names, or count many."""
+    known = list(names)
+    return ", ".join(known) if len(known) <= GPUS_NAMED else f"{len(known)} {plural}"
+
+
+def _span(values: list[int], one: str, several: str) -> str:
+    """Write `7 passes` or `3 to 7 passes`."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    text = f"{high}" if low == high else f"{low} to {high}"
+    return f"{text} {one if high == 1 else several}"
+
+
+def _recorded(page: Page) -> str:
+    dates = sorted(fmt.date(run.created_unix_s) for run in page.runs if run.created_unix_s)
+    if not dates:
+        return ""
+    return f"recorded {dates[0]}" if dates[0] == dates[-1] else f"recorded {dates[0]} to {dates[-1]}"
+
+
+def _counts(page: Page) -> list[str]:
+    """Count kernels, launches and reports, and sum up the GPU time."""
+    kernels, launches = len(page.groups), len(page.timed)
+    counts = [fmt.count(kernels, "kernel")]
+    if launches != kernels:
+        counts.append(f"{launches:,} launches")
+    if len(page.runs) > 1:
+        counts.append(fmt.count(len(page.runs), "report"))
+    if page.total_ns:
+        counts.append(f"{fmt.duration(page.total_ns)} of GPU time")
+    return counts
+
+
+def _flagged(page: Page) -> int:
+    return sum(bool(launch.analysis.flags) for launch in page.timed)

@@ -1,0 +1,48 @@
+"""HTML from templates: everything that is not a template is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rooflens.model.records import BOUNDS
+from rooflens.report import format as fmt
+from rooflens.report import words
+from rooflens.report.theme import LOOKS
+
+
+def render(template: str, **values: Any) -> Markup:
+    """Fill the template `assets/<template>.html` with values."""
+    return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped above
+
+
+@cache
+def _environment() -> Environment:
+    """Make the template environment, with the page's words and number formats as filters."""
+    environment = Environment(
+        loader=PackageLoader("rooflens.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=fmt.number,
+        si=fmt.si,
+        duration=fmt.duration,
+        percent=fmt.percent,
+        factor=fmt.factor,
+        cut=fmt.cut_middle,
+        date=fmt.date,
+        level=words.level_label,
+        resource=words.resource_label,
+        stall=words.stall_label,
+        flag=words.flag_label,
+    )
+    environment.globals.update(
+        bounds=BOUNDS, looks=LOOKS, bound_labels=words.BOUND_LABELS, count=fmt.count, missing=fmt.MISSING
+    )
+    return environment

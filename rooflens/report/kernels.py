@@ -1,0 +1,52 @@
+"""The kernels table: one row per launch, sortable and searchable, a plain table without scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.report import format as fmt
+from rooflens.report.cards import carded
+from rooflens.report.html import render
+from rooflens.report.words import resource_label
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from rooflens.report.rows import Launch, Page
+
+MAX_ROWS = 1000
+"""Rows written; a page with more would be slow to open."""
+
+NAME_WIDTH = 56
+TITLE_WIDTH = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One launch with the words of its cells."""
+
+    launch: Launch
+    name: str
+    title: str
+    leader: str
+    has_card: bool
+
+
+def kernels(page: Page) -> Markup:
+    """List the launches in order of time."""
+    with_card = {launch.key for launch in carded(page)}
+    shown = page.launches[:MAX_ROWS]
+    rows = [_row(launch, has_card=launch.key in with_card) for launch in shown]
+    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1, left_out=len(page.launches) - len(shown))
+
+
+def _row(launch: Launch, *, has_card: bool) -> Row:
+    leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
+    return Row(
+        launch=launch,
+        name=fmt.cut_middle(launch.name, NAME_WIDTH),
+        title=fmt.cut_middle(launch.name, TITLE_WIDTH),
+        leader=leader,
+        has_card=has_card,
+    )

@@ -1,0 +1,64 @@
+"""The page: one offline HTML file, made of sections in a fixed order."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from rooflens.report import theme
+from rooflens.report.cards import cards
+from rooflens.report.charts import charts
+from rooflens.report.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.first_screen import banners, header, losses, summary
+from rooflens.report.html import render
+from rooflens.report.kernels import kernels
+from rooflens.report.method import method
+from rooflens.report.rows import build_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.records import Analysis, Run
+    from rooflens.report.rows import Page
+
+    Section = Callable[[Page], Markup]
+
+SECTIONS: tuple[Section, ...] = (header, banners, summary, losses, charts, kernels, cards, method)
+"""What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
+
+
+def render_page(runs: Sequence[Run], analyses: Sequence[Analysis], *, title: str) -> str:
+    """Render one self-contained HTML page of all analyses.
+
+    Args:
+        runs: Provenance of the reports the analyses came from.
+        analyses: The model's records, failed kernels included.
+        title: What ran, in the words of the caller.
+
+    Returns:
+        The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
+    """
+    page = build_page(runs, analyses, title)
+    bundle, code = vega_bundle(), _asset("page.js")
+    themes = {
+        "light": theme.vega_config(theme.LIGHT, dark=False),
+        "dark": theme.vega_config(theme.DARK, dark=True),
+    }
+    return render(
+        "page",
+        title=title,
+        policy=content_policy(bundle, code),
+        light=theme.css_variables(theme.LIGHT, dark=False),
+        dark=theme.css_variables(theme.DARK, dark=True),
+        font=theme.FONT,
+        style=_asset("page.css"),
+        sections=[section(page) for section in SECTIONS],
+        blocks=[json_block("themes", themes)],
+        scripts=[script(bundle), script(code)],
+    )
+
+
+def _asset(name: str) -> str:
+    return files("rooflens.report").joinpath("assets", name).read_text(encoding="utf-8")

@@ -1,0 +1,255 @@
+"""The hierarchical roofline of one GPU as a Vega-Lite specification; it holds no colour, the theme does."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.report import roofline_rows as rows
+from rooflens.report.roofline_data import decades
+from rooflens.report.theme import LOOKS
+from rooflens.report.words import BOUND_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.report.roofline_data import Plane
+
+WIDTH = 800
+HEIGHT = 440
+STRIP_HEIGHT = 72
+LABEL_PX = 16
+AREAS_PX2 = (64, 800)
+
+LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
+
+AT_LEVEL = "level === 'all' || datum.level === level"
+AT_NEAREST = "level === 'all' ? datum.near : datum.level === level"
+PICKED = "datum.k === picked"
+
+_DOT: Mapping[str, Any] = {"filled": True, "opacity": 1, "strokeWidth": 1.5, "cursor": "pointer"}
+
+_SI_FLOPS = (
+    "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
+    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
+    "(w < 480 ? '' : 'FLOP/s')"
+)
+
+
+def roofline_spec(plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int]) -> dict[str, Any]:
+    """Specify the plane, and the strip below it when launches without FLOPs exist.
+
+    The page sets the parameters: `level` (a level or `all`), `picked` (key of a launch), `w` and `h` (the plane in pixels).
+    """
+    parts = ([_plane_chart(plane)] if plane.points else []) + ([_strip_chart(plane)] if plane.strip else [])
+    chart = alt.vconcat(*parts, spacing=24).add_params(
+        alt.param(name="level", value=default_level(plane)),
+        alt.param(name="picked", value=picked),
+        alt.param(name="w", value=WIDTH),
+        alt.param(name="h", value=HEIGHT),
+    )
+    chart = chart.properties(title=alt.Title(title, subtitle=_subtitle(plane)))
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)
+    spec["datasets"] = _datasets(plane, ranks)
+    return spec
+
+
+def default_level(plane: Plane) -> str:
+    """Choose the level shown first: the farthest one that has data."""
+    return next(iter(plane.levels), "all")
+
+
+def _subtitle(plane: Plane) -> str:
+    notes = ["Area: share of GPU time"]
+    if any(p.launch.estimated for p in plane.points):
+        notes.append("hollow: FLOPs estimated")
+    if any(roof.high / roof.low > rows.BAND_FROM_RATIO for roof in plane.level_roofs + plane.pipe_roofs):
+        notes.append("bands: roofs move with the clock")
+    return "; ".join(notes) + "."
+
+
+def _datasets(plane: Plane, ranks: Mapping[str, int]) -> dict[str, list[rows.Row]]:
+    y_lo, y_hi = plane.y_domain()
+    label_step_ratio = 10 ** (LABEL_PX * log10(y_hi / y_lo) / HEIGHT)
+    return {
+        "points": rows.point_rows(plane, ranks),
+        "strip": rows.strip_rows(plane),
+        "roofs": rows.roof_rows(plane),
+        "pipes": rows.pipe_rows(plane, label_step_ratio),
+    }
+
+
+def _plane_chart(plane: Plane) -> alt.LayerChart:
+    layers = [*_roof_layers(plane), *_pipe_layers(plane), *_picked_layers(plane), _points_layer(plane), *_marks(plane)]
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+
+
+def _x(plane: Plane, field: str = "x") -> alt.X:
+    domain = plane.x_domain()
+    label = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
+    axis = alt.Axis(values=decades(domain), labelExpr=label, title="Arithmetic intensity (FLOP/B)", titlePadding=12)
+    return alt.X(field, type="quantitative", axis=axis, scale=alt.Scale(type="log", domain=domain, nice=False))
+
+
+def _y(plane: Plane, field: str = "y") -> alt.Y:
+    domain = plane.y_domain()
+    axis = alt.Axis(values=decades(domain), labelExpr=_SI_FLOPS, title=None)
+    return alt.Y(field, type="quantitative", axis=axis, scale=alt.Scale(type="log", domain=domain, nice=False))
+
+
+def _named(name: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=name))
+
+
+def _roof_layers(plane: Plane) -> list[alt.Chart]:
+    """Draw the diagonal roofs: a band where clocks differ, the line, and its name along it."""
+    chosen = "level === 'all' || indexof(datum.keys, level) >= 0 ? 1 : 0.4"
+    dash = alt.StrokeDash(
+        "level:N",
+        legend=None,
+        scale=alt.Scale(domain=list(LEVELS), range=[list(LEVEL_DASHES[level]) for level in LEVELS]),
+    )
+    band = _named("roofs").mark_area(style="band", clip=True).transform_filter("datum.band")
+    line = _named("roofs").mark_line(style="roof", clip=True)
+    angle = _roof_angle(plane)
+    text = {"align": "left", "baseline": "bottom", "dx": 8, "dy": -4, "angle": alt.ExprRef(angle)}
+    labels = [_named("roofs").mark_text(style=style, **text).transform_filter("datum.label") for style in ("halo", "label")]
+    opacity = alt.Opacity("shown:Q", legend=None, scale=None)
+    return [
+        band.encode(_x(plane), _y(plane, "lo"), alt.Y2("hi"), alt.Detail("level:N")),
+        line.transform_calculate(shown=chosen).encode(_x(plane), _y(plane), dash, opacity),
+        labels[0].encode(_x(plane), _y(plane), alt.Text("label:N")),
+        labels[1].transform_calculate(shown=chosen).encode(_x(plane), _y(plane), alt.Text("label:N"), opacity),
+    ]
+
+
+def _roof_angle(plane: Plane) -> str:
+    """Write the expression for the slope of a diagonal roof on the screen, in degrees."""
+    (x_lo, x_hi), (y_lo, y_hi) = plane.x_domain(), plane.y_domain()
+    decades_ratio = log10(x_hi / x_lo) / log10(y_hi / y_lo)
+    return f"-atan2(h * {decades_ratio:.4g}, w) * 57.2958"
+
+
+def _pipe_layers(plane: Plane) -> list[alt.Chart]:
+    """Draw the flat roofs with value and clock at their right end."""
+    band = _named("pipes").mark_rect(style="band", clip=True).transform_filter("datum.band")
+    label = alt.Text("label:N")
+    text = {"align": "right", "baseline": "bottom", "dy": -4, "dx": -2}
+    labels = _named("pipes").transform_calculate(label="w < 480 ? datum.short : datum.long")
+    return [
+        band.encode(_x(plane), alt.X2("x2"), _y(plane, "lo"), alt.Y2("hi")),
+        _named("pipes").mark_rule(style="roof").encode(_x(plane), alt.X2("x2"), _y(plane)),
+        labels.mark_text(style="halo", **text).encode(_x(plane, "x2"), _y(plane, "labelY"), label),
+        labels.mark_text(style="label", **text).encode(_x(plane, "x2"), _y(plane, "labelY"), label),
+    ]
+
+
+def _picked_layers(plane: Plane) -> list[alt.Chart]:
+    """Join the levels of the picked launch, and draw its gap to the roof with the factor."""
+    mine = _named("points").transform_filter(PICKED)
+    gap = mine.transform_filter(f"({AT_NEAREST}) && datum.roof")
+    factor = {"align": "left", "dx": 8}
+    return [
+        mine.mark_line(style="gap", strokeDash=[1, 3]).encode(_x(plane), _y(plane), alt.Order("x:Q")),
+        gap.mark_rule(style="gap").encode(_x(plane), _y(plane), alt.Y2("roof")),
+        gap.mark_tick(style="gap", orient="horizontal", size=10, thickness=1.25).encode(_x(plane), _y(plane, "roof")),
+        gap.mark_text(style="halo", **factor).encode(_x(plane), _y(plane, "mid"), alt.Text("gap:N")),
+        gap.mark_text(style="strong", **factor).encode(_x(plane), _y(plane, "mid"), alt.Text("gap:N")),
+    ]
+
+
+def _bound_channels(bounds: list[str]) -> list[Any]:
+    """Encode the verdict by colour and shape together, with one legend for both."""
+    labels = {bound: BOUND_LABELS[bound] for bound in BOUNDS}
+    cases = " : ".join(f"datum.value === '{bound}' ? '{label}'" for bound, label in labels.items())
+    legend = alt.Legend(
+        title=None,
+        orient="top",
+        direction="horizontal",
+        columns=alt.ExprRef("w < 480 ? 2 : 6"),
+        values=bounds,
+        labelExpr=f"{cases} : datum.value",
+        symbolOpacity=1,
+    )
+    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
+    colours = alt.Scale(domain=list(BOUNDS))
+    return [
+        alt.Shape("bound:N", scale=shapes, legend=legend),
+        alt.Fill("bound:N", scale=colours, legend=legend),
+        alt.Stroke("bound:N", scale=colours, legend=legend),
+    ]
+
+
+def _sizes(plane: Plane) -> alt.Size:
+    """Scale the area with the share of time; the smallest stays large enough to click."""
+    return alt.Size("time:Q", legend=None, scale=alt.Scale(domain=[0, _longest(plane)], range=list(AREAS_PX2), zero=True))
+
+
+def _area(plane: Plane) -> str:
+    """Write the expression for the area that the size scale gives a point."""
+    smallest, largest = AREAS_PX2
+    return f"{smallest} + {largest - smallest} * datum.time / {_longest(plane):.4g}"
+
+
+def _longest(plane: Plane) -> float:
+    return max((p.launch.time_share for p in (*plane.points, *plane.strip)), default=0.0) or 1.0
+
+
+def _hollow() -> Any:
+    return alt.condition("datum.hollow", alt.value(0), alt.value(0.72))
+
+
+def _tooltip(*extra: alt.Tooltip) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("name:N", title="Kernel"),
+        alt.Tooltip("verdict:N", title="Verdict"),
+        alt.Tooltip("levelText:N", title="Level"),
+        *extra,
+        alt.Tooltip("timeText:N", title="Time"),
+    ]
+
+
+def _points_layer(plane: Plane) -> alt.Chart:
+    tooltip = _tooltip(
+        alt.Tooltip("intensity:N", title="Intensity"),
+        alt.Tooltip("achieved:N", title="Achieved"),
+        alt.Tooltip("roofText:N", title="Its roof"),
+    )
+    bounds = [bound for bound in BOUNDS if any(p.launch.bound == bound for p in plane.points)]
+    return _named("points").transform_filter(AT_LEVEL).mark_point(**_DOT).encode(
+        _x(plane), _y(plane), *_bound_channels(list(bounds)), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow()
+    )
+
+
+def _marks(plane: Plane) -> list[alt.Chart]:
+    """Write the ranks of the biggest losses over their points, and the levels of the picked launch beside its line."""
+    ranked = _named("points").transform_filter(f"({AT_NEAREST}) && datum.rank !== ''")
+    over = {"baseline": "bottom", "dy": alt.ExprRef(f"-3 - sqrt({_area(plane)}) / 2")}
+    others = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL})")
+    beside = {"baseline": "middle", "dy": alt.ExprRef("datum.level === 'dram' || datum.level === 'l1' ? -12 : 14")}
+    return [
+        ranked.mark_text(style="halo", fontWeight=600, **over).encode(_x(plane), _y(plane), alt.Text("rank:N")),
+        ranked.mark_text(style="strong", **over).encode(_x(plane), _y(plane), alt.Text("rank:N")),
+        others.mark_point(style="ring", size=40).encode(_x(plane), _y(plane)),
+        others.mark_text(style="halo", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),
+        others.mark_text(style="note", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),
+    ]
+
+
+def _strip_chart(plane: Plane) -> alt.LayerChart:
+    """Draw the launches without FLOPs by their share of the level's bandwidth."""
+    widest = max([1.0, *(p.share for p in plane.strip)])
+    axis = alt.Axis(format=".0%", tickCount=5, title="No FLOPs: share of the level's own bandwidth", titlePadding=12)
+    x = alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[0, widest], nice=False))
+    lanes = alt.Scale(domain=[-0.8, rows.STRIP_LANES - 0.2], nice=False)
+    y = alt.Y("lane:Q", axis=None, scale=lanes)
+    tooltip = _tooltip(alt.Tooltip("shareText:N", title="Bandwidth"))
+    bounds = [] if plane.points else [b for b in BOUNDS if any(p.launch.bound == b for p in plane.strip)]
+    points = _named("strip").transform_filter(AT_NEAREST).mark_point(**_DOT)
+    dots = points.encode(x, y, *_bound_channels(list(bounds)), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow())
+    ring = _named("strip").transform_filter(f"({AT_NEAREST}) && {PICKED}").mark_point(style="ring", size=260)
+    return alt.layer(dots, ring.encode(x, y)).properties(width=WIDTH, height=STRIP_HEIGHT)

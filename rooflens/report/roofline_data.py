@@ -1,0 +1,200 @@
+"""Where kernels and roofs stand in the roofline plane of one GPU: plain rows, SI base units, no drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log10, sqrt
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.records import Level
+    from rooflens.report.rows import Launch
+
+HALF_DECADE = sqrt(10)
+
+SAME_ROOF_RATIO = 1.02
+"""Roofs nearer to one another than this are one line with two names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A launch at one memory level.
+
+    Attributes:
+        roof_flop_per_s: min(P, AI x BW) with the launch's own peaks; None where its report holds neither.
+        nearest: True at the level whose roof is the lowest above this launch.
+    """
+
+    launch: Launch
+    level: str
+    intensity_flop_per_byte: float
+    flop_per_s: float
+    roof_flop_per_s: float | None
+    nearest: bool
+
+    @property
+    def gap(self) -> float | None:
+        """Factor between the launch and its roof at this level."""
+        return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class StripPoint:
+    """A launch without FLOPs: its share of one level's bandwidth."""
+
+    launch: Launch
+    level: str
+    share: float
+    nearest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One roof of the plane: the median of the launches' own peaks, and their spread.
+
+    Attributes:
+        keys: Levels or pipes that share this line.
+        peak: Bytes per second for a level, FLOP per second for a pipe.
+    """
+
+    keys: tuple[str, ...]
+    peak: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The roofline of one GPU.
+
+    Attributes:
+        clocks_hz: Lowest and highest SM clock of the launches; None where no report states it.
+        unplaced: Launches with neither a position nor a bandwidth share.
+    """
+
+    gpu: str
+    points: tuple[Point, ...]
+    strip: tuple[StripPoint, ...]
+    level_roofs: tuple[Roof, ...]
+    pipe_roofs: tuple[Roof, ...]
+    clocks_hz: tuple[float, float] | None
+    unplaced: int
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels at which anything is placed, far to near."""
+        present = {p.level for p in self.points} | {p.level for p in self.strip}
+        return tuple(level for level in LEVELS if level in present)
+
+    def x_domain(self) -> tuple[float, float]:
+        """Find the range of intensities: data and ridge points with half a decade of air."""
+        ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
+        return _domain([p.intensity_flop_per_byte for p in self.points] + ridges)
+
+    def y_domain(self) -> tuple[float, float]:
+        """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
+        reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        return _domain(reached + [roof.peak for roof in self.pipe_roofs])
+
+
+def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
+    """Place the launches of one GPU."""
+    points = tuple(point for launch in launches for point in _points(launch))
+    strip = tuple(point for launch in launches for point in _strip(launch))
+    placed = {p.launch.key for p in points} | {p.launch.key for p in strip}
+    return Plane(
+        gpu=gpu,
+        points=points,
+        strip=strip,
+        level_roofs=_roofs(_level_peaks(launches)),
+        pipe_roofs=_roofs(_pipe_peaks(launches)),
+        clocks_hz=_clocks(launches),
+        unplaced=sum(launch.key not in placed for launch in launches),
+    )
+
+
+def _points(launch: Launch) -> list[Point]:
+    """Place a launch at each level where it has an intensity."""
+    a = launch.analysis
+    if not a.flop_per_s:
+        return []
+    placed = {
+        name: (level.intensity_flop_per_byte, _roof(level, a.flop_peak_per_s))
+        for name, level in a.levels.items()
+        if level.intensity_flop_per_byte
+    }
+    nearest = min(placed, key=lambda name: placed[name][1] or float("inf"), default=None)
+    return [
+        Point(launch, name, intensity, a.flop_per_s, roof, nearest=name == nearest)
+        for name, (intensity, roof) in placed.items()
+    ]
+
+
+def _roof(level: Level, flop_peak_per_s: float | None) -> float | None:
+    """Work out min(P, AI x BW) of one launch, over what its report holds of the two."""
+    slope = (level.intensity_flop_per_byte or 0.0) * (level.peak_bytes_per_s or 0.0)
+    return min((v for v in (slope, flop_peak_per_s) if v), default=None)
+
+
+def _strip(launch: Launch) -> list[StripPoint]:
+    """Keep a launch that has no place in the plane by its bandwidth shares."""
+    if launch.failed or _points(launch):
+        return []
+    shares = {name: level.share for name, level in launch.analysis.levels.items() if level.share is not None}
+    nearest = max(shares, key=lambda name: shares[name], default=None)
+    return [StripPoint(launch, name, share, nearest=name == nearest) for name, share in shares.items()]
+
+
+def _level_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
+    peaks: dict[str, list[float]] = {name: [] for name in LEVELS}
+    for launch in launches:
+        for name, level in launch.analysis.levels.items():
+            if level.peak_bytes_per_s:
+                peaks[name].append(level.peak_bytes_per_s)
+    return peaks
+
+
+def _pipe_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
+    """Collect the peaks of the pipes that do FLOPs, those in use only when any is."""
+    used: dict[str, list[float]] = {}
+    idle: dict[str, list[float]] = {}
+    for launch in launches:
+        for name, pipe in launch.analysis.pipes.items():
+            if pipe.unit == "FLOP" and pipe.peak_per_s:
+                (used if pipe.amount else idle).setdefault(name, []).append(pipe.peak_per_s)
+    return used or idle
+
+
+def _roofs(peaks: Mapping[str, Sequence[float]]) -> tuple[Roof, ...]:
+    """Make one roof per key, the highest first, and merge those that would be drawn on top of one another."""
+    roofs: list[Roof] = []
+    for key, values in sorted(peaks.items(), key=lambda item: -median(item[1] or [0.0])):
+        if not values:
+            continue
+        peak = median(values)
+        if roofs and roofs[-1].peak / peak < SAME_ROOF_RATIO:
+            roofs[-1] = Roof((*roofs[-1].keys, key), roofs[-1].peak, roofs[-1].low, roofs[-1].high)
+        else:
+            roofs.append(Roof((key,), peak, min(values), max(values)))
+    return tuple(roofs)
+
+
+def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
+    clocks = [hz for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+    return (min(clocks), max(clocks)) if clocks else None
+
+
+def _domain(values: Sequence[float]) -> tuple[float, float]:
+    if not values:
+        return (0.1, 1000.0)
+    return (min(values) / HALF_DECADE, max(values) * HALF_DECADE)
+
+
+def decades(domain: tuple[float, float]) -> list[float]:
+    """List the powers of ten inside a range."""
+    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]

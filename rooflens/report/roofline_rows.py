@@ -1,0 +1,155 @@
+"""The plane of `roofline_data` as the rows its chart draws: short keys, finished words, no colour."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+from rooflens.report import format as fmt
+from rooflens.report.words import BOUND_LABELS, level_label, pipe_label
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.report.roofline_data import Plane, Point, Roof, StripPoint
+    from rooflens.report.rows import Launch
+
+Row = dict[str, Any]
+
+NAME_WIDTH = 64
+BAND_FROM_RATIO = 1.03
+"""Roofs whose launches differ by more than this get a band from the lowest to the highest."""
+
+GAP_FROM = 1.1
+"""A gap smaller than this would be hidden behind its own point."""
+
+STRIP_LANES = 3
+
+
+def point_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top."""
+    ordered = sorted(plane.points, key=lambda point: -point.launch.time_share)
+    return [_point_row(point, ranks) for point in ordered]
+
+
+def _point_row(point: Point, ranks: Mapping[str, int]) -> Row:
+    roof, gap = point.roof_flop_per_s, point.gap
+    drawn_gap = gap is not None and gap >= GAP_FROM
+    return _common(point.launch, point.level, nearest=point.nearest) | {
+        "x": fmt.round_significant(point.intensity_flop_per_byte, 5),
+        "y": fmt.round_significant(point.flop_per_s, 5),
+        "roof": fmt.round_significant(roof, 5) if roof and drawn_gap else None,
+        "mid": fmt.round_significant(sqrt(roof * point.flop_per_s), 5) if roof and drawn_gap else None,
+        "gap": fmt.factor(gap) if drawn_gap else "",
+        "rank": str(ranks.get(point.launch.key, "")),
+        "intensity": f"{fmt.number(point.intensity_flop_per_byte)}{fmt.NBSP}FLOP/B",
+        "achieved": fmt.si(point.flop_per_s, "FLOP/s"),
+        "roofText": _roof_text(roof, gap),
+    }
+
+
+def _roof_text(roof: float | None, gap: float | None) -> str:
+    if roof is None or gap is None:
+        return "not in the report"
+    return f"{fmt.si(roof, 'FLOP/s')} ({fmt.percent(1 / gap)} reached)"
+
+
+def _common(launch: Launch, level: str, *, nearest: bool) -> Row:
+    """Make the fields that plane and strip share."""
+    return {
+        "k": launch.key,
+        "name": fmt.cut_middle(launch.name, NAME_WIDTH),
+        "bound": launch.bound,
+        "verdict": BOUND_LABELS[launch.bound],
+        "level": level,
+        "levelText": level_label(level),
+        "near": nearest,
+        "time": fmt.round_significant(launch.time_share, 4),
+        "timeText": f"{fmt.duration(launch.duration_ns)} ({fmt.percent(launch.time_share)} of GPU time)",
+        "hollow": launch.estimated or launch.bound == "unknown",
+    }
+
+
+def strip_rows(plane: Plane) -> list[Row]:
+    """Make one row per launch without FLOPs and level, spread over a few lanes so that they do not cover each other."""
+    lanes = {key: i % STRIP_LANES for i, key in enumerate(dict.fromkeys(p.launch.key for p in plane.strip))}
+    return [_strip_row(point, lanes[point.launch.key]) for point in plane.strip]
+
+
+def _strip_row(point: StripPoint, lane: int) -> Row:
+    return _common(point.launch, point.level, nearest=point.nearest) | {
+        "share": fmt.round_significant(point.share, 5),
+        "shareText": f"{fmt.percent(point.share)} of the {level_label(point.level)} peak",
+        "lane": lane,
+    }
+
+
+def roof_rows(plane: Plane) -> list[Row]:
+    """Make two rows per diagonal roof: where it enters the plane and where it meets the top flat roof."""
+    (x_lo, x_hi), (y_lo, y_hi) = plane.x_domain(), plane.y_domain()
+    top = max((roof.peak for roof in plane.pipe_roofs), default=y_hi)
+    rows = []
+    for roof in plane.level_roofs:
+        start = max(x_lo, y_lo / roof.peak)
+        stop = min(x_hi, top / roof.peak)
+        if start < stop:
+            rows += [_roof_row(roof, x, end=x == start) for x in (start, stop)]
+    return rows
+
+
+def _roof_row(roof: Roof, x: float, *, end: bool) -> Row:
+    names = ", ".join(level_label(key) for key in roof.keys)
+    return {
+        "level": roof.keys[0],
+        "keys": list(roof.keys),
+        "x": x,
+        "y": x * roof.peak,
+        "lo": x * roof.low,
+        "hi": x * roof.high,
+        "band": roof.high / roof.low > BAND_FROM_RATIO,
+        "label": f"{names}  {fmt.si(roof.peak, 'B/s')}" if end else "",
+    }
+
+
+def pipe_rows(plane: Plane, label_step_ratio: float) -> list[Row]:
+    """Make one row per flat roof, from where the fastest level meets it; labels keep `label_step_ratio` apart."""
+    fastest = max((roof.peak for roof in plane.level_roofs), default=None)
+    (x_lo, x_hi) = plane.x_domain()
+    rows: list[Row] = []
+    for roof in plane.pipe_roofs:
+        start = min(max(x_lo, roof.peak / fastest), x_hi) if fastest else x_lo
+        rows.append(_pipe_row(roof, (start, x_hi), plane.clocks_hz, rows, label_step_ratio))
+    return rows
+
+
+def _pipe_row(
+    roof: Roof,
+    span: tuple[float, float],
+    clocks_hz: tuple[float, float] | None,
+    above: Sequence[Row],
+    label_step_ratio: float,
+) -> Row:
+    names = ", ".join(pipe_label(key) for key in roof.keys)
+    short = f"{names}  {fmt.si(roof.peak, 'FLOP/s')}"
+    clock = clock_text(clocks_hz)
+    return {
+        "x": span[0],
+        "x2": span[1],
+        "y": roof.peak,
+        "lo": roof.low,
+        "hi": roof.high,
+        "band": roof.high / roof.low > BAND_FROM_RATIO,
+        "labelY": min(roof.peak, above[-1]["labelY"] / label_step_ratio) if above else roof.peak,
+        "short": short,
+        "long": f"{short} at {clock}" if clock else short,
+    }
+
+
+def clock_text(clocks_hz: tuple[float, float] | None) -> str:
+    """Write a clock, or its range when launches differ by more than a per cent."""
+    if clocks_hz is None:
+        return ""
+    low, high = clocks_hz
+    if high / low < 1.01:
+        return fmt.si(high, "Hz")
+    return f"{fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')}"

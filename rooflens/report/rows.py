@@ -1,0 +1,193 @@
+"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and losses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import BOUNDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.records import Analysis, Bound, Run
+
+UNKNOWN_GPU = "unknown GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One profiled launch with what the page derives from it.
+
+    Attributes:
+        key: Short identifier within the page; anchors and chart data use it.
+        duration_ns: GPU time; None for a failed launch, which counts in no aggregate.
+        time_share: Fraction of the page's whole GPU time.
+        leader: Name and share of the resource nearest its peak; None where no share is known.
+        loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
+    """
+
+    key: str
+    analysis: Analysis
+    duration_ns: float | None
+    time_share: float
+    leader: tuple[str, float] | None
+    loss_ns: float | None
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel; never empty."""
+        return self.analysis.kernel.name or "(no name)"
+
+    @property
+    def gpu(self) -> str:
+        """Name of the GPU it ran on."""
+        return self.analysis.kernel.gpu or UNKNOWN_GPU
+
+    @property
+    def bound(self) -> Bound:
+        """Class of its verdict."""
+        return self.analysis.verdict.bound
+
+    @property
+    def failed(self) -> bool:
+        """True when the kernel failed while it was profiled."""
+        return self.analysis.kernel.status == "failed"
+
+    @property
+    def estimated(self) -> bool:
+        """True when a part of its FLOPs is estimated and not counted."""
+        return "estimated" in self.analysis.flop_source.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All launches of one kernel name on one GPU: sums of times, never means of ratios.
+
+    Attributes:
+        bound_ns: GPU time by verdict class.
+        loss_ns: Sum of the launches' losses; None when none of them has a known share.
+        worst: The launch that loses most, or the longest one where no loss is known.
+    """
+
+    name: str
+    gpu: str
+    launches: tuple[Launch, ...]
+    duration_ns: float
+    time_share: float
+    bound_ns: Mapping[Bound, float]
+    loss_ns: float | None
+    worst: Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything a section of the page may read.
+
+    Attributes:
+        launches: In order of falling time, failed ones last.
+        groups: In order of falling time.
+    """
+
+    title: str
+    runs: tuple[Run, ...]
+    launches: tuple[Launch, ...]
+    groups: tuple[Group, ...]
+    total_ns: float
+
+    @property
+    def timed(self) -> tuple[Launch, ...]:
+        """Launches that did not fail: the ones that count."""
+        return tuple(launch for launch in self.launches if not launch.failed)
+
+    @property
+    def failed(self) -> tuple[Launch, ...]:
+        """Launches that failed while they were profiled."""
+        return tuple(launch for launch in self.launches if launch.failed)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Names of the GPUs, the one with most time first."""
+        return tuple(dict.fromkeys(launch.gpu for launch in self.launches))
+
+    @property
+    def synthetic(self) -> bool:
+        """True when any report or kernel of the page was written by a generator."""
+        return any(run.synthetic for run in self.runs) or any(
+            launch.analysis.kernel.synthetic for launch in self.launches
+        )
+
+
+def build_page(runs: Sequence[Run], analyses: Sequence[Analysis], title: str) -> Page:
+    """Derive all rows of the page from the records."""
+    total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
+    launches = [_launch(f"k{i}", a, total_ns) for i, a in enumerate(analyses)]
+    launches.sort(key=lambda launch: (launch.failed, -(launch.duration_ns or 0.0)))
+    return Page(title, tuple(runs), tuple(launches), _groups(launches, total_ns), total_ns)
+
+
+def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
+    """Sum GPU time by verdict class, in the fixed order of classes, absent ones left out."""
+    times: defaultdict[Bound, float] = defaultdict(float)
+    for launch in launches:
+        times[launch.bound] += launch.duration_ns or 0.0
+    return {bound: times[bound] for bound in BOUNDS if times[bound] > 0}
+
+
+def _duration_ns(analysis: Analysis) -> float | None:
+    return None if analysis.kernel.status == "failed" else analysis.kernel.duration_ns
+
+
+def _launch(key: str, analysis: Analysis, total_ns: float) -> Launch:
+    duration_ns = _duration_ns(analysis)
+    leader = _leader(analysis)
+    largest = _largest_share(analysis, leader)
+    loss_ns = None if duration_ns is None or largest is None else duration_ns * max(0.0, 1 - largest)
+    time_share = (duration_ns or 0.0) / total_ns if total_ns else 0.0
+    return Launch(key, analysis, duration_ns, time_share, leader, loss_ns)
+
+
+def _leader(analysis: Analysis) -> tuple[str, float] | None:
+    """Find the resource the verdict names, else the one with the largest share."""
+    resources = {**analysis.levels, **analysis.pipes}
+    shares = {name: r.share for name, r in resources.items() if r.share is not None}
+    named = analysis.verdict.resource
+    if named in shares:
+        return named, shares[named]
+    return max(shares.items(), key=lambda item: item[1], default=None)
+
+
+def _largest_share(analysis: Analysis, leader: tuple[str, float] | None) -> float | None:
+    """Take the share behind the verdict's headroom, so that list and verdict never disagree.
+
+    An unknown verdict has no largest share: the resource that was not measured may be the full one.
+    """
+    if analysis.verdict.headroom:
+        return 1 / analysis.verdict.headroom
+    return None if leader is None or analysis.verdict.bound == "unknown" else leader[1]
+
+
+def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
+    members: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if not launch.failed:
+            members[launch.gpu, launch.name].append(launch)
+    groups = [_group(tuple(group), total_ns) for group in members.values()]
+    return tuple(sorted(groups, key=lambda group: -group.duration_ns))
+
+
+def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
+    duration_ns = sum(launch.duration_ns or 0.0 for launch in launches)
+    losses = [launch.loss_ns for launch in launches if launch.loss_ns is not None]
+    worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
+    return Group(
+        name=launches[0].name,
+        gpu=launches[0].gpu,
+        launches=launches,
+        duration_ns=duration_ns,
+        time_share=duration_ns / total_ns if total_ns else 0.0,
+        bound_ns=bound_times_ns(launches),
+        loss_ns=sum(losses) if losses else None,
+        worst=worst,
+    )

@@ -1,0 +1,109 @@
+"""How a verdict and the page look: one table of colour, shape and pattern for HTML and charts, light and dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Bound
+
+FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one verdict class is drawn; shape carries the same meaning as colour.
+
+    Attributes:
+        light: Colour on white (Okabe-Ito).
+        dark: The same hue, lighter, for the dark theme.
+        shape: Vega's symbol name.
+        path: The same shape as an SVG path in a box of 12 by 12.
+    """
+
+    light: str
+    dark: str
+    shape: str
+    path: str
+
+
+LOOKS: Mapping[Bound, Look] = {
+    "memory": Look("#0072B2", "#56A8DE", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
+    "compute": Look("#D55E00", "#F28A4B", "square", "M2 2h8v8H2z"),
+    "latency": Look("#CC79A7", "#E3A3C6", "triangle-up", "M6 1.4 11 10.4H1z"),
+    "overhead": Look("#E69F00", "#F5C04E", "diamond", "M6 .8 11.2 6 6 11.2 .8 6z"),
+    "balanced": Look("#009E73", "#46C79F", "cross", "M4.3 1.2h3.4v3.1h3.1v3.4H7.7v3.1H4.3V7.7H1.2V4.3h3.1z"),
+    "unknown": Look("#8A8A8A", "#A6ABB1", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Inks:
+    """The neutral colours of one theme."""
+
+    page: str
+    surface: str
+    ink: str
+    muted: str
+    line: str
+    grid: str
+
+
+LIGHT = Inks(page="#ffffff", surface="#f6f7f9", ink="#15191e", muted="#59626d", line="#dde1e6", grid="#e8ebee")
+DARK = Inks(page="#101419", surface="#171c22", ink="#e9edf1", muted="#a0aab4", line="#2c343d", grid="#252c34")
+
+
+def css_variables(inks: Inks, *, dark: bool) -> str:
+    """Write one theme as CSS custom properties, so that HTML and charts share every colour."""
+    neutral = {name: getattr(inks, name) for name in Inks.__dataclass_fields__}
+    bounds = {bound: look.dark if dark else look.light for bound, look in LOOKS.items()}
+    return "".join(f"--{name}:{colour};" for name, colour in (neutral | bounds).items())
+
+
+def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
+    """Make the Vega-Lite configuration of one theme; chart specs themselves hold no colour."""
+    return {
+        "background": inks.page,
+        "font": FONT,
+        "padding": 4,
+        "view": {"stroke": None},
+        "mark": {"color": inks.ink},
+        "range": {"category": [look.dark if dark else look.light for look in LOOKS.values()]},
+        "axis": {
+            "domain": False,
+            "grid": True,
+            "gridColor": inks.grid,
+            "labelColor": inks.muted,
+            "labelFontSize": 12,
+            "labelPadding": 8,
+            "ticks": False,
+            "titleColor": inks.muted,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+        },
+        "legend": {"labelColor": inks.ink, "labelFontSize": 12, "symbolSize": 90, "columnPadding": 16},
+        "title": {
+            "anchor": "start",
+            "color": inks.ink,
+            "fontSize": 14,
+            "fontWeight": 600,
+            "frame": "group",
+            "offset": 12,
+            "subtitleColor": inks.muted,
+            "subtitleFontSize": 12,
+            "subtitlePadding": 6,
+        },
+        "style": {
+            "roof": {"color": inks.ink, "strokeWidth": 1.5, "opacity": 1},
+            "band": {"color": inks.ink, "opacity": 0.07},
+            "label": {"color": inks.ink, "fontSize": 12},
+            "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},
+            "note": {"color": inks.muted, "fontSize": 12},
+            "halo": {"color": inks.page, "stroke": inks.page, "strokeWidth": 5, "strokeJoin": "round", "fontSize": 12},
+            "gap": {"color": inks.ink, "strokeWidth": 1.25, "opacity": 1},
+            "ring": {"color": inks.ink, "strokeWidth": 1.5, "filled": False, "opacity": 1},
+        },
+    }

@@ -1,0 +1,78 @@
+"""Damages reports in the ways that disks, copies and interrupted runs do."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from rooflens.ingest.messages import message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MAGIC_BYTES = 4
+_LENGTH_BYTES = 4
+_CUT_PER_CENT = (1, 10, 25, 50, 75, 90, 99)
+
+
+def block_starts(data: bytes) -> list[int]:
+    """Return the offset of every block of the intact report `data`."""
+    offset = _MAGIC_BYTES + _LENGTH_BYTES + _length_at(data, _MAGIC_BYTES)
+    starts = []
+    while offset < len(data):
+        starts.append(offset)
+        start = offset + _LENGTH_BYTES
+        end = start + _length_at(data, offset)
+        offset = end + message("BlockHeader").FromString(data[start:end]).PayloadSize
+    return starts
+
+
+def certain_damage(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield name and bytes of copies of `data` that no reader may take for a report."""
+    yield "empty", b""
+    yield "no magic", b"XXXX" + data[_MAGIC_BYTES:]
+    yield "first byte lost", data[1:]
+    yield "last byte lost", data[:-1]
+    yield "header only", data[:10]
+    yield "one byte more", data + b"\0"
+    yield "zeros after the end", data + bytes(4096)
+    yield "text after the end", data + b"==PROF== Disconnected from process\n"
+    yield "doubled", data + data
+    yield from _cuts(data)
+    yield from _broken_lengths(data)
+
+
+def _cuts(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield `data` cut at several places; not between blocks, which leaves a shorter but intact report."""
+    starts = set(block_starts(data))
+    for per_cent in _CUT_PER_CENT:
+        end = len(data) * per_cent // 100
+        yield f"cut at {per_cent} %", data[: end + 1 if end in starts else end]
+
+
+def _broken_lengths(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield `data` with the length of the file header and of some blocks changed."""
+    starts = block_starts(data)
+    for offset in (_MAGIC_BYTES, starts[0], starts[len(starts) // 2], starts[-1]):
+        yield f"length at {offset} flipped", _with_flipped(data, [offset, offset + 1])
+
+
+def flipped_copies(data: bytes, count: int, seed: int) -> Iterator[tuple[str, bytes]]:
+    """Yield `count` copies of `data` with 1 to 64 bytes flipped; some of them are still reports."""
+    chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    for number in range(count):
+        offsets = [chance.randrange(len(data)) for _ in range(chance.choice((1, 4, 64)))]
+        yield f"flipped {number}", _with_flipped(data, offsets)
+
+
+def _with_flipped(data: bytes, offsets: list[int]) -> bytes:
+    """Return `data` with all bits of the bytes at `offsets` inverted."""
+    copy = bytearray(data)
+    for offset in offsets:
+        copy[offset] ^= 0xFF
+    return bytes(copy)
+
+
+def _length_at(data: bytes, offset: int) -> int:
+    """Return the little-endian length at `offset`."""
+    return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

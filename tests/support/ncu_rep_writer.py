@@ -1,0 +1,230 @@
+"""Writes valid Nsight Compute reports from a plain description, for tests and fixtures.
+
+NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic: in a version entry of its own and, unless a
+test wants another, in the name of its process. The same description gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rooflens.ingest.messages import message
+from rooflens.ingest.sessions import SYNTHETIC_PROVIDER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+Scalar: TypeAlias = int | float | str | None
+"""ncu stores counts it knows itself as uint64, counters as double, names as text; None has a name but no value."""
+
+_MAGIC = b"NVR\0"
+_VERSION = 7
+_RULE_KIND_OPTIMIZATION = 4
+_SYNTHETIC_VERSION = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """A metric with instances, such as an opcode table: values by correlation id, and their total."""
+
+    by_id: Mapping[str | int, float]
+    total: Scalar = None
+
+
+MetricValue: TypeAlias = Scalar | Instances
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """What one of NVIDIA's rules would say."""
+
+    identifier: str
+    section: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """One profiled kernel.
+
+    Attributes:
+        name: Demangled name, with template arguments and parameters where it has them.
+        metrics: Values by metric name, stored in this order.
+    """
+
+    name: str
+    metrics: Mapping[str, MetricValue]
+    grid: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = (128, 1, 1)
+    rules: Sequence[RuleText] = ()
+
+    @property
+    def function_name(self) -> str:
+        """Name without return type, template arguments and parameters."""
+        return re.sub(r"[<(].*", "", self.name.removeprefix("void "))
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """What the session blocks say of the process and of ncu."""
+
+    process_id: int = 4242
+    process_name: str = "/synthetic/program"
+    host: str = "synthetic-host"
+    ncu_version: str | None = "2025.3.0.0 (build 0) (synthetic)"
+    command_line: str | None = "ncu --set synthetic ./program"
+    created_unix_s: int = 1_735_689_600  # 2025-01-01T00:00:00Z
+    clock_control: str | None = None
+    replay_mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSpec:
+    """A whole report: its kernels, `kernels_per_block` of them in each block."""
+
+    kernels: Sequence[KernelSpec]
+    session: SessionSpec = field(default_factory=SessionSpec)
+    kernels_per_block: int = 1
+
+
+def write_report(path: Path, report: ReportSpec) -> Path:
+    """Write `report` to `path` and return it."""
+    path.write_bytes(encode_report(report))
+    return path
+
+
+def encode_report(report: ReportSpec) -> bytes:
+    """Encode `report` in the order ncu writes: session start, first results, session details, further results."""
+    strings = _Strings()
+    step = report.kernels_per_block
+    groups = [report.kernels[start : start + step] for start in range(0, len(report.kernels), step)]
+    results = [_results_block(group, report.session, strings) for group in groups]
+    start, *details = [_details_block(entry, report.session) for entry in _details(report.session)]
+    header = message("FileHeader")(Version=_VERSION).SerializeToString()
+    return b"".join([_MAGIC, _framed(header), start, *results[:1], *details, *results[1:]])
+
+
+class _Strings:
+    """The string table, whose ids run on over all blocks."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+        self._new: list[str] = []
+
+    def id_of(self, text: str) -> int:
+        """Return the id of `text`, a new one where it is new."""
+        if text not in self._ids:
+            self._ids[text] = len(self._ids)
+            self._new.append(text)
+        return self._ids[text]
+
+    def take_new(self) -> list[bytes]:
+        """Return the strings that no block holds yet."""
+        new, self._new = self._new, []
+        return [text.encode() for text in new]
+
+
+def _framed(encoded: bytes) -> bytes:
+    """Put the length before `encoded`."""
+    return len(encoded).to_bytes(4, "little") + encoded
+
+
+def _block(session: SessionSpec, payload: bytes = b"", **header: Any) -> bytes:
+    """Encode one block."""
+    process = {
+        "ProcessID": session.process_id,
+        "Hostname": b"127.0.0.1",
+        "ProcessName": session.process_name.encode(),
+    }
+    counts = {"NumSources": 0, "NumResults": 0, "PayloadSize": len(payload)}
+    encoded = message("BlockHeader")(**(counts | header), Process=process).SerializeToString(deterministic=True)
+    return _framed(encoded) + payload
+
+
+def _details_block(details: Mapping[str, Any], session: SessionSpec) -> bytes:
+    """Encode one entry of the session details, each of which ncu puts into a block of its own."""
+    return _block(session, SessionDetails={"ProcessID": session.process_id, **details})
+
+
+def _details(session: SessionSpec) -> list[dict[str, Any]]:
+    """List the session details in ncu's order."""
+    entries: list[dict[str, Any]] = [
+        {"CreationTime": session.created_unix_s},
+        {"TargetSystemInfo": {"ComputerName": session.host.encode()}},
+        {"VersionInfo": {"Provider": SYNTHETIC_PROVIDER.encode(), "Version": _SYNTHETIC_VERSION.encode()}},
+    ]
+    if session.ncu_version is not None:
+        version = {"Provider": b"Nsight Compute Target", "Version": session.ncu_version.encode()}
+        entries.append({"VersionInfo": version})
+    settings = {"ClockControlMode": session.clock_control, "ReplayMode": session.replay_mode}
+    if any(settings.values()):
+        entries.append({"ProfilerSettings": {name: mode.encode() for name, mode in settings.items() if mode}})
+    if session.command_line is not None:
+        entries.append({"ProfilerCmdline": session.command_line.encode()})
+    return entries
+
+
+def _results_block(kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings) -> bytes:
+    """Encode a block of results with the strings that they are the first to use."""
+    payload = b"".join(_framed(_result(kernel, strings)) for kernel in kernels)
+    return _block(session, payload, NumResults=len(kernels), StringTable={"Strings": strings.take_new()})
+
+
+def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
+    """Encode one kernel."""
+    name, function_name = kernel.name.encode(), kernel.function_name.encode()
+    result = message("ProfileResult")(
+        ThreadID=1,
+        APICallID=1,
+        ProgramHandle=1,
+        KernelID=1,
+        KernelMangledName=function_name,
+        KernelFunctionName=function_name,
+        KernelDemangledName=name,
+        WorkDimensions=3,
+        GlobalWorkOffset=_xyz((0, 0, 0)),
+        GridSize=_xyz(kernel.grid),
+        BlockSize=_xyz(kernel.block),
+        Source={},
+        ContextID=1,
+        StreamID=7,
+        MetricResults=[_metric(strings.id_of(name), value) for name, value in kernel.metrics.items()],
+        RuleResults=[_rule(rule) for rule in kernel.rules],
+    )
+    encoded: bytes = result.SerializeToString(deterministic=True)
+    return encoded
+
+
+def _xyz(size: tuple[int, int, int]) -> dict[str, int]:
+    """Name the three dimensions."""
+    return dict(zip("XYZ", size, strict=True))
+
+
+def _metric(name_id: int, value: MetricValue) -> dict[str, Any]:
+    """Describe one metric."""
+    if not isinstance(value, Instances):
+        return {"NameId": name_id} if value is None else {"NameId": name_id, "MetricValue": _value(value)}
+    pairs = [{"CorrelationId": _value(key), "ElementValue": _value(item)} for key, item in value.by_id.items()]
+    return _metric(name_id, value.total) | {"MetricValueList": pairs}
+
+
+def _value(value: float | str) -> dict[str, Any]:
+    """Store a value under the type that ncu uses for its kind."""
+    if isinstance(value, str):
+        return {"StringValue": value.encode()}
+    return {"Uint64Value": value} if isinstance(value, int) else {"DoubleValue": value}
+
+
+def _rule(rule: RuleText) -> dict[str, Any]:
+    """Describe one rule result."""
+    text = {"Text": rule.text.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
+    return {
+        "Identifier": rule.identifier.encode(),
+        "DisplayName": rule.identifier.encode(),
+        "Body": {"Items": [{"Message": text}]},
+        "SectionIdentifier": rule.section.encode(),
+    }

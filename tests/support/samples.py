@@ -1,0 +1,246 @@
+"""Hand-made records for tests of the reports: one kernel per verdict, the awkward ones, and whole pages of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import LEVELS, Analysis, Kernel, Level, Nvidia, Pipe, Rule, Run, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Bound
+
+HOSTILE_NAMES = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>")
+
+LONG_NAME = "void cutlass::Kernel<" + "cutlass::gemm::device::GemmUniversal, " * 105 + "true>(Params)"
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A GPU at one profiled clock, with the roofs a report of it would hold."""
+
+    name: str
+    compute_capability: str
+    sm_clock_hz: float
+    level_peaks: Mapping[str, float]
+    pipe_peaks: Mapping[str, float]
+
+
+A100 = Chip(
+    "NVIDIA A100-SXM4-40GB",
+    "8.0",
+    1.41e9,
+    {"dram": 1.555e12, "l2": 4.62e12, "l1": 19.5e12, "smem": 19.5e12},
+    {"fp64": 9.7e12, "fp32": 19.5e12, "fp16": 78e12, "tensor_bf16": 312e12, "alu": 152e9, "xu": 38e9, "issue": 609e9},
+)
+
+T4 = Chip(
+    "Tesla T4",
+    "7.5",
+    0.585e9,
+    {"dram": 0.32e12, "l2": 0.74e12, "l1": 1.5e12, "smem": 3.0e12},
+    {"fp64": 0.047e12, "fp32": 3.0e12, "fp16": 6e12, "tensor_fp16": 24e12, "alu": 94e9, "xu": 23e9, "issue": 94e9},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What a hand-made kernel does; rates, shares and positions follow from it.
+
+    Attributes:
+        level_bytes: Bytes by level; a level without an entry was not measured.
+        flop: FLOPs by dtype; None where the report has no FLOP counters.
+        inst: Instructions by pipe that does no FLOPs.
+    """
+
+    name: str
+    bound: Bound
+    duration_us: float
+    resource: str | None = None
+    level_bytes: Mapping[str, float] = field(default_factory=dict)
+    flop: Mapping[str, float] | None = field(default_factory=dict)
+    inst: Mapping[str, float] = field(default_factory=dict)
+    chip: Chip = A100
+    flop_source: str = "opcode"
+    flags: tuple[str, ...] = ()
+    synthetic: bool = False
+
+
+def run(**changes: object) -> Run:
+    """Make the provenance of one recorded report."""
+    base = Run(
+        digest="a" * 64,
+        source="reports/attention.ncu-rep",
+        file_bytes=2_431_000,
+        kernel_count=6,
+        synthetic=False,
+        ncu_version="2025.3.0.0",
+        command_line="ncu --set full -o attention python attention.py",
+        host="gpu-box-7",
+        process_name="python3.11",
+        clock_control="base",
+        cache_control="all",
+        replay_mode="kernel",
+        created_unix_s=1_795_219_200,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis:
+    """Work a sample out into the record that the model would give."""
+    seconds = sample.duration_us * 1e-6
+    flop_total = None if sample.flop is None else float(sum(sample.flop.values()))
+    levels = {name: _level(sample, name, seconds, flop_total) for name in LEVELS}
+    pipes = _pipes(sample, seconds)
+    busy = sum(p.amount / p.peak_per_s for p in pipes.values() if p.unit == "FLOP" and p.peak_per_s)
+    shares = [r.share for r in (*levels.values(), *pipes.values()) if r.share]
+    largest = max(shares, default=None)
+    return Analysis(
+        kernel=_kernel(sample, index, digest),
+        levels=levels,
+        pipes=pipes,
+        flop=dict(sample.flop or {}),
+        flop_source=dict.fromkeys(sample.flop or {}, sample.flop_source),
+        flop_total=flop_total,
+        flop_per_s=None if flop_total is None else flop_total / seconds,
+        flop_peak_per_s=flop_total / busy if flop_total and busy else None,
+        verdict=_verdict(sample, largest),
+        nvidia=Nvidia("Memory is more heavily utilized than Compute", 8.1, 0.0),
+        flags=sample.flags,
+    )
+
+
+def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
+    """Make the record of a kernel that failed while being profiled: no counter, no verdict."""
+    kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
+    verdict = Verdict("unknown", None, at_roof=False, cause="failed", headroom=None, confidence="low",
+                      sentence="Unknown: the kernel failed while it was profiled.",
+                      advice=("Run the program without the profiler first.",))  # fmt: skip
+    return Analysis(kernel, dict.fromkeys(LEVELS, Level()), {}, {}, {}, None, None, None, verdict, Nvidia())
+
+
+def every_verdict() -> list[Analysis]:
+    """Make one kernel per verdict, with times of the same order."""
+    return [analysis(sample, index) for index, sample in enumerate(_VERDICTS)]
+
+
+def hostile() -> list[Analysis]:
+    """Make two kernels whose names try to break out of HTML, JSON and script."""
+    return [analysis(replace(_VERDICTS[i], name=name), i) for i, name in enumerate(HOSTILE_NAMES)]
+
+
+def without_flops() -> list[Analysis]:
+    """Make a page of copies: bandwidth shares and not one FLOP."""
+    bytes_moved = {"dram": 1.2e8, "l2": 1.2e8, "l1": 1.2e8}
+    copies = (
+        Sample("copy_kernel", "memory", 110, "dram", bytes_moved),
+        Sample("uncounted", "memory", 140, "dram", bytes_moved, flop=None),
+    )
+    return [analysis(sample, index) for index, sample in enumerate(copies)]
+
+
+def many(count: int) -> list[Analysis]:
+    """Make `count` kernels with long template names that cycle through the verdicts."""
+    return [
+        analysis(
+            replace(
+                _VERDICTS[i % len(_VERDICTS)],
+                name=f"void at::native::vectorized_elementwise_kernel<4, Functor<float, {i}>, std::array<char*, 2ul>>(int)",
+                duration_us=20 + (i * 37) % 500,
+            ),
+            i,
+        )
+        for i in range(count)
+    ]
+
+
+def _level(sample: Sample, name: str, seconds: float, flop_total: float | None) -> Level:
+    peak = sample.chip.level_peaks[name]
+    amount = sample.level_bytes.get(name)
+    if amount is None:
+        return Level(peak_bytes_per_s=peak)
+    share = amount / seconds / peak
+    intensity = flop_total / amount if flop_total and amount else None
+    return Level(amount, f"{name}_read + {name}_write", amount / seconds, peak, share, {"return": share}, intensity)
+
+
+def _pipes(sample: Sample, seconds: float) -> dict[str, Pipe]:
+    rows = [(name, amount, "FLOP", sample.flop_source) for name, amount in (sample.flop or {}).items()]
+    rows += [(name, amount, "issue" if name == "issue" else "inst", "counter") for name, amount in sample.inst.items()]
+    return {name: _pipe(sample.chip.pipe_peaks[name], amount, unit, source, seconds) for name, amount, unit, source in rows}
+
+
+def _pipe(peak: float, amount: float, unit: str, source: str, seconds: float) -> Pipe:
+    return Pipe(amount, unit, source, amount / seconds, peak, amount / seconds / peak, "report")
+
+
+def _kernel(sample: Sample, index: int, digest: str) -> Kernel:
+    return Kernel(
+        digest=digest,
+        source="reports/attention.ncu-rep",
+        index=index,
+        name=sample.name,
+        function_name=sample.name.split("<")[0],
+        status="ok",
+        gpu=sample.chip.name,
+        compute_capability=sample.chip.compute_capability,
+        grid=(1024, 1, 1),
+        block=(256, 1, 1),
+        synthetic=sample.synthetic,
+        counters={"duration_ns": sample.duration_us * 1e3, "sm_clock_hz": sample.chip.sm_clock_hz, "passes": 7},
+        counter_sources={"duration_ns": "gpu__time_duration.sum", "dram_bytes": "dram__bytes_read.sum + dram__bytes_write.sum"},
+        stalls={"long_scoreboard": 0.58, "barrier": 0.12, "wait": 0.09, "not_selected": 0.04},
+        rules=(Rule("SOLBottleneck", "SpeedOfLight", "High Memory Throughput", "Memory is more heavily utilized."),),
+    )
+
+
+def _verdict(sample: Sample, largest: float | None) -> Verdict:
+    return Verdict(
+        bound=sample.bound,
+        resource=sample.resource,
+        at_roof=bool(largest and largest >= 0.8),
+        cause=_CAUSES.get(sample.bound),
+        headroom=1 / largest if largest and sample.bound != "unknown" else None,
+        confidence="high",
+        sentence=_SENTENCES[sample.bound],
+        evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "issue slots 31 %"),
+        advice=_ADVICE[sample.bound],
+    )
+
+
+_CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": "no byte counters"}
+
+_SENTENCES: Mapping[str, str] = {
+    "memory": "Memory-bound at HBM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
+    "compute": "Compute-bound at the bf16 tensor pipe: 212 TFLOP/s of 312 (68 %).",
+    "latency": "Latency-bound: no unit above 31 %; 0.4 eligible warps a cycle, 58 % of stalls wait for global memory.",
+    "overhead": "Overhead-bound: 3.2 us is of the order of a launch.",
+    "balanced": "Balanced: HBM 66 % and FP32 64 % lead together.",
+    "unknown": "Unknown: the report has no byte and no FLOP counters.",
+}
+
+_ADVICE: Mapping[str, tuple[str, ...]] = {
+    "memory": ("Move fewer bytes: fuse with its neighbour, or use a narrower type.", "Keep intermediates on chip."),
+    "compute": ("Deepen the pipeline so that loads overlap the tensor cores.",),
+    "latency": ("More loads in flight: unroll, prefetch, asynchronous copies.",),
+    "overhead": ("Put the launches into a CUDA graph.",),
+    "balanced": ("Both walls are near: fewer bytes alone will not help.",),
+    "unknown": ("Collect with `ncu --set roofline`.",),
+}
+
+_VERDICTS = (
+    Sample("softmax_warp_forward<float, 10, false>(float*, const float*, int)", "memory", 1920, "dram",
+           {"dram": 2.71e9, "l2": 2.9e9, "l1": 3.1e9, "smem": 0.4e9}, {"fp32": 3.3e9},
+           {"issue": 3.6e8, "xu": 3.1e7}, flags=("dram_writes_stay_in_l2",)),
+    Sample("ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn", "compute", 1100, "tensor_bf16",
+           {"dram": 3.1e8, "l2": 1.9e9, "l1": 3.2e9, "smem": 9.6e9}, {"tensor_bf16": 2.33e11, "fp32": 2.1e8},
+           {"issue": 2.2e8}),
+    Sample("gather_rows(float*, const int*, const float*)", "latency", 640, None,
+           {"dram": 2.6e8, "l2": 6.1e8, "l1": 7.9e8}, {"fp32": 2.1e8}, {"issue": 4.1e7}),
+    Sample("fill_zero(float*)", "overhead", 3.2, None, {"dram": 2.1e5, "l2": 4.2e5}, {"fp32": 1.1e5}, {"issue": 2.1e4}),
+    Sample("stencil_27pt(float*, const float*)", "balanced", 440, "dram",
+           {"dram": 4.5e8, "l2": 9.9e8, "l1": 3.1e9}, {"fp32": 5.5e9}, {"issue": 9.2e7}, flop_source="estimated"),
+    Sample("mystery_kernel", "unknown", 130, None, {}, None),
+)  # fmt: skip
