@@ -28,7 +28,7 @@ class UsageError(RooflensError):
     exit_code = 2
 
 
-class MissingToolError(RooflensError):
+class EnvironmentMissingError(RooflensError):
     """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
 
     exit_code = 3

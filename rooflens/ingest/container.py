@@ -90,6 +90,7 @@ class _Tally:
     highest_string_id: int = -1
     highest_string_user: str = ""
     headers: list[Any] = field(default_factory=list)
+    process_ids: set[int] = field(default_factory=set)
 
 
 def inspect(path: Path) -> Container:
@@ -224,7 +225,10 @@ def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
     header = block.header
     tally.string_count += len(header.StringTable.Strings)
     header.ClearField("StringTable")
-    tally.headers.append(header)
+    process_id = header.Process.ProcessID
+    if header.HasField("SessionDetails") or process_id not in tally.process_ids:
+        tally.headers.append(header)  # those of further results say nothing new, and there may be 100,000
+        tally.process_ids.add(process_id)
 
 
 def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int, int]]:

@@ -59,6 +59,8 @@ _COMPUTE: dict[str, tuple[str, ...]] = {
         "let each thread do more work on data it already holds",
     ),
 }
+_ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
+"""Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU, LSU or issue slot is not."""
 _LATENCY: dict[str, tuple[str, ...]] = {
     "grid": (
         "launch more blocks: split-K, smaller tiles, a larger batch",
@@ -108,7 +110,7 @@ def compute_moves(pipe: str | None, *, at_roof: bool) -> tuple[str, ...]:
     """Choose the moves for a kernel bound by a pipe."""
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
     moves = _COMPUTE.get(key, ("issue fewer instructions to the busiest pipe",))
-    return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof else moves
+    return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof and key in _ARITHMETIC else moves
 
 
 def latency_moves(causes: Sequence[Cause]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from rooflens.report.html import render
 from rooflens.report.words import level_label, pipe_label
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from markupsafe import Markup
 
     from rooflens.model.records import Level, Pipe
@@ -88,7 +90,7 @@ def _level_bar(name: str, level: Level) -> Bar:
     return Bar(
         label=level_label(name),
         share=level.share,
-        rate=_rate(level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
+        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount=fmt.si(level.amount_bytes, "B"),
         intensity=f"{fmt.number(intensity)}{fmt.NBSP}FLOP/B" if intensity is not None else "",
         source=level.source or "",
@@ -96,22 +98,23 @@ def _level_bar(name: str, level: Level) -> Bar:
 
 
 def _pipe_bar(name: str, pipe: Pipe) -> Bar:
+    write = fmt.si if pipe.unit == "FLOP" else fmt.si_of
     unit = "inst" if pipe.unit == "issue" else pipe.unit
     mark = "about " if pipe.source == "estimated" else ""
     return Bar(
         label=pipe_label(name),
         share=pipe.share,
-        rate=_rate(pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
-        amount=f"{mark}{fmt.si(pipe.amount, unit if unit == 'FLOP' else ' ' + unit).replace('  ', ' ')}",
+        rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
+        amount=f"{mark}{write(pipe.amount, unit)}",
         intensity="",
         source=pipe.source,
     )
 
 
-def _rate(reached: float | None, peak: float | None, unit: str) -> str:
+def _rate(write: Callable[[float | None, str], str], reached: float | None, peak: float | None, unit: str) -> str:
     if reached is None:
         return ""
-    return f"{fmt.si(reached, unit)} of {fmt.si(peak, unit)}" if peak else fmt.si(reached, unit)
+    return f"{write(reached, unit)} of {write(peak, unit)}" if peak else write(reached, unit)
 
 
 def _shape(launch: Launch) -> str:

@@ -56,13 +56,12 @@ class Loss:
 
 def header(page: Page) -> Markup:
     """Say what ran, where, on which clock, and who measured it."""
-    return render("header", page=page, facts=_facts(page), counts=_counts(page))
+    return render("header", page=page, facts=_facts(page), counts=_counts(page), flagged=_flagged(page))
 
 
-def banners(page: Page) -> Markup:
-    """Warn of synthetic data and of failed kernels before any number is read."""
-    sources = sum(run.synthetic for run in page.runs)
-    return render("banners", page=page, synthetic_runs=sources, flagged=_flagged(page))
+def banner(page: Page) -> Markup:
+    """Warn of synthetic data before any number is read."""
+    return render("banner", page=page, synthetic_runs=sum(run.synthetic for run in page.runs))
 
 
 def summary(page: Page) -> Markup:
@@ -85,6 +84,7 @@ def losses(page: Page) -> Markup:
         page=page,
         losses=ranked,
         at_roof=at_roof[:LOSSES_SHOWN],
+        more_at_roof=len(at_roof) > LOSSES_SHOWN,
         at_roof_share=sum(group.time_share for group in at_roof),
         unranked=unranked,
         unranked_share=sum(group.time_share for group in unranked),

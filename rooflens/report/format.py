@@ -42,6 +42,11 @@ def si(value: float | None, unit: str) -> str:
     return f"{number(rounded / 1000**step)}{NBSP}{_PREFIXES[step]}{unit}"
 
 
+def si_of(value: float | None, noun: str) -> str:
+    """Write an amount of things that take no prefix themselves: `31.0 M inst`."""
+    return MISSING if value is None else f"{si(value, '').rstrip(NBSP)}{NBSP}{noun}"
+
+
 def duration(nanoseconds: float | None) -> str:
     """Write a time in s, ms, us or ns."""
     if nanoseconds is None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from rooflens.report import theme
 from rooflens.report.cards import cards
 from rooflens.report.charts import charts
 from rooflens.report.embed import content_policy, json_block, script, vega_bundle
-from rooflens.report.first_screen import banners, header, losses, summary
+from rooflens.report.first_screen import banner, header, losses, summary
 from rooflens.report.html import render
 from rooflens.report.kernels import kernels
 from rooflens.report.method import method
@@ -18,14 +20,12 @@ from rooflens.report.rows import build_page
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from markupsafe import Markup
-
     from rooflens.model.records import Analysis, Run
     from rooflens.report.rows import Page
 
     Section = Callable[[Page], Markup]
 
-SECTIONS: tuple[Section, ...] = (header, banners, summary, losses, charts, kernels, cards, method)
+SECTIONS: tuple[Section, ...] = (header, banner, summary, losses, charts, kernels, cards, method)
 """What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
 
 
@@ -50,14 +50,24 @@ def render_page(runs: Sequence[Run], analyses: Sequence[Analysis], *, title: str
         "page",
         title=title,
         policy=content_policy(bundle, code),
-        light=theme.css_variables(theme.LIGHT, dark=False),
-        dark=theme.css_variables(theme.DARK, dark=True),
-        font=theme.FONT,
-        style=_asset("page.css"),
+        style=_style(),
         sections=[section(page) for section in SECTIONS],
         blocks=[json_block("themes", themes)],
         scripts=[script(bundle), script(code)],
     )
+
+
+def _style() -> Markup:
+    """Put the themes' colours before the style sheet; paper is always light."""
+    light = theme.css_variables(theme.LIGHT, dark=False)
+    dark = theme.css_variables(theme.DARK, dark=True)
+    rules = (
+        f":root{{color-scheme:light;--font:{theme.FONT};{light}}}",
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
+        _asset("page.css"),
+    )
+    return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table
 
 
 def _asset(name: str) -> str:

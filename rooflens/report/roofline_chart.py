@@ -226,14 +226,14 @@ def _points_layer(plane: Plane) -> alt.Chart:
 
 
 def _marks(plane: Plane) -> list[alt.Chart]:
-    """Write the ranks of the biggest losses over their points, and the levels of the picked launch beside its line."""
+    """Write the ranks of the biggest losses below their points, and the levels of the picked launch beside its line."""
     ranked = _named("points").transform_filter(f"({AT_NEAREST}) && datum.rank !== ''")
-    over = {"baseline": "bottom", "dy": alt.ExprRef(f"-3 - sqrt({_area(plane)}) / 2")}
+    below = {"baseline": "top", "dy": alt.ExprRef(f"4 + sqrt({_area(plane)}) / 2")}
     others = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL})")
     beside = {"baseline": "middle", "dy": alt.ExprRef("datum.level === 'dram' || datum.level === 'l1' ? -12 : 14")}
     return [
-        ranked.mark_text(style="halo", fontWeight=600, **over).encode(_x(plane), _y(plane), alt.Text("rank:N")),
-        ranked.mark_text(style="strong", **over).encode(_x(plane), _y(plane), alt.Text("rank:N")),
+        ranked.mark_text(style="halo", fontWeight=600, **below).encode(_x(plane), _y(plane), alt.Text("rank:N")),
+        ranked.mark_text(style="strong", **below).encode(_x(plane), _y(plane), alt.Text("rank:N")),
         others.mark_point(style="ring", size=40).encode(_x(plane), _y(plane)),
         others.mark_text(style="halo", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),
         others.mark_text(style="note", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),

@@ -1,7 +1,7 @@
-"""What synthetic reports take from each GPU: names, sizes, clocks and peaks, as real reports of it state them.
+"""What synthetic reports take from each GPU: names, sizes, clocks and peaks.
 
-Peaks are units per cycle of the unit's clock. Those of CC 7.0, 7.5, 8.0, 9.0 and 12.0 follow `.peak_sustained` values of
-published reports; where none is published (CC 8.6 tensor, 8.9, 10.0) they follow the datasheet at the boost clock.
+Peaks are units per cycle of the unit's clock. Those of CC 7.0, 7.5, 8.0, 9.0 and 12.0 follow
+`.peak_sustained` values of published reports; the others (CC 8.6 tensor, 8.9, 10.0) follow datasheets.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Chip:
 _SYS = {"load": "LDG.E.128.SYS", "store": "STG.E.128.SYS", "copy": "LDG.E.128.SYS", "ldsm": "LDSM.16.M88.4"}
 _LTC = {"load": "LDG.E.128", "store": "STG.E.128", "copy": "LDGSTS.E.BYPASS.LTC128B.128", "ldsm": "LDSM.16.M88.4"}
 _BYPASS = _LTC | {"copy": "LDGSTS.E.BYPASS.128"}
+_TMA = _LTC | {"copy": "UTMALDG.2D"}
 _HMMA_BF16 = ("HMMA.16816.F32.BF16", 4096)
 
 
@@ -235,7 +236,7 @@ H200 = Chip(
     hfma_per_sm=128,
     tensor_opcode=_HMMA_BF16,
     tensor_per_sm=_HOPPER_TENSOR,
-    opcodes=_BYPASS,
+    opcodes=_TMA,
 )
 B200 = Chip(
     name="NVIDIA B200",
@@ -258,6 +259,13 @@ B200 = Chip(
     hfma_per_sm=128,
     tensor_opcode=("UTCHMMA", 2 * 128 * 256 * 16),
     tensor_per_sm={
+        # The base counters' own peaks are the sparse ones, twice the dense.
+        "src_bf16_dst_fp32": 16384.0,
+        "src_fp16_dst_fp16": 16384.0,
+        "src_fp16_dst_fp32": 16384.0,
+        "src_tf32_dst_fp32": 8192.0,
+        "src_int8": 32768.0,
+        "src_fp64": 128.0,
         "op_utchmma_src_bf16_dst_fp32_sparsity_off": 8192.0,
         "op_utchmma_src_fp16_dst_fp32_sparsity_off": 8192.0,
         "op_utchmma_src_tf32_dst_fp32_sparsity_off": 4096.0,
@@ -266,7 +274,7 @@ B200 = Chip(
         "op_hmma_src_bf16_dst_fp32_sparsity_off": 1024.0,
         "op_hmma_src_fp16_dst_fp32_sparsity_off": 1024.0,
     },
-    opcodes=_BYPASS,
+    opcodes=_TMA,
 )
 RTX_5090 = Chip(
     name="NVIDIA GeForce RTX 5090",

@@ -46,7 +46,9 @@ class Launch:
     occupancy: float = 0.85
     eligible_warps: float = 1.5
     active_share: float = 0.97
-    stalls: Mapping[str, int] = field(default_factory=lambda: {"wait": 500, "not_selected": 400, "long_scoreboard": 300})
+    stalls: Mapping[str, int] = field(
+        default_factory=lambda: {"wait": 500, "not_selected": 400, "long_scoreboard": 300}
+    )
 
     @property
     def blocks(self) -> int:
@@ -110,7 +112,9 @@ class _Counter:
             f"{self.name}.sum": float(self.amount),
             f"{self.name}.sum.per_second": self.amount / seconds,
             f"{self.name}.sum.peak_sustained": float(self.peak),
-            f"{self.name}.sum.pct_of_peak_sustained_elapsed": 100.0 * self.amount / (self.peak * self.clock_hz * seconds),
+            f"{self.name}.sum.pct_of_peak_sustained_elapsed": 100.0
+            * self.amount
+            / (self.peak * self.clock_hz * seconds),
         }
 
 
@@ -168,7 +172,9 @@ def launch_metrics(chip: Chip, launch: Launch) -> dict[str, MetricValue]:
     metrics: dict[str, MetricValue] = {f"launch__{name}": as_stored(size) for name, size in sizes.items()}
     metrics |= {f"launch__occupancy_limit_{name}": float(limit) for name, limit in limits.items()}
     metrics["launch__waves_per_multiprocessor"] = launch.blocks / (chip.sm_count * resident)
-    metrics["sm__maximum_warps_per_active_cycle_pct"] = 100.0 * min(resident * warps, chip.warps_per_sm) / chip.warps_per_sm
+    metrics["sm__maximum_warps_per_active_cycle_pct"] = (
+        100.0 * min(resident * warps, chip.warps_per_sm) / chip.warps_per_sm
+    )
     return metrics
 
 
@@ -263,7 +269,10 @@ def _tensor_metrics(work: Work) -> dict[str, MetricValue]:
     """Return the operation counters that tcgen05 kernels need, whose opcodes carry no shape."""
     metrics: dict[str, MetricValue] = {}
     for base, operations in work.tensor_ops.items():
-        metrics[f"sm__ops_path_tensor_{base}.sum"] = float(operations)
+        peak = work.chip.sm_count * work.chip.tensor_per_sm[base]
+        metrics |= _Counter(f"sm__ops_path_tensor_{base}", operations, peak, work.chip.sm_clock_hz).metrics(
+            work.duration_ns
+        )
     if work.tensor_ops:
         wavefronts = work.pipe_inst("tensor") * WAVEFRONT_BYTES
         metrics["l1tex__data_pipe_tc_wavefronts_mem_shared.sum"] = float(wavefronts)

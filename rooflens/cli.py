@@ -1,0 +1,297 @@
+"""The command line: one group, one short function a command, and the one place where errors are shown.
+
+Heavy modules are imported inside the commands, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rooflens import __version__
+from rooflens.errors import InputError, RooflensError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.ingest.inputs import Inputs
+    from rooflens.ingest.load import Loaded
+    from rooflens.ingest.supervise import Outcome
+    from rooflens.model.records import Analysis, Run
+    from rooflens.model.thresholds import Thresholds
+
+
+class _Group(click.Group):
+    """Show the errors a user can mend as `error:` and `hint:`; anything else stays a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RooflensError as error:
+            show_error(error)
+            ctx.exit(error.exit_code)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+
+def show_error(error: RooflensError, about: str = "") -> None:
+    """Print one error and its hint to stderr."""
+    click.echo(f"error: {f'{about}: ' if about else ''}{error}", err=True)
+    if error.hint:
+        click.echo(f"\nhint: {error.hint}", err=True)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="rooflens")
+def main() -> None:
+    """See which wall every GPU kernel is hitting.
+
+    Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
+    kernel what bounds it, how far it is from that wall, and which move can help.
+    """
+
+
+_PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
+_STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
+_THRESHOLDS = click.option(
+    "--thresholds",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="TOML file with a [thresholds] table to put over the defaults.",
+)
+
+
+@main.command()
+@_PATHS
+@click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+def ingest(paths: tuple[str, ...], store: Path) -> None:
+    """Read reports, or folders of them, into a Parquet store.
+
+    A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
+    """
+    from rooflens.ingest.load import ingest_reports
+    from rooflens.model.store import Store
+
+    inputs = _find(paths)
+    with _progress(len(inputs.jobs)) as advance:
+        loaded = ingest_reports(inputs.jobs, Store(store), advance)
+    kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
+    skipped = f", {_count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
+    click.echo(
+        f"stored {_count(len(loaded.reports), 'report')} with {_count(kernel_count, 'kernel')}{skipped}", err=True
+    )
+    _finish(loaded, f"wrote {store}")
+
+
+@main.command()
+@_PATHS
+@_STORE
+@_THRESHOLDS
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
+)
+def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None, style: str) -> None:
+    """Say for every kernel which wall it hits."""
+    loaded, analyses = _analyses(paths, store, thresholds)
+    if style == "table":
+        _print_table(analyses)
+    else:
+        from rooflens.report import contract, terminal
+
+        writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
+        click.echo(writers[style](analyses), nl=style == "json")
+    _finish(loaded, f"wrote {store}" if store else "")
+
+
+@main.command()
+@_PATHS
+@_STORE
+@_THRESHOLDS
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("report.html"),
+    show_default=True,
+    help="File to write.",
+)
+@click.option("--title", help="Title of the page; by default the names of the reports.")
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
+def report(
+    paths: tuple[str, ...],
+    store: Path | None,
+    thresholds: Path | None,
+    output: Path,
+    title: str | None,
+    *,
+    force: bool,
+    table: bool,
+) -> None:
+    """Write one offline HTML page about all kernels."""
+    if output.exists() and not force:
+        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    loaded, analyses = _analyses(paths, store, thresholds)
+    from rooflens.report.page import render_page
+
+    runs = [run for run, _ in loaded.reports]
+    html = render_page(runs, analyses, title=title or _title(runs))
+    _write(output, html)
+    if table:
+        _print_table(analyses)
+    _finish(loaded, f"wrote {output}")
+
+
+@main.command()
+@click.argument("workload")
+def profile(workload: str) -> None:
+    """Collect and report a workload in one go (needs an NVIDIA GPU)."""
+    from rooflens.errors import EnvironmentMissingError
+
+    raise EnvironmentMissingError(
+        f"cannot collect `{workload}`: this version has no collector yet",
+        f"`make replay WORKLOAD={workload}` draws the same page from stored reports",
+    )
+
+
+@main.command()
+@click.argument("name", required=False)
+def gpus(name: str | None) -> None:
+    """List the GPUs with datasheet numbers, or show one."""
+    from rooflens.report.gpus import gpu_details, gpu_table
+
+    if name is None:
+        _console().print(gpu_table())
+        return
+    details = gpu_details(name)
+    if details is None:
+        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
+    _console().print(details)
+
+
+@main.command()
+def doctor() -> None:
+    """Check what this machine can do: each line ok, warn or fail, with the fix."""
+    from rooflens.doctor import run_checks
+
+    checks = run_checks()
+    for check in checks:
+        click.echo(
+            f"{check.state:<5} {check.name}: {check.finding}" + (f"\n      hint: {check.fix}" if check.fix else "")
+        )
+    if any(check.state == "fail" for check in checks):
+        click.get_current_context().exit(3)
+
+
+def _find(paths: Sequence[str]) -> Inputs:
+    from rooflens.ingest.inputs import find_inputs
+
+    if not paths:
+        raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
+    inputs = find_inputs(paths)
+    if inputs.ignored_count:
+        click.echo(f"left {_count(inputs.ignored_count, 'other file')} unread", err=True)
+    return inputs
+
+
+def _analyses(paths: Sequence[str], store: Path | None, thresholds: Path | None) -> tuple[Loaded, list[Analysis]]:
+    """Load reports from paths or from a store and analyze them; a store also gets its table `roofline`."""
+    from rooflens.ingest.load import Loaded, load_reports
+    from rooflens.model.analyze import analyze as analyze_kernel
+
+    if bool(paths) == bool(store):
+        raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
+    limits = _thresholds(thresholds)
+    if store is not None:
+        from rooflens.model.store import Store
+
+        opened = Store.existing(store)
+        loaded = Loaded(reports=opened.load())
+    else:
+        inputs = _find(paths)
+        with _progress(len(inputs.jobs)) as advance:
+            loaded = load_reports(inputs.jobs, advance)
+    by_report = [[analyze_kernel(kernel, limits) for kernel in kernels] for _, kernels in loaded.reports]
+    if store is not None:
+        opened.put_rooflines(by_report, limits)
+    return loaded, [analysis for analyses in by_report for analysis in analyses]
+
+
+def _thresholds(file: Path | None) -> Thresholds:
+    from rooflens.model.thresholds import default_thresholds, override_thresholds
+
+    if file is None:
+        return default_thresholds()
+    try:
+        return override_thresholds(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read `{file}`: {error}") from error
+
+
+class _progress:  # noqa: N801 - a context manager used like a function
+    """Show a bar on stderr while reports are read; nothing where stderr is no terminal."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+
+    def __enter__(self) -> Callable[[Outcome], None]:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self._progress = Progress(
+            *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
+        )
+        self._progress.start()
+        task = self._progress.add_task("", total=self._total)
+        return lambda _: self._progress.advance(task)
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+
+def _finish(loaded: Loaded, last_line: str) -> None:
+    """Name every report that could not be read; print the last line; set the exit code."""
+    for job, error in loaded.failures:
+        show_error(error, job.source)
+    if last_line:
+        click.echo(last_line, err=True)
+    if loaded.failures:
+        click.get_current_context().exit(1)
+
+
+def _print_table(analyses: Sequence[Analysis]) -> None:
+    from rooflens.report.terminal import to_table
+
+    console = _console()
+    console.print(to_table(analyses, console.width))
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    # Without a terminal there is no width to keep to: lines stay whole for grep and logs.
+    return Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
+
+
+def _title(runs: Sequence[Run]) -> str:
+    names = [Path(run.source).name.partition(".")[0] for run in runs]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file beside and rename it, so that no half-written page is left."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

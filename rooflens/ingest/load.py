@@ -1,0 +1,106 @@
+"""Load reports into memory or into a store: the two things the command line asks of ingest."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.supervise import read_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from rooflens.ingest.reader import RawColumns, Report
+    from rooflens.ingest.supervise import Job, Outcome
+    from rooflens.model.records import Kernel, Run
+    from rooflens.model.store import Store
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Reports in the order they were asked for, and the errors of those that could not be read.
+
+    Attributes:
+        reports: Each run with its kernels.
+        failures: Job and error.
+        skipped_count: Reports that the store held already.
+    """
+
+    reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
+    failures: list[tuple[Job, InputError]] = field(default_factory=list)
+    skipped_count: int = 0
+
+
+def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
+    """Read reports into memory."""
+    order = {job: position for position, job in enumerate(jobs)}
+    outcomes: list[Outcome] = []
+    for outcome in read_reports(jobs, with_raw=False):
+        on_outcome(outcome)
+        outcomes.append(outcome)
+    loaded = Loaded()
+    for outcome in sorted(outcomes, key=lambda done: order[done.job]):
+        _sort_in(loaded, outcome)
+    return loaded
+
+
+def ingest_reports(jobs: Sequence[Job], store: Store, on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
+    """Read reports into a store; what it holds already is skipped, and each report is committed as it comes."""
+    with store.writing():
+        new = [job for job in jobs if not _is_stored(job, store)]
+        loaded = Loaded(skipped_count=len(jobs) - len(new))
+        for outcome in read_reports(new, with_raw=True):
+            if not isinstance(outcome.result, InputError):
+                _commit(outcome.result, store)
+            on_outcome(outcome)
+            _sort_in(loaded, outcome)
+    return loaded
+
+
+def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
+    if isinstance(outcome.result, InputError):
+        loaded.failures.append((outcome.job, outcome.result))
+    else:
+        loaded.reports.append((outcome.result.run, outcome.result.kernels))
+
+
+def _is_stored(job: Job, store: Store) -> bool:
+    return job.path.is_file() and store.is_current(_digest(job.path))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _commit(report: Report, store: Store) -> None:
+    from rooflens.model.schema import kernel_table, run_table  # noqa: PLC0415 - pyarrow: only where a store is written
+
+    tables = {"kernels": kernel_table(report.kernels), "runs": run_table(report.run, int(time.time()))}
+    if report.raw is not None:
+        tables["metrics"] = _metric_table(report.run.digest, report.raw)
+    store.put(report.run.digest, tables)
+
+
+def _metric_table(digest: str, raw: RawColumns) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - only where a store is written
+
+    from rooflens.model.schema import METRICS  # noqa: PLC0415
+
+    columns = {
+        "digest": [digest] * len(raw.name),
+        "kernel_index": raw.kernel_index,
+        "name": raw.name,
+        "instance": [None if instance < 0 else instance for instance in raw.instance],
+        "instance_key": raw.instance_key,
+        "value_double": raw.value_double,
+        "value_uint64": raw.value_uint64,
+        "value_string": raw.value_string,
+    }
+    return pa.table({field.name: pa.array(columns[field.name], type=field.type) for field in METRICS}, schema=METRICS)
