@@ -112,13 +112,11 @@ def _run(container: Container, source: str, kernel_count: int) -> Run:
 
 
 def _kernels(path: Path, source: str, container: Container, raw: RawColumns | None) -> Iterator[Kernel]:
-    index = 0
-    for action in _actions(path):
+    for index, action in enumerate(_actions(path)):
         name = action.name()
         if name is None:
             raise InputError(f"damaged: result {index} has no name", _RERECORD)
         yield to_kernel(_raw_result(action, index, name, raw), container.digest, source, synthetic=container.synthetic)
-        index += 1
 
 
 def _actions(path: Path) -> Iterator[Any]:

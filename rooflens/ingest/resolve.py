@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflens.model.counters import (
     COUNTERS,
@@ -21,7 +21,7 @@ from rooflens.model.counters import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 NS_PER_S = 1e9
 MIN_PCT_FOR_PEAK = 0.01
@@ -68,24 +68,15 @@ class Resolver:
         return None
 
     def _try(self, recipe: Recipe) -> Found | None:
-        match recipe:
-            case Exact():
-                return self._exact(recipe)
-            case Amount():
-                return self._amount(recipe)
-            case Peak():
-                return self.peak_per_s(recipe.base, recipe.clock, recipe.scale)
-            case RateOverShare():
-                return self._rate_over_share(recipe)
-            case PerSm():
-                return self._per_sm(recipe)
-            case Share():
-                return self._share(recipe)
-            case CyclesOverTime():
-                return self._cycles_over_time(recipe)
-            case Same():
-                value = self.values.get(recipe.counter)
-                return None if value is None else (value, f"= {recipe.counter}")
+        find = _FINDERS[type(recipe)]
+        return find(self, recipe)
+
+    def _peak(self, recipe: Peak) -> Found | None:
+        return self.peak_per_s(recipe.base, recipe.clock, recipe.scale)
+
+    def _same(self, recipe: Same) -> Found | None:
+        value = self.values.get(recipe.counter)
+        return None if value is None else (value, f"= {recipe.counter}")
 
     @property
     def _duration_s(self) -> float | None:
@@ -206,3 +197,15 @@ class Resolver:
             if name in self.stored and duration_s:
                 return self.stored[name] / duration_s, f"{name} / t"
         return None
+
+
+_FINDERS: dict[type[Any], Callable[[Resolver, Any], Found | None]] = {
+    Exact: Resolver._exact,
+    Amount: Resolver._amount,
+    Peak: Resolver._peak,
+    RateOverShare: Resolver._rate_over_share,
+    PerSm: Resolver._per_sm,
+    Share: Resolver._share,
+    CyclesOverTime: Resolver._cycles_over_time,
+    Same: Resolver._same,
+}

@@ -15,7 +15,6 @@ import traceback
 from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
+    from pathlib import Path
 
 MAX_CHILDREN = 8
 SECONDS_PER_FILE = 120.0

@@ -100,7 +100,7 @@ def _memory_evidence(kernel: Kernel, level: str | None, limits: Thresholds) -> I
     counters = kernel.counters
     sectors, requests = counters.get("global_load_sectors"), counters.get("global_load_requests")
     if level in {"dram", "l2", "l1"} and sectors and requests and sectors / requests > limits.sectors_per_request:
-        yield f"coalesce: {significant(sectors / requests)} sectors a load request, where 16 carry the widest coalesced load"
+        yield f"coalesce: {significant(sectors / requests)} sectors a request, where the widest coalesced load has 16"
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
     if level in {"smem", "l1"} and delivered and replayed and replayed / delivered > limits.conflict_share:
         yield f"pad or swizzle shared memory: {percent(replayed / delivered)} of its wavefronts are conflict replays"
@@ -132,5 +132,6 @@ def collect_moves() -> tuple[str, ...]:
 def failed_moves() -> tuple[str, ...]:
     """Return the one move when profiling a kernel failed."""
     return (
-        f"profile it again, alone: `{COLLECT_COMMAND}`; kernels that wait for one another need `--replay-mode application`",
+        f"profile it again, alone: `{COLLECT_COMMAND}`",
+        "kernels that wait for one another need `--replay-mode application`",
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.records import shares_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -17,7 +19,7 @@ MEANINGS: dict[str, str] = {
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
     "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
-    "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in them.",
+    "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
     "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
     "no_flop": "The kernel does no floating-point work: it has bandwidth shares but no intensity.",
     "no_flop_counters": "The report holds no FLOP counters: no intensity can be computed.",
@@ -30,11 +32,11 @@ MEANINGS: dict[str, str] = {
     "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
     "sparse_tensor_work": "2:4 sparse tensor instructions ran: their nominal work is kept apart.",
     "synthetic": "This report was written by a generator, not recorded on a GPU.",
-    "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: tensor FLOPs need NVIDIA's operation counters.",
+    "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: FLOPs need operation counters.",
     "tensor_counter_reads_zero": "The tensor pipe was busy but its operation counters read zero: wrong counters.",
     "tensor_flop_estimated": "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high.",
     "tensor_flop_unknown": "The tensor pipe was busy and nothing in the report says with how much work.",
-    "wgmma_count_estimated": "Warpgroup instructions are counted as a quarter operation a warp: not yet confirmed on a GPU.",
+    "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
 }
 
 
@@ -66,9 +68,9 @@ def _of_result(kernel: Kernel) -> Iterator[str]:
 def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds) -> Iterator[str]:
     counters = kernel.counters
     to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
-    if to_l2 is not None and to_dram is not None and to_l2 >= limits.resident_write_bytes:
-        if to_dram < to_l2 * limits.resident_write_share:
-            yield "dram_writes_stay_in_l2"
+    wrote = to_l2 is not None and to_l2 >= limits.resident_write_bytes
+    if wrote and to_l2 and to_dram is not None and to_dram < to_l2 * limits.resident_write_share:
+        yield "dram_writes_stay_in_l2"
     if "dram_bytes" not in counters and "sysmem_bytes" in counters:
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
@@ -82,37 +84,15 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
 
 def _copies_asynchronously(kernel: Kernel) -> bool:
     """Tell whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
-    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
-        return True
-    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > 0.01
-
-
-def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
-    if kernel.status == "failed":
-        return
-    scalar_known = any(work.dtype_key == "fp32" for work in flops.work)
-    has_shares = any(pipe.share is not None for pipe in pipes.values())
-    if not scalar_known and has_shares:
-        yield "no_flop_counters"
-    elif not scalar_known and "sol_compute" in kernel.counters:
-        yield "sol_pair_only"
-    if flops.complete and not any(work.ops for work in flops.work if work.is_float):
-        yield "no_flop"
-    if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
-        yield "peak_from_datasheet"
-
-
-def _of_passes(
-    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], limits: Thresholds
-) -> Iterator[str]:
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
-        yield "short_and_replayed"
-    if any(
-        item.share is not None and item.share > limits.share_over_one for item in (*levels.values(), *pipes.values())
-    ):
+    if max(shares_of(levels, pipes).values(), default=0.0) > limits.share_over_one:
         yield "share_over_one"
+    long_enough = duration_ns is not None and duration_ns >= limits.short_duration_ns
+    if long_enough and _clock_spread(kernel) > limits.clock_spread:
+        yield "clocks_moved"
+
+
+def _clock_spread(kernel: Kernel) -> float:
+    """Return by how much cycles over time and the reported clock differ, as a fraction; 0 where either is missing."""
+    counters, duration_ns = kernel.counters, kernel.duration_ns
     cycles, clock_hz = counters.get("elapsed_cycles"), counters.get("sm_clock_hz")
-    if cycles and clock_hz and duration_ns and duration_ns >= limits.short_duration_ns:
-        if abs(cycles / (duration_ns / 1e9) / clock_hz - 1) > limits.clock_spread:
-            yield "clocks_moved"
+    return abs(cycles / (duration_ns / 1e9) / clock_hz - 1) if cycles and clock_hz and duration_ns else 0.0

@@ -34,7 +34,7 @@ Kernels whose opcode tables hold no tensor instruction show up to 2.1 % (public 
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
 _BASE_NAME = re.compile(r"^src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?$")
 _SPLIT_NAME = re.compile(
-    r"^op_(?P<op>\w+?)_src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
+    r"^op_(?P<op>[a-z]+)_src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
 )
 _DTYPE_OF_COUNTER = {"fp16_bf16_tf32": "fp16", "fp4_fp6": "fp6", "fp4_fp6_fp8": "fp8"}
 _INTEGER = re.compile(r"^int\d$")
@@ -132,7 +132,7 @@ def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
     """Return tensor work, whether it is known, and flags."""
-    counted = tuple(_tensor_counters(kernel))
+    counted = _tensor_counters(kernel)
     flags = _sparse_flag(kernel.tensor_ops)
     wrong_counter = (
         bool(kernel.tensor_ops) and not any(work.ops for work in counted) and _busy(kernel) > TENSOR_IDLE_SHARE
@@ -175,88 +175,90 @@ def _tensor_opcodes(
 
 
 def _from_opcodes(kernel: Kernel, operations: Iterable[tuple[TensorOp, int]]) -> Iterator[Work]:
-    totals: dict[tuple[str, bool, bool, bool], float] = defaultdict(float)
+    totals: dict[_TensorKind, float] = defaultdict(float)
     for op, count in operations:
-        totals[op.dtype, op.half_accumulate, op.warpgroup, op.sparse] += op.ops * count
-    for (dtype, half, warpgroup, sparse), ops in sorted(totals.items()):
-        instruction = "wgmma" if warpgroup else ""
-        source = "estimated" if warpgroup else "opcode"
-        yield _tensor_work(kernel, dtype, ops, source, half=half, instruction=instruction, sparse=sparse)
+        instruction = "wgmma" if op.warpgroup else "mma"
+        totals[_TensorKind(op.dtype, op.half_accumulate, instruction, op.sparse)] += op.ops * count
+    for kind, ops in totals.items():
+        yield _tensor_work(kernel, kind, ops, "estimated" if kind.instruction == "wgmma" else "opcode")
 
 
-def _tensor_counters(kernel: Kernel) -> Iterator[Work]:
-    split = tuple(_split_counters(kernel))
-    base = tuple(_base_counters(kernel))
+def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
+    """Choose between the base counters and their split by instruction: both hold the same operations."""
+    split, base = tuple(_split_counters(kernel)), tuple(_base_counters(kernel))
     total_split, total_base = (sum(work.ops for work in works) for works in (split, base))
-    # Both hold the same operations; the split says which instruction did them, where it is complete.
-    yield from split if split and total_split >= total_base * 0.999 else base
+    # The split says which instruction did the work; the base is right where a report lacks a part of the split.
+    return split if split and total_split >= total_base * 0.999 else base
 
 
 def _base_counters(kernel: Kernel) -> Iterator[Work]:
     for name, ops in kernel.tensor_ops.items():
         match = _BASE_NAME.match(name)
         if match and ops and "_sparsity_" not in name:
-            yield _tensor_work(kernel, _counter_dtype(match), ops, "tensor_ops", half=match["dst"] == "fp16")
+            kind = _TensorKind(_counter_dtype(match), half_accumulate=match["dst"] == "fp16")
+            yield _tensor_work(kernel, kind, ops, "tensor_ops")
 
 
 def _split_counters(kernel: Kernel) -> Iterator[Work]:
     for name, ops in kernel.tensor_ops.items():
         match = _SPLIT_NAME.match(name)
-        if match is None or not ops:
-            continue
-        instruction = "tcgen05" if match["op"].startswith("utc") else "wgmma" if match["op"].endswith("gmma") else ""
-        yield _tensor_work(
-            kernel,
-            _counter_dtype(match),
-            ops,
-            "tensor_ops",
-            half=match["dst"] == "fp16",
-            instruction=instruction,
-            sparse=match["sparsity"] == "on",
-        )
+        if match and ops:
+            instruction = next((name for name, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
+            sparse = match["sparsity"] == "on"
+            kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, sparse)
+            yield _tensor_work(kernel, kind, ops, "tensor_ops")
 
 
 def _counter_dtype(match: re.Match[str]) -> str:
     return _DTYPE_OF_COUNTER.get(match["dtype"], match["dtype"])
 
 
-def _tensor_work(
-    kernel: Kernel,
-    dtype: str,
-    ops: float,
-    source: str,
-    *,
-    half: bool = False,
-    instruction: str = "",
-    sparse: bool = False,
-) -> Work:
-    dtype_key = f"tensor_{dtype}" + ("_sparse" if sparse else "")
-    key = dtype_key + ("_acc16" if half else "") + (f"_{instruction}" if instruction else "")
-    peak, peak_source = _tensor_peak(kernel, dtype, half=half, instruction=instruction)
-    return Work(key, dtype_key, ops, source, peak and peak * (2 if sparse else 1), peak_source)
-
-
-_INSTRUCTIONS = {
-    "": ("hmma", "imma", "bmma", "qmma", "omma", "dmma"),
+_INSTRUCTIONS: dict[str, tuple[str, ...]] = {
+    "mma": ("hmma", "imma", "bmma", "qmma", "omma", "dmma"),
     "wgmma": ("hgmma", "igmma", "bgmma", "qgmma"),
     "tcgen05": ("utchmma", "utcimma", "utcqmma", "utcomma"),
 }
+"""Instruction of the programming guide -> the opcodes in the names of its counters. Each has a roof of its own."""
 
 
-def _tensor_peak(kernel: Kernel, dtype: str, *, half: bool, instruction: str) -> tuple[float | None, str | None]:
-    """Find the dense peak of a tensor pipe: of its own instruction first, then of the dtype, then published."""
+@dataclass(frozen=True, slots=True)
+class _TensorKind:
+    """A kind of tensor work that has a roof of its own; `instruction` is empty where a count does not tell."""
+
+    dtype: str
+    half_accumulate: bool = False
+    instruction: str = ""
+    sparse: bool = False
+
+    @property
+    def dtype_key(self) -> str:
+        return f"tensor_{self.dtype}" + ("_sparse" if self.sparse else "")
+
+    @property
+    def key(self) -> str:
+        instruction = f"_{self.instruction}" if self.instruction in {"wgmma", "tcgen05"} else ""
+        return self.dtype_key + ("_acc16" if self.half_accumulate else "") + instruction
+
+
+def _tensor_work(kernel: Kernel, kind: _TensorKind, ops: float, source: str) -> Work:
+    peak, peak_source = _tensor_peak(kernel, kind)
+    return Work(kind.key, kind.dtype_key, ops, source, peak and peak * (2 if kind.sparse else 1), peak_source)
+
+
+def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str | None]:
+    """Find the dense peak of a kind: of its own instruction first, then of its dtype, then the published one."""
     peaks = kernel.tensor_peaks_per_s
-    types = (dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == dtype))
-    targets = ("_dst_fp16", "", "_dst_fp32") if half else ("_dst_fp32", "", "_dst_fp16")
+    types = (kind.dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == kind.dtype))
+    targets = ("_dst_fp16", "", "_dst_fp32") if kind.half_accumulate else ("_dst_fp32", "", "_dst_fp16")
     sources = [f"src_{name}{target}" for name in types for target in targets]
-    for prefix in (*(f"op_{op}_" for op in _INSTRUCTIONS[instruction]), ""):
+    for prefix in (*(f"op_{op}_" for op in _INSTRUCTIONS.get(kind.instruction, ())), ""):
         for source in sources:
             if (dense := peaks.get(f"{prefix}{source}_sparsity_off")) is not None:
                 return dense, "report"
     for source in sources:
         if (base := peaks.get(source)) is not None:
-            return base / (2 if _base_peak_is_sparse(kernel, dtype) else 1), "report"
-    return _datasheet_peak(kernel, f"tensor_{dtype}")
+            return base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"
+    return _datasheet_peak(kernel, f"tensor_{kind.dtype}")
 
 
 def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
@@ -273,9 +275,9 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
         return (), known, flags if known else flags | {"tensor_flop_unknown"}
     if busy <= TENSOR_NOISE_SHARE:
         return (), True, flags
-    peak, peak_source = _tensor_peak(kernel, "fp16", half=False, instruction="")
+    kind = _TensorKind("fp16")
+    peak, _ = _tensor_peak(kernel, kind)
     if peak is None or duration_ns is None:
         return (), False, flags | {"tensor_flop_unknown"}
-    ops = busy * peak * duration_ns / 1e9
-    work = Work("tensor_fp16", "tensor_fp16", ops, "estimated", peak, peak_source)
+    work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
     return (work,), True, flags | {"tensor_flop_estimated"}

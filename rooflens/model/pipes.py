@@ -1,7 +1,7 @@
 """Execution pipes of a kernel: the FLOP pipes, and those that bind kernels with few FLOPs.
 
-Random-number, integer, hashing and exp-heavy kernels are bound by issue slots or by the ALU, XU or LSU pipe; a tool that
-knows FLOP pipes only calls them latency-bound.
+Random-number, integer, hashing and exp-heavy kernels are bound by issue slots or by the ALU, XU or LSU pipe; by FLOP
+pipes alone they would look latency-bound.
 """
 
 from __future__ import annotations

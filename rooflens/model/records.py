@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Status = Literal["ok", "failed", "partial"]
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
@@ -138,6 +140,13 @@ class Pipe:
     peak_per_s: float | None = None
     share: float | None = None
     peak_source: str | None = None
+
+
+def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
+    """Return the share of every resource that has one, by level or pipe name."""
+    shares = {name: level.share for name, level in levels.items()}
+    shares |= {name: pipe.share for name, pipe in pipes.items()}
+    return {name: share for name, share in shares.items() if share is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,6 @@ def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:
     if bound == "unknown" or (leader is not None and leader.resource is None) or "sol_pair_only" in case.flags:
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS)
-    if leader is not None and leader.resource in case.pipes:
-        doubts += case.pipes[leader.resource].source == "estimated"
+    pipe = case.pipes.get(leader.resource) if leader is not None and leader.resource is not None else None
+    doubts += pipe is not None and pipe.source == "estimated"
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.model.causes import Cause
-    from rooflens.model.records import Bound, Kernel, Level, Pipe
     from rooflens.model.leaders import Leader
+    from rooflens.model.records import Bound, Kernel, Level, Pipe
 
 LEVEL_LABELS = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "shared memory"}
 _PIPE_LABELS = {
@@ -111,8 +111,8 @@ def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
 
 
 def _balanced(facts: Facts) -> str:
-    sides = [side for side in (facts.memory, facts.compute) if side is not None]
-    return f"Balanced: {' and '.join(f'{resource_label(side.resource)} {percent(side.share)}' for side in sides)}, level with each other"
+    sides = (f"{resource_label(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
+    return f"Balanced: {' and '.join(sides)}, level with each other"
 
 
 def _latency(facts: Facts) -> str:

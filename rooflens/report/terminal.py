@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from rooflens.model.records import shares_of
 from rooflens.model.units import cut_middle, duration, percent, si, significant
 from rooflens.model.words import resource_label
 
@@ -99,9 +100,7 @@ def _achieved(analysis: Analysis) -> str:
 
 def _leader(analysis: Analysis) -> str:
     """Name the resource with the largest share."""
-    shares = {
-        name: item.share for name, item in (*analysis.levels.items(), *analysis.pipes.items()) if item.share is not None
-    }
+    shares = shares_of(analysis.levels, analysis.pipes)
     if not shares:
         return _MISSING
     verdict = analysis.verdict

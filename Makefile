@@ -1,0 +1,66 @@
+# Every door of the project. `make help` lists them.
+
+PYTHON ?= python3
+VENV   ?= .venv
+OUT    ?= out
+WORKLOAD ?= attention
+
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Recorded reports of a workload take over from synthetic ones as soon as there are any.
+RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep))
+SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
+REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
+DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),$(DEMO_SYNTHETIC))
+DEMO_SYNTHETIC = $(wildcard fixtures/synthetic/attention.*.ncu-rep fixtures/synthetic/verdict_*.ncu-rep)
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo replay profile test lint format bench fixtures build clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## make the environment in .venv
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: rooflens needs python >= 3.11; $(PYTHON) is older"; echo; \
+	  echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@
+
+demo: $(STAMP) ## draw out/demo.html from the stored reports and print the table
+	$(BIN)/rooflens report $(DEMO) --output $(OUT)/demo.html --title "rooflens demo" --table --force
+
+replay: $(STAMP) ## draw the page of WORKLOAD=attention from its stored report
+	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
+	  echo "hint: stored are: $(patsubst %.synthetic.ncu-rep,%,$(notdir $(wildcard fixtures/*/*.ncu-rep)))"; exit 1; }
+	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force
+
+profile: $(STAMP) ## collect WORKLOAD=attention on this GPU, and draw its page
+	$(BIN)/rooflens profile $(WORKLOAD)
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(STAMP) ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(STAMP) ## print the benchmarks' ratios
+	$(BIN)/python benchmarks/help_latency.py
+
+fixtures: $(STAMP) ## write the synthetic reports again
+	cd tests && ../$(BIN)/python -m support.make_fixtures
+
+build: $(STAMP) ## build the wheel into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) $(OUT) dist .mypy_cache .pytest_cache .ruff_cache
