@@ -39,6 +39,9 @@ MEANINGS: dict[str, str] = {
     "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
 }
 
+_SOME_FILLS = 0.01
+"""L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
+
 
 def find_flags(
     kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops, limits: Thresholds
@@ -84,6 +87,32 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
 
 def _copies_asynchronously(kernel: Kernel) -> bool:
     """Tell whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
+    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
+        return True
+    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS
+
+
+def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
+    if kernel.status == "failed":
+        return
+    scalar_known = any(work.dtype_key == "fp32" for work in flops.work)
+    has_shares = any(pipe.share is not None for pipe in pipes.values())
+    if not scalar_known and has_shares:
+        yield "no_flop_counters"
+    elif not scalar_known and "sol_compute" in kernel.counters:
+        yield "sol_pair_only"
+    if flops.complete and not any(work.ops for work in flops.work if work.is_float):
+        yield "no_flop"
+    if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
+        yield "peak_from_datasheet"
+
+
+def _of_passes(
+    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], limits: Thresholds
+) -> Iterator[str]:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
+        yield "short_and_replayed"
     if max(shares_of(levels, pipes).values(), default=0.0) > limits.share_over_one:
         yield "share_over_one"
     long_enough = duration_ns is not None and duration_ns >= limits.short_duration_ns
