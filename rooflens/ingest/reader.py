@@ -30,6 +30,9 @@ OPCODE_TABLES = (
 )
 """Instanced metrics the model needs: opcode -> count."""
 
+_READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
+"""What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
+
 _RERECORD = "record the report again, or copy it again from where it was made"
 
 
@@ -113,10 +116,11 @@ def _run(container: Container, source: str, kernel_count: int) -> Run:
 
 def _kernels(path: Path, source: str, container: Container, raw: RawColumns | None) -> Iterator[Kernel]:
     for index, action in enumerate(_actions(path)):
-        name = action.name()
-        if name is None:
-            raise InputError(f"damaged: result {index} has no name", _RERECORD)
-        yield to_kernel(_raw_result(action, index, name, raw), container.digest, source, synthetic=container.synthetic)
+        try:
+            result = _raw_result(action, index, raw)
+        except _READER_ERRORS as error:
+            raise InputError(f"damaged: result {index} cannot be read: {error}", _RERECORD) from error
+        yield to_kernel(result, container.digest, source, synthetic=container.synthetic)
 
 
 def _actions(path: Path) -> Iterator[Any]:
@@ -132,7 +136,10 @@ def _actions(path: Path) -> Iterator[Any]:
             yield profiled_range.action_by_idx(action_index)
 
 
-def _raw_result(action: Any, index: int, name: str, raw: RawColumns | None) -> RawResult:
+def _raw_result(action: Any, index: int, raw: RawColumns | None) -> RawResult:
+    name = action.name()
+    if name is None:
+        raise InputError(f"damaged: result {index} has no name", _RERECORD)
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
     tables: dict[str, dict[str, int]] = {}

@@ -6,22 +6,14 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model.counters import (
-    COUNTERS,
-    Amount,
-    Counter,
-    CyclesOverTime,
-    Exact,
-    Peak,
-    PerSm,
-    RateOverShare,
-    Recipe,
-    Same,
-    Share,
-)
+from rooflens.model.counters import COUNTERS
+from rooflens.model.recipes import Amount, CyclesOverTime, Exact, Peak, PerSm, RateOverShare, Same, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from rooflens.model.counters import Counter
+    from rooflens.model.recipes import Recipe
 
 NS_PER_S = 1e9
 MIN_PCT_FOR_PEAK = 0.01

@@ -1,0 +1,41 @@
+"""Everything here reads the published reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import Loaded, load_reports
+from rooflens.model.analyze import analyze
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.model.records import Analysis, Kernel
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if item.path.is_relative_to(__file__.rpartition("/")[0]):
+            item.add_marker(pytest.mark.corpus)
+
+
+@pytest.fixture(scope="session")
+def loaded(corpus: Path) -> Loaded:
+    """Read the whole corpus once."""
+    return load_reports(find_inputs([str(corpus)]).jobs)
+
+
+@pytest.fixture(scope="session")
+def kernels(loaded: Loaded) -> list[Kernel]:
+    """Return every kernel of the corpus."""
+    return [kernel for _, kernels in loaded.reports for kernel in kernels]
+
+
+@pytest.fixture(scope="session")
+def analyses(kernels: list[Kernel]) -> list[Analysis]:
+    """Analyze every kernel of the corpus."""
+    return [analyze(kernel) for kernel in kernels]

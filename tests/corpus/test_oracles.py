@@ -1,0 +1,196 @@
+"""Hold our numbers to NVIDIA's own, as the published reports state them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.ingest.container import inspect
+from rooflens.ingest.reader import read_report
+from rooflens.model.analyze import analyze
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.ingest.load import Loaded
+    from rooflens.model.records import Analysis, Kernel
+
+ROUNDING_POINTS = 1.0
+"""NVIDIA's rule text rounds to whole per cents and truncates some of them: a point is what the text can say."""
+SHARE_TOLERANCE = 0.01
+"""Amount and per cent come from different replay passes of one kernel: 1 % relative is their usual spread."""
+
+DRAM_PCT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
+SMEM_PCT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
+SOL_COUNTERS = ("sol_compute", "sol_memory")
+
+CLASS_OF_NVIDIA = {
+    "High Throughput": {"at_roof"},
+    "High Memory Throughput": {"memory"},
+    "High Compute Throughput": {"compute"},
+    "Balanced Throughput": {"balanced"},
+    "Latency Issue": {"latency", "overhead"},
+    "Small Grid": {"latency", "overhead"},
+}
+
+
+def _manifest(corpus: Path) -> list[dict[str, str]]:
+    with (corpus / "manifest.tsv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t"))
+
+
+def _stored(corpus: Path, names: tuple[str, ...]) -> dict[tuple[str, int], dict[str, float]]:
+    """Read metrics as they are stored, past our resolver."""
+    found: dict[tuple[str, int], dict[str, float]] = {}
+    for file in sorted(corpus.glob("*.ncu-rep")):
+        if file.name.startswith("benchmark_flash_attention"):
+            continue
+        raw = read_report(file, str(file), with_raw=True).raw
+        assert raw is not None
+        for index, name, value in zip(raw.kernel_index, raw.name, raw.value_double, strict=True):
+            if name in names and value is not None:
+                found.setdefault((str(file), index), {})[name] = value
+    return found
+
+
+def _with_fp_counters(kernels: list[Kernel]) -> list[Kernel]:
+    return [kernel for kernel in kernels if "ffma_threads" in kernel.counters]
+
+
+def test_every_published_kernel_is_read(loaded: Loaded, kernels: list[Kernel]) -> None:
+    """All 250 kernels are there, and the one damaged report is the only failure."""
+    assert len(kernels) == 250
+    assert [job.path.name for job, _ in loaded.failures] == ["benchmark_flash_attention__window-512.ncu-rep"]
+
+
+def test_status_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
+    """Each report has as many failed kernels as its manifest line says."""
+    failed = {row["file"]: row["failed_kernels"] for row in _manifest(corpus)}
+    for run, kernels in loaded.reports:
+        name = run.source.rpartition("/")[2]
+        assert str(sum(kernel.status == "failed" for kernel in kernels)) == failed[name], name
+
+
+def test_provenance_follows_the_manifest(corpus: Path, loaded: Loaded) -> None:
+    """GPU and writing ncu version of every report are those the manifest names."""
+    expected = {row["file"]: (row["gpu"], row["cc"], row["ncu"]) for row in _manifest(corpus)}
+    for run, kernels in loaded.reports:
+        gpu, capability, version = expected[run.source.rpartition("/")[2]]
+        assert kernels[0].gpu == gpu
+        assert kernels[0].compute_capability == capability
+        assert run.ncu_version == (None if version.startswith("not recorded") else version)
+
+
+def test_fp_per_cents_equal_nvidias_rule_text(analyses: list[Analysis]) -> None:
+    """Achieved over peak for fp32 and fp64 is within a point of what NVIDIA's rule text says, on every kernel."""
+    compared = [analysis for analysis in analyses if analysis.nvidia.fp32_pct_of_peak is not None]
+    assert len(compared) >= 50
+    for analysis in compared:
+        for dtype, theirs in (("fp32", analysis.nvidia.fp32_pct_of_peak), ("fp64", analysis.nvidia.fp64_pct_of_peak)):
+            ours = analysis.pipes[dtype].share
+            assert ours is not None
+            assert theirs is not None
+            assert ours * 100 == pytest.approx(theirs, abs=ROUNDING_POINTS), (analysis.kernel.source, dtype)
+
+
+def test_dram_share_equals_nvidias_per_cent(corpus: Path, kernels: list[Kernel]) -> None:
+    """Bytes over peak at HBM is NVIDIA's DRAM throughput, on every kernel above 5 % of it."""
+    stored = _stored(corpus, (DRAM_PCT,))
+    compared = 0
+    for kernel in kernels:
+        theirs = stored.get((kernel.source, kernel.index), {}).get(DRAM_PCT, 0.0) / 100
+        if theirs > 0.05 and "dram_bytes" in kernel.counters and "dram_peak_bytes_per_s" in kernel.counters:
+            share = analyze(kernel).levels["dram"].share
+            assert share == pytest.approx(theirs, rel=SHARE_TOLERANCE), (kernel.source, kernel.index)
+            compared += 1
+    assert compared >= 40
+
+
+def test_shared_memory_share_equals_nvidias_per_cent(corpus: Path, kernels: list[Kernel]) -> None:
+    """Wavefronts over one a cycle and SM is NVIDIA's per cent, on every kernel above 1 % of it."""
+    stored = _stored(corpus, (SMEM_PCT,))
+    compared = 0
+    for kernel in kernels:
+        theirs = stored.get((kernel.source, kernel.index), {}).get(SMEM_PCT, 0.0) / 100
+        if theirs > 0.01 and "smem_bytes" in kernel.counters:
+            share = analyze(kernel).levels["smem"].share
+            assert share == pytest.approx(theirs, rel=SHARE_TOLERANCE), (kernel.source, kernel.index)
+            compared += 1
+    assert compared >= 15
+
+
+def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
+    """At least 58 of the 65 kernels with FP counters (four of them failed) have HBM, L2 and shared-memory roofs."""
+    roofed = [
+        analysis
+        for analysis in analyses
+        if "ffma_threads" in analysis.kernel.counters
+        and all(analysis.levels[level].peak_bytes_per_s for level in ("dram", "l2", "smem"))
+    ]
+    assert len(roofed) >= 58
+
+
+def _class(analysis: Analysis) -> set[str]:
+    verdict = analysis.verdict
+    return {verdict.bound, "at_roof"} if verdict.at_roof else {verdict.bound}
+
+
+def test_classes_agree_with_nvidia_without_reading_its_summary(kernels: list[Kernel]) -> None:
+    """With NVIDIA's per cents and rules withheld, at least 90 % of the classes are NVIDIA's."""
+    compared, agreed = 0, 0
+    for kernel in _with_fp_counters(kernels):
+        theirs = analyze(kernel).nvidia.bottleneck
+        if theirs is None:
+            continue
+        counters = {name: value for name, value in kernel.counters.items() if name not in SOL_COUNTERS}
+        blind = analyze(replace(kernel, counters=counters, rules=()))
+        compared += 1
+        agreed += bool(_class(blind) & CLASS_OF_NVIDIA[theirs])
+    assert compared >= 59
+    assert agreed / compared >= 0.90
+
+
+def _one(analyses: list[Analysis], source: str, name: str) -> Analysis:
+    return next(a for a in analyses if source in a.kernel.source and a.kernel.function_name == name)
+
+
+def test_flash_attention_on_blackwell(analyses: list[Analysis]) -> None:
+    """The RTX 5090 attention kernel: tensor work to the digit, shared-memory share, flag and NVIDIA's class."""
+    analysis = _one(analyses, "blackwell-kernels__v5_swizzle", "flash_attn_v2_kernel")
+    assert analysis.flop["tensor_bf16"] == 8_858_370_048
+    assert analysis.levels["smem"].share == pytest.approx(0.182, abs=0.0005)
+    assert "dram_writes_stay_in_l2" in analysis.flags
+    assert analysis.verdict.bound == "latency"
+    assert analysis.nvidia.bottleneck == "Latency Issue"
+
+
+def test_wmma_gemm_on_turing(analyses: list[Analysis]) -> None:
+    """The T4 matrix product of 4096 cubed: two operations for each of its multiply-adds, exactly."""
+    analysis = _one(analyses, "cuda-fused-linear-layer__profile_report_(1)", "wmma_gemm")
+    assert analysis.flop["tensor_fp16"] == 137_438_953_472 == 2 * 4096**3
+
+
+def test_matmul_on_hopper(analyses: list[Analysis]) -> None:
+    """The H100 matrix product without tensor cores binds in L1's data stage and uses 8 % of fp32."""
+    analysis = _one(analyses, "KernelBench__matmul_kernel", "matmul_kernel")
+    assert (analysis.verdict.bound, analysis.verdict.resource) == ("memory", "l1")
+    assert analysis.levels["l1"].stages["data"] == pytest.approx(0.994, abs=0.0005)
+    assert analysis.pipes["fp32"].share == pytest.approx(0.08, abs=0.005)
+
+
+def test_integer_tensor_work_is_no_flop(analyses: list[Analysis]) -> None:
+    """The int8 matrix products count as tensor operations and never as FLOP."""
+    products = [analysis for analysis in analyses if "cutlass__384" in analysis.kernel.source]
+    assert [analysis.flop["tensor_int8"] for analysis in products] == [8192 * n for n in (221_184, 110_592, 110_592)]
+    for analysis in products:
+        assert analysis.pipes["tensor_int8"].unit == "op"
+        assert analysis.flop_total == analysis.flop["fp32"] + analysis.flop["fp64"] + analysis.flop["fp16"]
+
+
+def test_every_container_matches_its_results(corpus: Path, loaded: Loaded) -> None:
+    """What the container counts is what NVIDIA's reader returns, for every report."""
+    for run, kernels in loaded.reports:
+        assert inspect(corpus / run.source.rpartition("/")[2]).result_count == len(kernels)

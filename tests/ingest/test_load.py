@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import duckdb
+import pandas as pd
+import pytest
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+from rooflens.errors import InputError
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import ingest_reports, load_reports
+from rooflens.model.analyze import analyze
+from rooflens.model.store import Store
+from rooflens.model.thresholds import default_thresholds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _reports(folder: Path, count: int) -> Path:
+    folder.mkdir()
+    for number in range(count):
+        kernels = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1000.0 + number})]
+        write_report(folder / f"{number:03}.ncu-rep", ReportSpec(kernels))
+    return folder
+
+
+def _ingest(folder: Path, store: Path) -> tuple[int, int, int]:
+    loaded = ingest_reports(find_inputs([str(folder)]).jobs, Store(store))
+    return len(loaded.reports), len(loaded.failures), loaded.skipped_count
+
+
+def test_a_folder_takes_reports_and_counts_the_rest(tmp_path: Path) -> None:
+    """Both endings are read, in subfolders too; other files are counted."""
+    folder = _reports(tmp_path / "reports", 2)
+    (folder / "old").mkdir()
+    shutil.copy(folder / "000.ncu-rep", folder / "old" / "a.nsight-cuprof-report")
+    (folder / "notes.txt").write_text("no report")
+    inputs = find_inputs([str(folder)])
+    assert [job.path.name for job in inputs.jobs] == ["000.ncu-rep", "001.ncu-rep", "a.nsight-cuprof-report"]
+    assert inputs.ignored_count == 1
+
+
+def test_a_path_given_twice_is_read_once(tmp_path: Path) -> None:
+    """A file named by itself and by its folder is one job."""
+    folder = _reports(tmp_path / "reports", 1)
+    assert len(find_inputs([str(folder), str(folder / "000.ncu-rep")]).jobs) == 1
+
+
+def test_an_empty_folder_is_an_error(tmp_path: Path) -> None:
+    """A folder without reports is refused with the endings in the hint."""
+    with pytest.raises(InputError, match="no reports") as caught:
+        find_inputs([str(tmp_path)])
+    assert ".ncu-rep" in caught.value.hint
+
+
+def test_two_hundred_reports_with_three_bad_ones(tmp_path: Path) -> None:
+    """Three damaged files cost three errors, and the other 197 reports are stored."""
+    folder = _reports(tmp_path / "reports", 200)
+    for name in ("017", "100", "199"):
+        file = folder / f"{name}.ncu-rep"
+        file.write_bytes(file.read_bytes()[:-1])
+    assert _ingest(folder, tmp_path / "store") == (197, 3, 0)
+    assert len(Store(tmp_path / "store").digests()) == 197
+
+
+def test_reports_come_back_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """Parallel reading does not show in the order of the results."""
+    loaded = load_reports(find_inputs([str(_reports(tmp_path / "reports", 12))]).jobs)
+    assert [kernels[0].function_name for _, kernels in loaded.reports] == [f"kernel_{number}" for number in range(12)]
+
+
+def test_the_same_file_twice_is_stored_once(tmp_path: Path) -> None:
+    """A second ingest of the same content skips it, under another name too."""
+    folder = _reports(tmp_path / "reports", 2)
+    store = tmp_path / "store"
+    assert _ingest(folder, store) == (2, 0, 0)
+    shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
+    assert _ingest(folder, store) == (0, 0, 3)
+    assert len(Store(store).digests()) == 2
+
+
+def test_a_killed_ingest_leaves_nothing_visible(tmp_path: Path) -> None:
+    """Tables without their run are not read, and the next ingest sweeps them."""
+    store = tmp_path / "store"
+    _ingest(_reports(tmp_path / "reports", 2), store)
+    run = min((store / "runs").iterdir())
+    run.unlink()
+    (store / "kernels" / "x.parquet.partial").write_bytes(b"half")
+    assert len(Store(store).load()) == 1
+    _ingest(_reports(tmp_path / "more", 1), store)
+    assert {file.stem for file in (store / "kernels").iterdir()} == set(Store(store).digests())
+
+
+def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> None:
+    """Kernels and runs from the store equal those read from the reports, counters, tables and rules included."""
+    jobs = find_inputs([str(fixtures)]).jobs
+    direct = load_reports(jobs).reports
+    ingest_reports(jobs, Store(tmp_path / "store"))
+    assert Store(tmp_path / "store").load() == direct
+
+
+def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures: Path) -> None:
+    """The tables join on the digest in DuckDB and load in pandas, without any of our code."""
+    store = tmp_path / "store"
+    ingest_reports(find_inputs([str(fixtures)]).jobs, Store(store))
+    by_report = [[analyze(kernel) for kernel in kernels] for _, kernels in Store(store).load()]
+    Store(store).put_rooflines(by_report, default_thresholds())
+    count = sum(len(analyses) for analyses in by_report)
+    query = (
+        f"select count(*), count(distinct k.digest) from '{store}/kernels/*.parquet' k"  # noqa: S608 - a test's folder
+        f" join '{store}/runs/*.parquet' r using (digest)"
+    )
+    assert duckdb.sql(query).fetchall() == [(count, len(by_report))]
+    rooflines = pd.read_parquet(store / "roofline")
+    assert rooflines.groupby(["digest", "kernel_index"]).ngroups == count
+    metrics = pd.read_parquet(store / "metrics")
+    assert metrics.loc[metrics["name"] == "gpu__time_duration.sum", "value_double"].count() > 0
+
+
+def test_a_damaged_store_file_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """A store file that is no Parquet is named, with what to do."""
+    store = tmp_path / "store"
+    _ingest(_reports(tmp_path / "reports", 1), store)
+    file = next((store / "kernels").iterdir())
+    file.write_bytes(b"not parquet")
+    with pytest.raises(InputError, match="damaged store file") as caught:
+        Store(store).load()
+    assert "ingest" in caught.value.hint
+
+
+def test_a_folder_that_is_no_store_is_an_error(tmp_path: Path) -> None:
+    """Opening a folder without runs says how to make a store."""
+    with pytest.raises(InputError, match="is no store"):
+        Store.existing(tmp_path)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.ingest.reader import Report
+from rooflens.ingest.supervise import Job, ReaderCrash, read_reports
+from rooflens.model.records import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _report(source: str) -> Report:
+    return Report(Run(digest=source, source=source, file_bytes=0, kernel_count=0, synthetic=False), (), None)
+
+
+def read_or_abort(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+    """Abort the process on every file called `abort`, as NVIDIA's reader does on damage."""
+    if path.name == "abort":
+        os.abort()
+    return _report(source)
+
+
+def read_or_refuse(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+    """Refuse every file called `bad`."""
+    if path.name == "bad":
+        raise InputError("damaged: on purpose", "none")
+    return _report(source)
+
+
+def read_with_a_bug(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+    """Fail as only a programming mistake does."""
+    raise ZeroDivisionError(source)
+
+
+def hang(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+    """Never return on files called `hang`."""
+    if path.name == "hang":
+        time.sleep(600)
+    return _report(source)
+
+
+def _run(names: list[str], read: Callable[..., Report]) -> dict[str, Report | InputError]:
+    jobs = [Job(Path(name), f"{position}/{name}") for position, name in enumerate(names)]
+    outcomes = read_reports(jobs, with_raw=False, children=2, read=read)
+    return {outcome.job.source: outcome.result for outcome in outcomes}
+
+
+def test_a_reader_that_aborts_costs_one_file() -> None:
+    """Three aborts among twenty files give seventeen reports and three errors that name the signal."""
+    names = [*["good"] * 6, "abort", "abort", *["good"] * 8, "abort", *["good"] * 3]
+    results = _run(names, read_or_abort)
+    failures = {source: result for source, result in results.items() if isinstance(result, InputError)}
+    assert len(results) - len(failures) == 17
+    assert sorted(failures) == ["16/abort", "6/abort", "7/abort"]
+    assert all("SIGABRT" in str(error) for error in failures.values())
+
+
+def test_a_refused_file_keeps_its_message_and_hint() -> None:
+    """An input error crosses the process boundary whole, and its child goes on."""
+    error = _run(["bad", "good"], read_or_refuse)["0/bad"]
+    assert isinstance(error, InputError)
+    assert (str(error), error.hint) == ("damaged: on purpose", "none")
+
+
+def test_a_bug_stays_a_traceback() -> None:
+    """An exception that damage cannot explain is raised in the parent with the child's traceback."""
+    with pytest.raises(ReaderCrash, match=r"(?s)while reading 0/file.*ZeroDivisionError"):
+        _run(["file"], read_with_a_bug)
+
+
+def test_a_reader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file over its time becomes an error, and the others are read."""
+    monkeypatch.setattr("rooflens.ingest.supervise.SECONDS_PER_FILE", 2.0)
+    results = _run(["good", "hang", "good"], hang)
+    assert isinstance(results["1/hang"], InputError)
+    assert sum(isinstance(result, Report) for result in results.values()) == 2
+
+
+def test_no_files_start_no_children() -> None:
+    """Reading nothing yields nothing."""
+    assert _run([], read_or_abort) == {}

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+from support.damage import certain_damage, flipped_copies
+from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+
+from rooflens.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
+KERNEL = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8})
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Path:
+    """Write a small report."""
+    return write_report(tmp_path / "one.ncu-rep", ReportSpec([KERNEL]))
+
+
+def test_help_lists_the_commands_in_their_order() -> None:
+    """The commands stand in the order of the work, each with its line."""
+    output = run("--help").output
+    commands = [line.split()[0] for line in output.partition("Commands:\n")[2].splitlines()]
+    assert commands == ["ingest", "analyze", "report", "profile", "gpus", "doctor"]
+
+
+def test_json_follows_its_schema(fixtures: Path) -> None:
+    """Every stored report's JSON is valid against the schema that ships with the package."""
+    result = run("analyze", fixtures, "--format", "json")
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, SCHEMA)
+    assert result.exit_code == 0
+    assert len(document["kernels"]) >= 23
+
+
+def test_json_goes_to_stdout_alone(fixtures: Path) -> None:
+    """Messages go to stderr, so that stdout parses even with `2>&1` left out."""
+    result = run("analyze", fixtures, "--format", "json")
+    json.loads(result.stdout)
+    assert "unread" in result.stderr
+
+
+def test_a_damaged_report_is_named_and_the_others_are_analyzed(report: Path) -> None:
+    """One bad file among good ones: their kernels are there, it is named, and the exit code is 1."""
+    (report.parent / "bad.ncu-rep").write_bytes(report.read_bytes()[:-1])
+    result = run("analyze", report.parent, "--format", "json")
+    assert result.exit_code == 1
+    assert len(json.loads(result.stdout)["kernels"]) == 1
+    assert "error: " in result.stderr
+    assert "bad.ncu-rep: truncated" in result.stderr
+    assert "\nhint: " in result.stderr
+
+
+def test_a_missing_file_is_an_error_with_a_hint() -> None:
+    """A path that is not there ends with one error line, a hint and exit code 1."""
+    result = run("analyze", "nowhere.ncu-rep")
+    assert result.exit_code == 1
+    assert result.stderr == "error: `nowhere.ncu-rep` does not exist\n\nhint: give a report file, or a folder of them\n"
+
+
+@pytest.mark.parametrize("arguments", [("analyze",), ("ingest", "--store", "s"), ("analyze", "x", "--store", "s")])
+def test_wrong_usage_exits_with_two(
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No report at all, or two kinds of input at once, is wrong usage."""
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments).exit_code == 2
+
+
+def test_ingest_then_analyze_from_the_store(report: Path, tmp_path: Path) -> None:
+    """A store gives the same analysis as the report it was made of."""
+    store = tmp_path / "store"
+    ingested = run("ingest", report, "--store", store)
+    assert ingested.exit_code == 0
+    assert ingested.stderr.splitlines()[-1] == f"wrote {store}"
+    direct, stored = run("analyze", report, "--format", "json"), run("analyze", "--store", store, "--format", "json")
+    assert json.loads(stored.stdout) == json.loads(direct.stdout)
+    assert (store / "roofline").is_dir()
+
+
+def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
+    """The page is a whole file; an existing one is kept unless forced."""
+    page = tmp_path / "out" / "page.html"
+    assert run("report", report, "-o", page).stderr.splitlines()[-1] == f"wrote {page}"
+    assert page.read_text(encoding="utf-8").rstrip().endswith("</html>")
+    page.write_text("mine")
+    refused = run("report", report, "-o", page)
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert page.read_text() == "mine"
+    assert run("report", report, "-o", page, "--force").exit_code == 0
+    assert page.read_text(encoding="utf-8") != "mine"
+
+
+def test_profile_names_the_replay() -> None:
+    """Where nothing can be collected, `profile` exits with 3 and names what works."""
+    result = run("profile", "attention")
+    assert result.exit_code == 3
+    assert "make replay WORKLOAD=attention" in result.stderr
+
+
+def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:
+    """A file of thresholds changes the verdict; an unknown name in it is refused."""
+    file = tmp_path / "limits.toml"
+    file.write_text("[thresholds]\noverhead_duration_ns = 1\n")
+    assert run("analyze", report, "--thresholds", file).exit_code == 0
+    file.write_text("[thresholds]\nunheard_of = 1\n")
+    refused = run("analyze", report, "--thresholds", file)
+    assert refused.exit_code == 1
+    assert "unheard_of" in refused.stderr
+
+
+def test_a_kernel_name_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """Control characters and markup in a kernel name come out as plain text in the table and in Markdown."""
+    kernel = KernelSpec("\x1b[31mred [bold]x[/bold] | a(int)", dict(KERNEL.metrics))
+    report = write_report(tmp_path / "hostile.ncu-rep", ReportSpec([kernel]))
+    table, markdown = run("analyze", report).stdout, run("analyze", report, "--format", "md").stdout
+    assert "\x1b" not in table + markdown
+    assert "[bold]x[/bold]" in table
+    assert "\\| a" in markdown
+
+
+def test_csv_has_one_line_a_kernel(fixtures: Path) -> None:
+    """The CSV has a header, one line a kernel, and empty cells for what was not measured."""
+    lines = run("analyze", fixtures, "--format", "csv").stdout.splitlines()
+    assert lines[0].startswith("source,index,name,gpu,status,duration_ns")
+    assert len(lines) > 23
+
+
+def test_gpus_shows_numbers_with_their_source() -> None:
+    """`gpus` lists the GPUs, and one of them with the source of each number."""
+    assert "NVIDIA H200" in run("gpus").stdout
+    assert "datasheet" in run("gpus", "NVIDIA H200").stdout.lower()
+    assert run("gpus", "Voodoo 2").exit_code == 1
+
+
+def test_doctor_passes_without_a_gpu() -> None:
+    """Everything that reading reports needs is there; what only collecting needs warns."""
+    result = run("doctor")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("ok    report reader")
+
+
+def _all_damage(data: bytes) -> dict[str, bytes]:
+    return {**dict(certain_damage(data)), **dict(flipped_copies(data, 24, seed=7))}
+
+
+def _check_damaged(data: bytes, folder: Path, whole: Path) -> None:
+    folder.mkdir()
+    damaged = _all_damage(data)
+    assert len(damaged) >= 40
+    for name, content in damaged.items():
+        (folder / f"{name}.ncu-rep").write_bytes(content)
+    good = len(json.loads(run("analyze", whole, "--format", "json").stdout)["kernels"])
+    result = run("analyze", folder, whole, "--format", "json")
+    kernels = json.loads(result.stdout)["kernels"]
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    accepted = {kernel["source"] for kernel in kernels} - {str(whole)}
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output
+    assert sum(kernel["source"] == str(whole) for kernel in kernels) == good
+    assert len(errors) + len(accepted) == len(damaged)
+    assert len(errors) >= len(dict(certain_damage(data)))
+
+
+def test_damaged_copies_never_end_the_run(tmp_path: Path) -> None:
+    """Over 40 damaged copies: each is an error or has kernels, none is a traceback, and the whole report is intact."""
+    kernels = [KernelSpec(f"kernel_{number}(float *)", dict(KERNEL.metrics)) for number in range(4)]
+    whole = tmp_path / "whole.ncu-rep"
+    whole.write_bytes(encode_report(ReportSpec(kernels)))
+    _check_damaged(whole.read_bytes(), tmp_path / "damaged", whole)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("name", ["nsight-training__manual_nvtx.ncu-rep", "cudaCode__profile.ncu-rep"])
+def test_damaged_copies_of_published_reports(name: str, corpus: Path, tmp_path: Path) -> None:
+    """The same holds for published reports."""
+    _check_damaged((corpus / name).read_bytes(), tmp_path / "damaged", corpus / name)
+
+
+@pytest.mark.corpus
+def test_the_whole_corpus_as_json(corpus: Path) -> None:
+    """All 250 kernels, valid JSON, exit code 1 for the one damaged file, which is named."""
+    result = run("analyze", corpus, "--format", "json")
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, SCHEMA)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(document["kernels"]) == 250
+    assert result.exit_code == 1
+    assert len(errors) == 1
+    assert "benchmark_flash_attention__window-512.ncu-rep" in errors[0]
