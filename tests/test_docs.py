@@ -1,0 +1,40 @@
+"""Hold the documentation to the code, so that it cannot drift."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rooflens.cli import main
+from rooflens.model.flags import MEANINGS
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+def test_every_flag_is_documented_as_it_reads() -> None:
+    """The method page lists every flag with the sentence that the page shows."""
+    text = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, flags=re.MULTILINE))
+    assert rows == MEANINGS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file that is there."""
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_readme_names_commands_that_exist() -> None:
+    """Every `rooflens COMMAND` of the README is a command, and every `make TARGET` a target."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = set(re.findall(r"rooflens ([a-z]+) ", text))
+    targets = set(re.findall(r"make ([a-z]+)", text)) - {"itself"}
+    known = CliRunner().invoke(main, ["--help"]).output
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(f"\n  {command} " in known for command in commands)
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
