@@ -82,7 +82,7 @@ class Resolver:
         return None
 
     def _amount(self, recipe: Amount) -> Found | None:
-        for form in (self._as_sum, self._as_rate, self._as_cycle_rate):
+        for form in (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare):
             for group in recipe.groups:
                 parts = [form(base) for base in group]
                 known = [part for part in parts if part is not None]
@@ -103,6 +103,11 @@ class Resolver:
         if rate is None or duration_s is None:
             return None
         return rate * duration_s, f"{base}.sum.per_second x t"
+
+    def _as_bare(self, base: str) -> Found | None:
+        """Read a name without roll-up: so Pascal and reports of 2018 and 2019 store sums."""
+        value = self.stored.get(base)
+        return None if value is None else (value, base)
 
     def _as_cycle_rate(self, base: str) -> Found | None:
         rate, duration_s = self.stored.get(f"{base}.sum.per_cycle_elapsed"), self._duration_s

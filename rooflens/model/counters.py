@@ -124,24 +124,24 @@ DRAM: tuple[Counter, ...] = (
                     ("dram__bytes",),
                     ("dram__bytes_read", "dram__bytes_write"),
                     ("dram__bytes_op_read", "dram__bytes_op_write"),
+                    ("dram__read_bytes", "dram__write_bytes"),
                 )
             ),
             Amount(
                 (("dram__sectors_read", "dram__sectors_write"), ("dram__sectors_op_read", "dram__sectors_op_write")),
                 SECTOR_BYTES,
             ),
-            Exact(("dram__bytes",)),
         ),
     ),
     Counter(
         "dram_read_bytes",
         "bytes read from device memory",
-        (Amount((("dram__bytes_read",), ("dram__bytes_op_read",))), Exact(("dram__read_bytes",))),
+        (Amount((("dram__bytes_read",), ("dram__bytes_op_read",), ("dram__read_bytes",))),),
     ),
     Counter(
         "dram_write_bytes",
         "bytes written to device memory",
-        (Amount((("dram__bytes_write",), ("dram__bytes_op_write",))), Exact(("dram__write_bytes",))),
+        (Amount((("dram__bytes_write",), ("dram__bytes_op_write",), ("dram__write_bytes",))),),
     ),
     Counter(
         "dram_peak_bytes_per_s",

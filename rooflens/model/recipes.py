@@ -18,7 +18,8 @@ class Exact:
 class Amount:
     """Add up the amounts of one group of base metrics, times `scale`.
 
-    For each form (`.sum`, `.sum.per_second x t`, `.sum.per_cycle_elapsed x f x t`) the groups are tried in order.
+    For each form (`.sum`, `.sum.per_second x t`, `.sum.per_cycle_elapsed x f x t`, bare name) the groups are tried in
+    order.
     """
 
     groups: tuple[tuple[str, ...], ...]
