@@ -268,6 +268,9 @@ def _print_table(analyses: Sequence[Analysis]) -> None:
 
     console = _console()
     console.print(to_table(analyses, console.width))
+    synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
+    if synthetic:
+        click.echo(f"note: {_count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
 
 
 def _console() -> Any:
