@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.report import format as fmt
 from rooflens.report.html import render
-from rooflens.report.words import level_label, pipe_label
+from rooflens.report.words import FLOP_SOURCE_LABELS, level_label, pipe_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ def _level_bar(name: str, level: Level) -> Bar:
         label=level_label(name),
         share=level.share,
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
-        amount=fmt.si(level.amount_bytes, "B"),
+        amount="" if level.amount_bytes is None else fmt.si(level.amount_bytes, "B"),
         intensity=f"{fmt.number(intensity)}{fmt.NBSP}FLOP/B" if intensity is not None else "",
         source=level.source or "",
     )
@@ -101,13 +101,15 @@ def _pipe_bar(name: str, pipe: Pipe) -> Bar:
     write = fmt.si if pipe.unit == "FLOP" else fmt.si_of
     unit = "inst" if pipe.unit == "issue" else pipe.unit
     mark = "about " if pipe.source == "estimated" else ""
+    amount = "" if pipe.amount is None else f"{mark}{write(pipe.amount, unit)}"
     return Bar(
         label=pipe_label(name),
         share=pipe.share,
         rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
-        amount=f"{mark}{write(pipe.amount, unit)}",
+        amount=amount,
         intensity="",
-        source=pipe.source,
+        # A pipe that only has counters is explained once for all kernels, in the method.
+        source=FLOP_SOURCE_LABELS.get(pipe.source, ""),
     )
 
 
@@ -120,7 +122,9 @@ def _rate(write: Callable[[float | None, str], str], reached: float | None, peak
 def _shape(launch: Launch) -> str:
     """Write grid and block, and the counters that a reader looks for beside them."""
     kernel = launch.analysis.kernel
-    sizes = [f"{word} {'x'.join(map(str, size))}" for word, size in (("grid", kernel.grid), ("block", kernel.block)) if size]
+    sizes = [
+        f"{word} {'x'.join(map(str, size))}" for word, size in (("grid", kernel.grid), ("block", kernel.block)) if size
+    ]
     registers = kernel.counters.get("registers_per_thread")
     occupancy = kernel.counters.get("achieved_occupancy")
     return ", ".join(

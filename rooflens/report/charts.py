@@ -57,30 +57,28 @@ def charts(page: Page) -> Markup:
     if not page.timed:
         return render("no_charts", page=page)
     ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(page)}
-    figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(page.gpus)]
-    figures = [figure for figure in figures if figure is not None]
+    gpus = dict.fromkeys(launch.gpu for launch in page.timed)
+    figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(gpus)]
     specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable} | {"time": time_spec(page.groups)}
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
     return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS)
 
 
-def _figure(key: str, page: Page, gpu: str) -> RooflineFigure | None:
+def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:
     launches = [launch for launch in page.timed if launch.gpu == gpu]
-    if not launches:
-        return None
     placed = plane(gpu, launches[:MAX_POINTS])
     return RooflineFigure(
         key=key,
         plane=placed,
         levels=tuple((level, level_label(level)) for level in placed.levels),
         default_level=default_level(placed),
-        drawable=bool(placed.points or placed.strip),
+        drawable=bool(placed.placed),
         left_out=len(launches) - min(len(launches), MAX_POINTS),
     )
 
 
 def _spec(figure: RooflineFigure, page: Page, ranks: Mapping[str, int]) -> dict[str, Any]:
-    keys = {point.launch.key for point in (*figure.plane.points, *figure.plane.strip)}
+    keys = {point.launch.key for point in figure.plane.placed}
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
     title = f"{figure.caption}: synthetic data" if page.synthetic else figure.caption
     return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks)

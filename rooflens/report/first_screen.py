@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rooflens.report.rows import Group, Launch, Page
 
 LOSSES_SHOWN = 3
-LOSS_FROM_SHARE = 0.005
-"""A loss below this part of the whole GPU time is not worth a line."""
+LOSS_FROM_SHARE = 0.01
+"""A loss below this part of the biggest one is not worth a line."""
 
 GPUS_NAMED = 3
 
@@ -43,7 +43,7 @@ class Loss:
     """One line of the list of losses.
 
     Attributes:
-        wall: The verdict with its decisive share: `memory-bound, HBM 38.2 %`.
+        wall: The verdict with its decisive share: `memory-bound: HBM 38.2 %`.
     """
 
     rank: int
@@ -51,17 +51,27 @@ class Loss:
     loss_ns: float
     headroom: float | None
     wall: str
+    cause: str
     move: str
 
 
 def header(page: Page) -> Markup:
     """Say what ran, where, on which clock, and who measured it."""
-    return render("header", page=page, facts=_facts(page), counts=_counts(page), flagged=_flagged(page))
+    return render(
+        "header", page=page, facts=_facts(page), counts=_counts(page), flagged=_flagged(page), noun=_noun(page)
+    )
 
 
 def banner(page: Page) -> Markup:
     """Warn of synthetic data before any number is read."""
-    return render("banner", page=page, synthetic_runs=sum(run.synthetic for run in page.runs))
+    runs, synthetic = len(page.runs), sum(run.synthetic for run in page.runs)
+    if not synthetic:
+        subject = "Some of these kernels were"
+    elif runs == 1:
+        subject = "This report was"
+    else:
+        subject = f"All {runs} reports were" if synthetic == runs else f"{synthetic} of {runs} reports were"
+    return render("banner", page=page, subject=subject, whole=runs > 0 and synthetic == runs)
 
 
 def summary(page: Page) -> Markup:
@@ -77,7 +87,8 @@ def summary(page: Page) -> Markup:
 def losses(page: Page) -> Markup:
     """Name the kernels where the most time is lost, the wall of each and the one move."""
     ranked = biggest_losses(page)
-    at_roof = [group for group in page.groups if group.worst.analysis.verdict.at_roof]
+    named = {loss.group.worst.key for loss in ranked}
+    at_roof = [g for g in page.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named]
     unranked = [group for group in page.groups if group.loss_ns is None]
     return render(
         "losses",
@@ -94,10 +105,9 @@ def losses(page: Page) -> Markup:
 
 def biggest_losses(page: Page) -> list[Loss]:
     """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back."""
-    floor_ns = LOSS_FROM_SHARE * page.total_ns
-    losing = [(group, group.loss_ns) for group in page.groups if group.loss_ns and group.loss_ns >= floor_ns]
-    losing.sort(key=lambda pair: -pair[1])
-    return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(losing[:LOSSES_SHOWN], start=1)]
+    losing = sorted(((g, g.loss_ns) for g in page.groups if g.loss_ns), key=lambda pair: -pair[1])
+    worth = [pair for pair in losing[:LOSSES_SHOWN] if pair[1] >= LOSS_FROM_SHARE * losing[0][1]]
+    return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(worth, start=1)]
 
 
 def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
@@ -108,6 +118,7 @@ def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
         loss_ns=loss_ns,
         headroom=group.duration_ns / left_ns if left_ns > 0 else None,
         wall=wall(group.worst),
+        cause=(group.worst.analysis.verdict.cause or "").replace("_", " "),
         move=next(iter(group.worst.analysis.verdict.advice), group.worst.analysis.verdict.sentence),
     )
 
@@ -119,7 +130,8 @@ def wall(launch: Launch) -> str:
         return label
     name, share = launch.leader
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
-    return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}"
+    roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
+    return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}{roof}"
 
 
 def _facts(page: Page) -> list[str]:
@@ -176,7 +188,7 @@ def _counts(page: Page) -> list[str]:
     kernels, launches = len(page.groups), len(page.timed)
     counts = [fmt.count(kernels, "kernel")]
     if launches != kernels:
-        counts.append(f"{launches:,} launches")
+        counts.append(fmt.count(launches, "launch"))
     if len(page.runs) > 1:
         counts.append(fmt.count(len(page.runs), "report"))
     if page.total_ns:
@@ -184,5 +196,10 @@ def _counts(page: Page) -> list[str]:
     return counts
 
 
+def _noun(page: Page) -> str:
+    """Call results launches where kernels ran more than once."""
+    return "kernel" if len(page.groups) == len(page.timed) else "launch"
+
+
 def _flagged(page: Page) -> int:
-    return sum(bool(launch.analysis.flags) for launch in page.timed)
+    return sum(bool(launch.cautions) for launch in page.timed)

@@ -56,14 +56,23 @@ def duration(nanoseconds: float | None) -> str:
     return f"{number(seconds / factor)}{NBSP}{unit}"
 
 
+def exact_duration(nanoseconds: float) -> str:
+    """Write a time that was set and not measured: `5 us` has no digits after the point."""
+    seconds = nanoseconds * 1e-9
+    factor, unit = next((step for step in _SECOND_STEPS if seconds >= step[0]), _SECOND_STEPS[-1])
+    return f"{seconds / factor:g}{NBSP}{unit}"
+
+
 def percent(share: float | None, decimals: int = 1) -> str:
-    """Write a share (0 to 1) in per cent; a positive one never rounds to zero."""
+    """Write a share (0 to 1) in per cent; only none rounds to 0 and only all of it to 100."""
     if share is None:
         return MISSING
     floor_pct = 10.0**-decimals
     pct = 100 * share
     if 0 < pct < floor_pct / 2:
         return f"<{floor_pct:.{decimals}f}{NBSP}%"
+    if 100 - floor_pct / 2 <= pct < 100 - 1e-9:
+        return f">{100 - floor_pct:.{decimals}f}{NBSP}%"
     return f"{pct:.{decimals}f}{NBSP}%"
 
 
@@ -73,8 +82,9 @@ def factor(value: float | None) -> str:
 
 
 def count(amount: int, noun: str) -> str:
-    """Write an amount with its noun: `1 kernel`, `1,204 kernels`."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+    """Write an amount with its noun: `1 kernel`, `1,204 launches`."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{amount:,} {noun}{'' if amount == 1 else plural}"
 
 
 def cut_middle(text: str, width: int) -> str:

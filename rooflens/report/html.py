@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rooflens.model.records import BOUNDS
 from rooflens.report import format as fmt
@@ -17,6 +17,15 @@ from rooflens.report.theme import LOOKS
 def render(template: str, **values: Any) -> Markup:
     """Fill the template `assets/<template>.html` with values."""
     return Markup(_environment().get_template(f"{template}.html").render(**values))  # noqa: S704 -- autoescaped above
+
+
+def code_spans(text: str) -> Markup:
+    """Escape text and set what stands between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    spans = (escape(part) if i % 2 == 0 else Markup("<code>{}</code>").format(part) for i, part in enumerate(parts))
+    return Markup("").join(spans)
 
 
 @cache
@@ -35,12 +44,14 @@ def _environment() -> Environment:
         duration=fmt.duration,
         percent=fmt.percent,
         factor=fmt.factor,
+        limit=fmt.exact_duration,
         cut=fmt.cut_middle,
         date=fmt.date,
         level=words.level_label,
         resource=words.resource_label,
         stall=words.stall_label,
         flag=words.flag_label,
+        code=code_spans,
     )
     environment.globals.update(
         bounds=BOUNDS, looks=LOOKS, bound_labels=words.BOUND_LABELS, count=fmt.count, missing=fmt.MISSING

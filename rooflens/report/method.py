@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rooflens import __version__
+from rooflens.model.thresholds import default_thresholds
 from rooflens.report.html import render
 
 if TYPE_CHECKING:
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
 
 def method(page: Page) -> Markup:
     """Explain how each number was made."""
-    return render("method", page=page, version=__version__, sources=counter_sources(page.timed))
+    limits, usual = page.limits, default_thresholds()
+    changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
+    return render(
+        "method",
+        page=page,
+        limits=limits,
+        changed=changed,
+        version=__version__,
+        sources=counter_sources(page.timed),
+    )
 
 
 def counter_sources(launches: Iterable[Launch]) -> list[tuple[str, str, int]]:

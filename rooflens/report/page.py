@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from rooflens.model.thresholds import default_thresholds
 from rooflens.report import theme
 from rooflens.report.cards import cards
 from rooflens.report.charts import charts
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.model.records import Analysis, Run
+    from rooflens.model.thresholds import Thresholds
     from rooflens.report.rows import Page
 
     Section = Callable[[Page], Markup]
@@ -29,18 +31,21 @@ SECTIONS: tuple[Section, ...] = (header, banner, summary, losses, charts, kernel
 """What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
 
 
-def render_page(runs: Sequence[Run], analyses: Sequence[Analysis], *, title: str) -> str:
+def render_page(
+    runs: Sequence[Run], analyses: Sequence[Analysis], *, title: str, limits: Thresholds | None = None
+) -> str:
     """Render one self-contained HTML page of all analyses.
 
     Args:
         runs: Provenance of the reports the analyses came from.
         analyses: The model's records, failed kernels included.
         title: What ran, in the words of the caller.
+        limits: The thresholds the verdicts were reached with; the shipped ones by default.
 
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
-    page = build_page(runs, analyses, title)
+    page = build_page(runs, analyses, title, limits or default_thresholds())
     bundle, code = vega_bundle(), _asset("page.js")
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),

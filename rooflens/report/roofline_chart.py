@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 
     from rooflens.report.roofline_data import Plane
 
+    Style = Mapping[str, Any]
+    Words = tuple[alt.Chart, alt.Text, Style]
+
 WIDTH = 800
 HEIGHT = 440
-STRIP_HEIGHT = 72
+LANE_PX = 24
 LABEL_PX = 16
-AREAS_PX2 = (64, 800)
+CROWD = 40
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 
@@ -42,7 +45,7 @@ _SI_FLOPS = (
 def roofline_spec(plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int]) -> dict[str, Any]:
     """Specify the plane, and the strip below it when launches without FLOPs exist.
 
-    The page sets the parameters: `level` (a level or `all`), `picked` (key of a launch), `w` and `h` (the plane in pixels).
+    The page sets the parameters: `level` (a level or `all`), `picked` (key of a launch), `w` and `h` (pixels).
     """
     parts = ([_plane_chart(plane)] if plane.points else []) + ([_strip_chart(plane)] if plane.strip else [])
     chart = alt.vconcat(*parts, spacing=24).add_params(
@@ -51,7 +54,9 @@ def roofline_spec(plane: Plane, *, title: str, picked: str, ranks: Mapping[str, 
         alt.param(name="w", value=WIDTH),
         alt.param(name="h", value=HEIGHT),
     )
-    chart = chart.properties(title=alt.Title(title, subtitle=_subtitle(plane)))
+    # The title may not be wider than the plane: the page fits the whole drawing to its room.
+    size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 480 ? 12 : 14")}
+    chart = chart.properties(title=alt.Title(title, subtitle=_subtitle(plane), **size))
     spec: dict[str, Any] = chart.to_dict()
     spec.pop("config", None)
     spec["datasets"] = _datasets(plane, ranks)
@@ -65,16 +70,16 @@ def default_level(plane: Plane) -> str:
 
 def _subtitle(plane: Plane) -> str:
     notes = ["Area: share of GPU time"]
+    roofs = plane.level_roofs + plane.pipe_roofs if plane.points else ()
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")
-    if any(roof.high / roof.low > rows.BAND_FROM_RATIO for roof in plane.level_roofs + plane.pipe_roofs):
-        notes.append("bands: roofs move with the clock")
+    if any(roof.high / roof.low > rows.BAND_FROM_RATIO for roof in roofs):
+        notes.append("bands: roofs differ between launches")
     return "; ".join(notes) + "."
 
 
 def _datasets(plane: Plane, ranks: Mapping[str, int]) -> dict[str, list[rows.Row]]:
-    y_lo, y_hi = plane.y_domain()
-    label_step_ratio = 10 ** (LABEL_PX * log10(y_hi / y_lo) / HEIGHT)
+    label_step_ratio = 10 ** (LABEL_PX * _decades(plane.y_domain()) / HEIGHT)
     return {
         "points": rows.point_rows(plane, ranks),
         "strip": rows.strip_rows(plane),
@@ -84,8 +89,10 @@ def _datasets(plane: Plane, ranks: Mapping[str, int]) -> dict[str, list[rows.Row
 
 
 def _plane_chart(plane: Plane) -> alt.LayerChart:
-    layers = [*_roof_layers(plane), *_pipe_layers(plane), *_picked_layers(plane), _points_layer(plane), *_marks(plane)]
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+    ground = [*_roof_layers(plane), *_pipe_layers(plane), *_picked_layers(plane), *_halos(plane)]
+    return alt.LayerChart(layer=[*ground, _points_layer(plane), *_marks(plane)]).properties(
+        name="plane", width=WIDTH, height=HEIGHT
+    )
 
 
 def _x(plane: Plane, field: str = "x") -> alt.X:
@@ -107,7 +114,7 @@ def _named(name: str) -> alt.Chart:
 
 def _roof_layers(plane: Plane) -> list[alt.Chart]:
     """Draw the diagonal roofs: a band where clocks differ, the line, and its name along it."""
-    chosen = "level === 'all' || indexof(datum.keys, level) >= 0 ? 1 : 0.4"
+    chosen = "level === 'all' || indexof(datum.keys, level) >= 0 ? 1 : 0.55"
     dash = alt.StrokeDash(
         "level:N",
         legend=None,
@@ -116,8 +123,10 @@ def _roof_layers(plane: Plane) -> list[alt.Chart]:
     band = _named("roofs").mark_area(style="band", clip=True).transform_filter("datum.band")
     line = _named("roofs").mark_line(style="roof", clip=True)
     angle = _roof_angle(plane)
-    text = {"align": "left", "baseline": "bottom", "dx": 8, "dy": -4, "angle": alt.ExprRef(angle)}
-    labels = [_named("roofs").mark_text(style=style, **text).transform_filter("datum.label") for style in ("halo", "label")]
+    text: Style = {"align": "left", "baseline": "bottom", "dx": 8, "dy": -4, "angle": alt.ExprRef(angle)}
+    labels = [
+        _named("roofs").mark_text(style=style, **text).transform_filter("datum.label") for style in ("halo", "label")
+    ]
     opacity = alt.Opacity("shown:Q", legend=None, scale=None)
     return [
         band.encode(_x(plane), _y(plane, "lo"), alt.Y2("hi"), alt.Detail("level:N")),
@@ -129,16 +138,19 @@ def _roof_layers(plane: Plane) -> list[alt.Chart]:
 
 def _roof_angle(plane: Plane) -> str:
     """Write the expression for the slope of a diagonal roof on the screen, in degrees."""
-    (x_lo, x_hi), (y_lo, y_hi) = plane.x_domain(), plane.y_domain()
-    decades_ratio = log10(x_hi / x_lo) / log10(y_hi / y_lo)
+    decades_ratio = _decades(plane.x_domain()) / _decades(plane.y_domain())
     return f"-atan2(h * {decades_ratio:.4g}, w) * 57.2958"
+
+
+def _decades(domain: tuple[float, float]) -> float:
+    return log10(domain[1] / domain[0])
 
 
 def _pipe_layers(plane: Plane) -> list[alt.Chart]:
     """Draw the flat roofs with value and clock at their right end."""
     band = _named("pipes").mark_rect(style="band", clip=True).transform_filter("datum.band")
     label = alt.Text("label:N")
-    text = {"align": "right", "baseline": "bottom", "dy": -4, "dx": -2}
+    text: Style = {"align": "right", "baseline": "bottom", "dy": -4, "dx": -2}
     labels = _named("pipes").transform_calculate(label="w < 480 ? datum.short : datum.long")
     return [
         band.encode(_x(plane), alt.X2("x2"), _y(plane, "lo"), alt.Y2("hi")),
@@ -152,17 +164,19 @@ def _picked_layers(plane: Plane) -> list[alt.Chart]:
     """Join the levels of the picked launch, and draw its gap to the roof with the factor."""
     mine = _named("points").transform_filter(PICKED)
     gap = mine.transform_filter(f"({AT_NEAREST}) && datum.roof")
-    factor = {"align": "left", "dx": 8}
+    # The factor stands over the roof, and over the point where that reaches higher.
+    over = f"{_radius(plane)} + 2 - (log(datum.roof / datum.y) / LN10) * h / {_decades(plane.y_domain()):.4g}"
+    factor: Style = {"align": "right", "baseline": "bottom", "dx": -5, "dy": alt.ExprRef(f"-max(5, {over})")}
     return [
         mine.mark_line(style="gap", strokeDash=[1, 3]).encode(_x(plane), _y(plane), alt.Order("x:Q")),
         gap.mark_rule(style="gap").encode(_x(plane), _y(plane), alt.Y2("roof")),
         gap.mark_tick(style="gap", orient="horizontal", size=10, thickness=1.25).encode(_x(plane), _y(plane, "roof")),
-        gap.mark_text(style="halo", **factor).encode(_x(plane), _y(plane, "mid"), alt.Text("gap:N")),
-        gap.mark_text(style="strong", **factor).encode(_x(plane), _y(plane, "mid"), alt.Text("gap:N")),
+        gap.mark_text(style="halo", **factor).encode(_x(plane), _y(plane, "roof"), alt.Text("gap:N")),
+        gap.mark_text(style="strong", **factor).encode(_x(plane), _y(plane, "roof"), alt.Text("gap:N")),
     ]
 
 
-def _bound_channels(bounds: list[str]) -> list[Any]:
+def _bound_channels(plane: Plane) -> list[Any]:
     """Encode the verdict by colour and shape together, with one legend for both."""
     labels = {bound: BOUND_LABELS[bound] for bound in BOUNDS}
     cases = " : ".join(f"datum.value === '{bound}' ? '{label}'" for bound, label in labels.items())
@@ -171,7 +185,7 @@ def _bound_channels(bounds: list[str]) -> list[Any]:
         orient="top",
         direction="horizontal",
         columns=alt.ExprRef("w < 480 ? 2 : 6"),
-        values=bounds,
+        values=list(plane.bounds),
         labelExpr=f"{cases} : datum.value",
         symbolOpacity=1,
     )
@@ -186,17 +200,24 @@ def _bound_channels(bounds: list[str]) -> list[Any]:
 
 def _sizes(plane: Plane) -> alt.Size:
     """Scale the area with the share of time; the smallest stays large enough to click."""
-    return alt.Size("time:Q", legend=None, scale=alt.Scale(domain=[0, _longest(plane)], range=list(AREAS_PX2), zero=True))
+    scale = alt.Scale(domain=[0, _longest(plane)], range=list(_areas_px2(plane)), zero=True)
+    return alt.Size("time:Q", legend=None, scale=scale)
 
 
-def _area(plane: Plane) -> str:
-    """Write the expression for the area that the size scale gives a point."""
-    smallest, largest = AREAS_PX2
-    return f"{smallest} + {largest - smallest} * datum.time / {_longest(plane):.4g}"
+def _areas_px2(plane: Plane) -> tuple[int, int]:
+    """Choose the smallest and the largest area; where points are many, large ones would bury their neighbours."""
+    launches = {p.launch.key for p in plane.placed}
+    return (64, 800) if len(launches) <= CROWD else (48, 320)
+
+
+def _radius(plane: Plane) -> str:
+    """Write the expression for half the width that the size scale gives a point."""
+    smallest, largest = _areas_px2(plane)
+    return f"sqrt({smallest} + {largest - smallest} * datum.time / {_longest(plane):.4g}) / 2"
 
 
 def _longest(plane: Plane) -> float:
-    return max((p.launch.time_share for p in (*plane.points, *plane.strip)), default=0.0) or 1.0
+    return max((p.launch.time_share for p in plane.placed), default=0.0) or 1.0
 
 
 def _hollow() -> Any:
@@ -219,37 +240,58 @@ def _points_layer(plane: Plane) -> alt.Chart:
         alt.Tooltip("achieved:N", title="Achieved"),
         alt.Tooltip("roofText:N", title="Its roof"),
     )
-    bounds = [bound for bound in BOUNDS if any(p.launch.bound == bound for p in plane.points)]
-    return _named("points").transform_filter(AT_LEVEL).mark_point(**_DOT).encode(
-        _x(plane), _y(plane), *_bound_channels(list(bounds)), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow()
+    points = _named("points").transform_filter(AT_LEVEL).mark_point(**_DOT)
+    drawn: alt.Chart = points.encode(
+        _x(plane), _y(plane), *_bound_channels(plane), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow()
     )
+    return drawn
+
+
+def _halos(plane: Plane) -> list[alt.Chart]:
+    """Clear the ground for the marks, under the points so that no point is cut."""
+    return [
+        part.mark_text(style="halo", **place).encode(_x(plane), _y(plane), text) for part, text, place in _words(plane)
+    ]
 
 
 def _marks(plane: Plane) -> list[alt.Chart]:
-    """Write the ranks of the biggest losses below their points, and the levels of the picked launch beside its line."""
-    ranked = _named("points").transform_filter(f"({AT_NEAREST}) && datum.rank !== ''")
-    below = {"baseline": "top", "dy": alt.ExprRef(f"4 + sqrt({_area(plane)}) / 2")}
-    others = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL})")
-    beside = {"baseline": "middle", "dy": alt.ExprRef("datum.level === 'dram' || datum.level === 'l1' ? -12 : 14")}
+    """Write the ranks of the biggest losses at their points, and the levels of the picked launch along its line."""
+    ranks, levels = _words(plane)
+    rings = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL})").mark_point(style="ring", size=40)
     return [
-        ranked.mark_text(style="halo", fontWeight=600, **below).encode(_x(plane), _y(plane), alt.Text("rank:N")),
-        ranked.mark_text(style="strong", **below).encode(_x(plane), _y(plane), alt.Text("rank:N")),
-        others.mark_point(style="ring", size=40).encode(_x(plane), _y(plane)),
-        others.mark_text(style="halo", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),
-        others.mark_text(style="note", **beside).encode(_x(plane), _y(plane), alt.Text("levelText:N")),
+        rings.encode(_x(plane), _y(plane)),
+        ranks[0].mark_text(style="strong", **ranks[2]).encode(_x(plane), _y(plane), ranks[1]),
+        levels[0].mark_text(style="note", **levels[2]).encode(_x(plane), _y(plane), levels[1]),
     ]
+
+
+def _words(plane: Plane) -> tuple[Words, Words]:
+    """Choose rows, text and place of the ranks and of the level names; a narrow plane has no level names."""
+    radius = _radius(plane)
+    ranked = _named("points").transform_filter(f"({AT_NEAREST}) && datum.rank !== ''")
+    corner: Style = {
+        "align": "right",
+        "baseline": "top",
+        "dx": alt.ExprRef(f"-{radius}"),
+        "dy": alt.ExprRef(f"0.6 * {radius}"),
+    }
+    others = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL}) && w >= 480")
+    apart: Style = {"baseline": "middle", "dy": alt.ExprRef(f"datum.dy + datum.push * ({radius} - 4)")}
+    return (ranked, alt.Text("rank:N"), corner), (others, alt.Text("levelText:N"), apart)
 
 
 def _strip_chart(plane: Plane) -> alt.LayerChart:
     """Draw the launches without FLOPs by their share of the level's bandwidth."""
     widest = max([1.0, *(p.share for p in plane.strip)])
-    axis = alt.Axis(format=".0%", tickCount=5, title="No FLOPs: share of the level's own bandwidth", titlePadding=12)
+    axis = alt.Axis(format=".0%", tickCount=5, title="Without FLOPs: share of the level's bandwidth", titlePadding=12)
     x = alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[0, widest], nice=False))
-    lanes = alt.Scale(domain=[-0.8, rows.STRIP_LANES - 0.2], nice=False)
+    lanes = alt.Scale(domain=[-0.8, rows.lane_count(plane) - 0.2], nice=False)
     y = alt.Y("lane:Q", axis=None, scale=lanes)
     tooltip = _tooltip(alt.Tooltip("shareText:N", title="Bandwidth"))
-    bounds = [] if plane.points else [b for b in BOUNDS if any(p.launch.bound == b for p in plane.strip)]
     points = _named("strip").transform_filter(AT_NEAREST).mark_point(**_DOT)
-    dots = points.encode(x, y, *_bound_channels(list(bounds)), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow())
-    ring = _named("strip").transform_filter(f"({AT_NEAREST}) && {PICKED}").mark_point(style="ring", size=260)
-    return alt.layer(dots, ring.encode(x, y)).properties(width=WIDTH, height=STRIP_HEIGHT)
+    dots = points.encode(x, y, *_bound_channels(plane), _sizes(plane), tooltip=tooltip, fillOpacity=_hollow())
+    around = alt.ExprRef(f"pow(2 * {_radius(plane)} + 8, 2)")
+    ring = _named("strip").transform_filter(f"({AT_NEAREST}) && {PICKED}").mark_point(style="ring", size=around)
+    return alt.LayerChart(layer=[dots, ring.encode(x, y)]).properties(
+        width=WIDTH, height=LANE_PX * rows.lane_count(plane)
+    )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor, log10, sqrt
+from math import ceil, floor, inf, log10, sqrt
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from rooflens.model.records import LEVELS
+from rooflens.model.records import BOUNDS, LEVELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Level
+    from rooflens.model.records import Bound, Level
     from rooflens.report.rows import Launch
 
 HALF_DECADE = sqrt(10)
+
+MIN_X_DECADES = 4
+LEVEL_LABEL_PART = 0.14
+PIPE_LABEL_PART = 0.3
+"""Parts of the width that the names of diagonal roofs (left) and flat roofs (right) take."""
+
+MIN_Y_DECADES = 3.5
+
+ROOF_FROM_SHARE = 0.01
+"""A pipe that does less than this part of a launch's FLOPs gets no roof: compilers load constants with fp16 pipes."""
 
 SAME_ROOF_RATIO = 1.02
 """Roofs nearer to one another than this are one line with two names."""
@@ -73,7 +83,7 @@ class Plane:
     """The roofline of one GPU.
 
     Attributes:
-        clocks_hz: Lowest and highest SM clock of the launches; None where no report states it.
+        clocks_hz: Lowest and highest SM clock of the launches in the plane; None where no report states it.
         unplaced: Launches with neither a position nor a bandwidth share.
     """
 
@@ -86,20 +96,35 @@ class Plane:
     unplaced: int
 
     @property
+    def placed(self) -> tuple[Point | StripPoint, ...]:
+        """Everything that is drawn, in the plane and in the strip."""
+        return (*self.points, *self.strip)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Verdict classes of everything that is placed."""
+        present = {p.launch.bound for p in self.placed}
+        return tuple(bound for bound in BOUNDS if bound in present)
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """Levels at which anything is placed, far to near."""
-        present = {p.level for p in self.points} | {p.level for p in self.strip}
+        present = {p.level for p in self.placed}
         return tuple(level for level in LEVELS if level in present)
 
     def x_domain(self) -> tuple[float, float]:
         """Find the range of intensities: data and ridge points with half a decade of air."""
         ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
-        return _domain([p.intensity_flop_per_byte for p in self.points] + ridges)
+        placed = [p.intensity_flop_per_byte for p in self.points]
+        low, high = _domain(placed + ridges, MIN_X_DECADES)
+        # The names of the roofs stand at both ends; points must not lie under them.
+        low = min(low, _edge_beside(min(placed, default=high), high, LEVEL_LABEL_PART))
+        return (low, max(high, _edge_beside(max(placed, default=low), low, PIPE_LABEL_PART)))
 
     def y_domain(self) -> tuple[float, float]:
         """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
         reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
-        return _domain(reached + [roof.peak for roof in self.pipe_roofs])
+        return _domain(reached + [roof.peak for roof in self.pipe_roofs], MIN_Y_DECADES)
 
 
 def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
@@ -107,13 +132,16 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
     points = tuple(point for launch in launches for point in _points(launch))
     strip = tuple(point for launch in launches for point in _strip(launch))
     placed = {p.launch.key for p in points} | {p.launch.key for p in strip}
+    in_plane = {p.launch.key for p in points}
+    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
+    drawn = [launch for launch in launches if launch.key in in_plane] or launches
     return Plane(
         gpu=gpu,
         points=points,
         strip=strip,
-        level_roofs=_roofs(_level_peaks(launches)),
-        pipe_roofs=_roofs(_pipe_peaks(launches)),
-        clocks_hz=_clocks(launches),
+        level_roofs=_roofs(_level_peaks(drawn)),
+        pipe_roofs=_roofs(_pipe_peaks(drawn)),
+        clocks_hz=_clocks(drawn),
         unplaced=sum(launch.key not in placed for launch in launches),
     )
 
@@ -121,18 +149,23 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
 def _points(launch: Launch) -> list[Point]:
     """Place a launch at each level where it has an intensity."""
     a = launch.analysis
-    if not a.flop_per_s:
+    if not _drawable(a.flop_per_s):
         return []
     placed = {
         name: (level.intensity_flop_per_byte, _roof(level, a.flop_peak_per_s))
         for name, level in a.levels.items()
-        if level.intensity_flop_per_byte
+        if _drawable(level.intensity_flop_per_byte)
     }
     nearest = min(placed, key=lambda name: placed[name][1] or float("inf"), default=None)
     return [
         Point(launch, name, intensity, a.flop_per_s, roof, nearest=name == nearest)
         for name, (intensity, roof) in placed.items()
     ]
+
+
+def _drawable(value: float | None) -> TypeGuard[float]:
+    """Tell whether a logarithmic axis can place a value."""
+    return value is not None and 0 < value < inf
 
 
 def _roof(level: Level, flop_peak_per_s: float | None) -> float | None:
@@ -160,14 +193,14 @@ def _level_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
 
 
 def _pipe_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
-    """Collect the peaks of the pipes that do FLOPs, those in use only when any is."""
-    used: dict[str, list[float]] = {}
-    idle: dict[str, list[float]] = {}
+    """Collect the peaks of the pipes that do a part of a launch's FLOPs worth drawing."""
+    peaks: dict[str, list[float]] = {}
     for launch in launches:
+        least = ROOF_FROM_SHARE * (launch.analysis.flop_total or inf)
         for name, pipe in launch.analysis.pipes.items():
-            if pipe.unit == "FLOP" and pipe.peak_per_s:
-                (used if pipe.amount else idle).setdefault(name, []).append(pipe.peak_per_s)
-    return used or idle
+            if pipe.unit == "FLOP" and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
+                peaks.setdefault(name, []).append(pipe.peak_per_s)
+    return peaks
 
 
 def _roofs(peaks: Mapping[str, Sequence[float]]) -> tuple[Roof, ...]:
@@ -189,10 +222,16 @@ def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
     return (min(clocks), max(clocks)) if clocks else None
 
 
-def _domain(values: Sequence[float]) -> tuple[float, float]:
-    if not values:
-        return (0.1, 1000.0)
-    return (min(values) / HALF_DECADE, max(values) * HALF_DECADE)
+def _domain(values: Sequence[float], min_decades: float) -> tuple[float, float]:
+    """Put half a decade of air around values; a range that would be too short grows at its low end."""
+    high = max(values, default=1000.0) * HALF_DECADE
+    low = min(values, default=1.0) / HALF_DECADE
+    return (min(low, high / 10**min_decades), high)
+
+
+def _edge_beside(value: float, opposite: float, part: float) -> float:
+    """Find the edge of a logarithmic axis that leaves `part` of its length free beside a value."""
+    return float((value / opposite**part) ** (1 / (1 - part)))
 
 
 def decades(domain: tuple[float, float]) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from rooflens.report import format as fmt
@@ -23,13 +22,47 @@ BAND_FROM_RATIO = 1.03
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
 
+LABEL_ORDER = ("l2", "l1", "smem", "dram")
+LABEL_OFFSETS_PX = (14, 28, -14, -28)
+NEAR_LEVELS_RATIO = 2.0
+"""Levels whose intensities differ by less would write their names over one another."""
+
 STRIP_LANES = 3
+STRIP_LANES_ALONE = 9
+"""Lanes of the strip below a plane, and where it has the picture to itself."""
 
 
 def point_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
     """Make one row per launch and level; large ones first, so that small ones lie on top."""
     ordered = sorted(plane.points, key=lambda point: -point.launch.time_share)
-    return [_point_row(point, ranks) for point in ordered]
+    offsets = _label_offsets(plane.points)
+    return [_point_row(point, ranks) | offsets[point.launch.key, point.level] for point in ordered]
+
+
+def _label_offsets(points: Sequence[Point]) -> dict[tuple[str, str], Row]:
+    """Choose where each level's name stands under or over its point, so that names of near levels do not collide.
+
+    `dy` is the distance in pixels, `push` the direction in which a neighbour's own size must be added.
+    """
+    by_launch: dict[str, dict[str, float]] = {}
+    for point in points:
+        by_launch.setdefault(point.launch.key, {})[point.level] = point.intensity_flop_per_byte
+    return {(key, level): row for key, places in by_launch.items() for level, row in _offsets(places).items()}
+
+
+def _offsets(places: Mapping[str, float]) -> dict[str, Row]:
+    """Give each level the first free offset; the far level is last, for as the usual choice it needs no name."""
+    rows: dict[str, Row] = {}
+    for level in sorted(places, key=LABEL_ORDER.index):
+        near = [other for other, x in places.items() if other != level and _are_near(x, places[level])]
+        taken = [rows[other]["dy"] for other in near if other in rows]
+        dy = next(offset for offset in LABEL_OFFSETS_PX if offset not in taken)
+        rows[level] = {"dy": dy, "push": (1 if dy > 0 else -1) if near else 0}
+    return rows
+
+
+def _are_near(one: float, other: float) -> bool:
+    return max(one, other) / min(one, other) < NEAR_LEVELS_RATIO
 
 
 def _point_row(point: Point, ranks: Mapping[str, int]) -> Row:
@@ -39,7 +72,6 @@ def _point_row(point: Point, ranks: Mapping[str, int]) -> Row:
         "x": fmt.round_significant(point.intensity_flop_per_byte, 5),
         "y": fmt.round_significant(point.flop_per_s, 5),
         "roof": fmt.round_significant(roof, 5) if roof and drawn_gap else None,
-        "mid": fmt.round_significant(sqrt(roof * point.flop_per_s), 5) if roof and drawn_gap else None,
         "gap": fmt.factor(gap) if drawn_gap else "",
         "rank": str(ranks.get(point.launch.key, "")),
         "intensity": f"{fmt.number(point.intensity_flop_per_byte)}{fmt.NBSP}FLOP/B",
@@ -72,8 +104,14 @@ def _common(launch: Launch, level: str, *, nearest: bool) -> Row:
 
 def strip_rows(plane: Plane) -> list[Row]:
     """Make one row per launch without FLOPs and level, spread over a few lanes so that they do not cover each other."""
-    lanes = {key: i % STRIP_LANES for i, key in enumerate(dict.fromkeys(p.launch.key for p in plane.strip))}
+    lanes = {key: i % lane_count(plane) for i, key in enumerate(dict.fromkeys(p.launch.key for p in plane.strip))}
     return [_strip_row(point, lanes[point.launch.key]) for point in plane.strip]
+
+
+def lane_count(plane: Plane) -> int:
+    """Choose how many lanes spread the strip."""
+    launches = len({point.launch.key for point in plane.strip})
+    return min(STRIP_LANES if plane.points else STRIP_LANES_ALONE, max(launches, 2))
 
 
 def _strip_row(point: StripPoint, lane: int) -> Row:
@@ -130,7 +168,7 @@ def _pipe_row(
     label_step_ratio: float,
 ) -> Row:
     names = ", ".join(pipe_label(key) for key in roof.keys)
-    short = f"{names}  {fmt.si(roof.peak, 'FLOP/s')}"
+    value = f"{names}  {fmt.si(roof.peak, 'FLOP/s')}"
     clock = clock_text(clocks_hz)
     return {
         "x": span[0],
@@ -140,16 +178,16 @@ def _pipe_row(
         "hi": roof.high,
         "band": roof.high / roof.low > BAND_FROM_RATIO,
         "labelY": min(roof.peak, above[-1]["labelY"] / label_step_ratio) if above else roof.peak,
-        "short": short,
-        "long": f"{short} at {clock}" if clock else short,
+        "short": value.removesuffix("FLOP/s"),
+        "long": f"{value} at {clock}" if clock else value,
     }
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:
-    """Write a clock, or its range when launches differ by more than a per cent."""
+    """Write a clock, or its range when launches differ by more than a band would show."""
     if clocks_hz is None:
         return ""
     low, high = clocks_hz
-    if high / low < 1.01:
-        return fmt.si(high, "Hz")
+    if high / low < BAND_FROM_RATIO:
+        return fmt.si((low + high) / 2, "Hz")
     return f"{fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')}"

@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.records import Analysis, Bound, Run
+    from rooflens.model.thresholds import Thresholds
 
 UNKNOWN_GPU = "unknown GPU"
+
+BUSIEST = "busiest"
+"""Stands for the resource where a report holds only NVIDIA's summary per cents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Launch:
         key: Short identifier within the page; anchors and chart data use it.
         duration_ns: GPU time; None for a failed launch, which counts in no aggregate.
         time_share: Fraction of the page's whole GPU time.
-        leader: Name and share of the resource nearest its peak; None where no share is known.
+        leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
+            None where no share is known.
         loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
     """
 
@@ -54,6 +59,11 @@ class Launch:
     def failed(self) -> bool:
         """True when the kernel failed while it was profiled."""
         return self.analysis.kernel.status == "failed"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Flags to be read with care; that data is synthetic is said once for the whole page."""
+        return tuple(flag for flag in self.analysis.flags if flag != "synthetic")
 
     @property
     def estimated(self) -> bool:
@@ -86,12 +96,14 @@ class Page:
     """Everything a section of the page may read.
 
     Attributes:
+        limits: The thresholds the verdicts were reached with.
         launches: In order of falling time, failed ones last.
         groups: In order of falling time.
     """
 
     title: str
     runs: tuple[Run, ...]
+    limits: Thresholds
     launches: tuple[Launch, ...]
     groups: tuple[Group, ...]
     total_ns: float
@@ -119,12 +131,12 @@ class Page:
         )
 
 
-def build_page(runs: Sequence[Run], analyses: Sequence[Analysis], title: str) -> Page:
+def build_page(runs: Sequence[Run], analyses: Sequence[Analysis], title: str, limits: Thresholds) -> Page:
     """Derive all rows of the page from the records."""
     total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
     launches = [_launch(f"k{i}", a, total_ns) for i, a in enumerate(analyses)]
     launches.sort(key=lambda launch: (launch.failed, -(launch.duration_ns or 0.0)))
-    return Page(title, tuple(runs), tuple(launches), _groups(launches, total_ns), total_ns)
+    return Page(title, tuple(runs), limits, tuple(launches), _groups(launches, total_ns), total_ns)
 
 
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
@@ -142,30 +154,23 @@ def _duration_ns(analysis: Analysis) -> float | None:
 def _launch(key: str, analysis: Analysis, total_ns: float) -> Launch:
     duration_ns = _duration_ns(analysis)
     leader = _leader(analysis)
-    largest = _largest_share(analysis, leader)
-    loss_ns = None if duration_ns is None or largest is None else duration_ns * max(0.0, 1 - largest)
+    # An unknown verdict has no largest share: the resource that was not measured may be the full one.
+    known = leader is not None and analysis.verdict.bound != "unknown"
+    loss_ns = duration_ns * max(0.0, 1 - leader[1]) if duration_ns is not None and leader and known else None
     time_share = (duration_ns or 0.0) / total_ns if total_ns else 0.0
     return Launch(key, analysis, duration_ns, time_share, leader, loss_ns)
 
 
 def _leader(analysis: Analysis) -> tuple[str, float] | None:
-    """Find the resource the verdict names, else the one with the largest share."""
-    resources = {**analysis.levels, **analysis.pipes}
-    shares = {name: r.share for name, r in resources.items() if r.share is not None}
-    named = analysis.verdict.resource
-    if named in shares:
-        return named, shares[named]
-    return max(shares.items(), key=lambda item: item[1], default=None)
-
-
-def _largest_share(analysis: Analysis, leader: tuple[str, float] | None) -> float | None:
-    """Take the share behind the verdict's headroom, so that list and verdict never disagree.
-
-    An unknown verdict has no largest share: the resource that was not measured may be the full one.
-    """
-    if analysis.verdict.headroom:
-        return 1 / analysis.verdict.headroom
-    return None if leader is None or analysis.verdict.bound == "unknown" else leader[1]
+    """Name the resource behind the verdict's headroom, so that page and verdict never disagree."""
+    levels = {name: level.share for name, level in analysis.levels.items() if level.share is not None}
+    pipes = {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.share is not None}
+    shares = levels | pipes
+    if not analysis.verdict.headroom:
+        return max(shares.items(), key=lambda item: item[1], default=None)
+    share = 1 / analysis.verdict.headroom
+    nearest = min(shares, key=lambda name: abs(shares[name] - share), default=BUSIEST)
+    return analysis.verdict.resource or nearest, share
 
 
 def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:

@@ -42,7 +42,9 @@ def _rows(groups: Sequence[Group]) -> tuple[list[dict[str, Any]], list[dict[str,
     """Make one label per bar, and one piece of bar per verdict in it."""
     shown = groups if len(groups) <= MAX_ROWS else groups[: MAX_ROWS - 1]
     rest = groups[len(shown) :]
-    labels = [_label(i, group.name, group.duration_ns, group.time_share, group.bound_ns) for i, group in enumerate(shown)]
+    labels = [
+        _label(i, group.name, group.duration_ns, group.time_share, group.bound_ns) for i, group in enumerate(shown)
+    ]
     bars = [bar for i, group in enumerate(shown) for bar in _bars(i, labels[i], group.bound_ns, group.worst.key)]
     if rest:
         bounds = bound_times_ns(launch for group in rest for launch in group.launches)
@@ -88,36 +90,50 @@ def _bars(i: int, label: Mapping[str, Any], bounds: Mapping[Bound, float], key: 
 
 
 def _layers(count: int) -> list[alt.Chart]:
-    y_scale = alt.Scale(domain=[count, 0], nice=False, zero=False)
+    """Draw a line of words per kernel, and its bar below it."""
+    rows = alt.Scale(domain=[count, 0], nice=False, zero=False)
     labels = _named("labels").transform_calculate(mid="datum.i + 0.32")
-    bars = _named("bars").transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    y = alt.Y("mid:Q", axis=None, scale=y_scale)
-    colours = alt.Scale(domain=list(BOUNDS))
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    hollow = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
-    symbol = {"filled": True, "size": 70, "opacity": 1, "strokeWidth": 1.5}
+    y = alt.Y("mid:Q", axis=None, scale=rows)
+    name = labels.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"))
+    time = labels.mark_text(style="note", align="right")
     return [
-        labels.mark_point(**symbol).encode(
-            alt.XValue(6),
-            y,
-            alt.Shape("bound:N", scale=shapes, legend=None),
-            alt.Fill("bound:N", scale=colours, legend=None),
-            alt.Stroke("bound:N", scale=colours, legend=None),
-            fillOpacity=hollow,
-        ),
-        labels.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130")).encode(
-            alt.XValue(18), y, alt.Text("name:N"), tooltip=alt.Tooltip("full:N", title="Kernel")
-        ),
-        labels.mark_text(style="note", align="right").encode(alt.XValue("width"), y, alt.Text("timeText:N")),
-        bars.mark_rect(cursor="pointer", opacity=1, cornerRadius=1).encode(
-            alt.X("x:Q", axis=None, scale=alt.Scale(nice=False, zero=True)),
-            alt.X2("x2"),
-            alt.Y("top:Q", axis=None, scale=y_scale),
-            alt.Y2("bottom"),
-            alt.Fill("bound:N", scale=colours, legend=None),
-            tooltip=[alt.Tooltip("name:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
-        ),
+        _symbols(labels, y),
+        name.encode(y, alt.Text("name:N"), x=alt.value(18), tooltip=alt.Tooltip("full:N", title="Kernel")),
+        time.encode(y, alt.Text("timeText:N"), x=alt.value("width")),
+        _bars_layer(rows),
     ]
+
+
+def _symbols(labels: alt.Chart, y: alt.Y) -> alt.Chart:
+    """Draw the shape of the verdict with most of the kernel's time before its name."""
+    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
+    symbol = labels.mark_point(filled=True, size=70, opacity=1, strokeWidth=1.5)
+    drawn: alt.Chart = symbol.encode(
+        y,
+        alt.Shape("bound:N", scale=shapes, legend=None),
+        _colour(alt.Fill),
+        _colour(alt.Stroke),
+        x=alt.value(6),
+        fillOpacity=alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1)),
+    )
+    return drawn
+
+
+def _bars_layer(rows: alt.Scale) -> alt.Chart:
+    bars = _named("bars").transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=1, cornerRadius=1).encode(
+        alt.X("x:Q", axis=None, scale=alt.Scale(nice=False, zero=True)),
+        alt.X2("x2"),
+        alt.Y("top:Q", axis=None, scale=rows),
+        alt.Y2("bottom"),
+        _colour(alt.Fill),
+        tooltip=[alt.Tooltip("name:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
+    )
+    return drawn
+
+
+def _colour(channel: type[alt.Fill | alt.Stroke]) -> alt.Fill | alt.Stroke:
+    return channel("bound:N", scale=alt.Scale(domain=list(BOUNDS)), legend=None)
 
 
 def _named(name: str) -> alt.Chart:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.flags import MEANINGS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,11 +23,20 @@ BOUND_LABELS: Mapping[Bound, str] = {
 }
 
 PIPE_LABELS: Mapping[str, str] = {
+    "adu": "ADU",
     "alu": "ALU",
-    "xu": "XU",
-    "lsu": "LSU",
-    "tex": "texture",
+    "busiest": "busiest unit",
+    "cbu": "CBU",
+    "fma": "FMA pipe",
+    "fp16_pipe": "FP16 pipe",
+    "fp64_pipe": "FP64 pipe",
     "issue": "issue slots",
+    "lsu": "LSU",
+    "mio": "MIO queue",
+    "tensor_pipe": "tensor pipe",
+    "tex": "texture",
+    "uniform": "uniform",
+    "xu": "XU",
 }
 
 STALL_LABELS: Mapping[str, str] = {
@@ -40,7 +51,7 @@ STALL_LABELS: Mapping[str, str] = {
     "membar": "memory fence",
     "mio_throttle": "memory input/output queue full",
     "misc": "other",
-    "no_instruction": "instruction cache miss or jump",
+    "no_instructions": "instruction cache miss or jump",
     "not_selected": "ready, another warp was picked",
     "selected": "issuing",
     "short_scoreboard": "waits for shared memory or special functions",
@@ -50,8 +61,12 @@ STALL_LABELS: Mapping[str, str] = {
     "gmma": "waits for warpgroup matrix operations",
 }
 
-FLAG_LABELS: Mapping[str, str] = {
-    "dram_writes_stay_in_l2": "Writes stay in L2 and are missing from the DRAM bytes, so the intensity at HBM flatters this kernel.",
+
+FLOP_SOURCE_LABELS: Mapping[str, str] = {
+    "opcode": "executed opcodes of the report's SASS table",
+    "tensor_ops": "NVIDIA's tensor operation counters",
+    "sass": "NVIDIA's SASS instruction counters",
+    "estimated": "estimated from pipe activity",
 }
 
 
@@ -79,5 +94,5 @@ def stall_label(reason: str) -> str:
 
 
 def flag_label(flag: str) -> str:
-    """Explain a flag in a sentence; one that is not in the table is shown by its name."""
-    return FLAG_LABELS.get(flag, flag.replace("_", " "))
+    """Explain a flag in the model's sentence; one that it does not know is shown by its name."""
+    return MEANINGS.get(flag, flag.replace("_", " "))

@@ -147,7 +147,7 @@ def many(count: int) -> list[Analysis]:
         analysis(
             replace(
                 _VERDICTS[i % len(_VERDICTS)],
-                name=f"void at::native::vectorized_elementwise_kernel<4, Functor<float, {i}>, std::array<char*, 2ul>>(int)",
+                name=f"void at::native::vectorized_elementwise_kernel<4, Functor<float, {i}>, std::array<char*, 2ul> >",
                 duration_us=20 + (i * 37) % 500,
             ),
             i,
@@ -169,7 +169,9 @@ def _level(sample: Sample, name: str, seconds: float, flop_total: float | None) 
 def _pipes(sample: Sample, seconds: float) -> dict[str, Pipe]:
     rows = [(name, amount, "FLOP", sample.flop_source) for name, amount in (sample.flop or {}).items()]
     rows += [(name, amount, "issue" if name == "issue" else "inst", "counter") for name, amount in sample.inst.items()]
-    return {name: _pipe(sample.chip.pipe_peaks[name], amount, unit, source, seconds) for name, amount, unit, source in rows}
+    return {
+        name: _pipe(sample.chip.pipe_peaks[name], amount, unit, source, seconds) for name, amount, unit, source in rows
+    }
 
 
 def _pipe(peak: float, amount: float, unit: str, source: str, seconds: float) -> Pipe:
@@ -190,7 +192,10 @@ def _kernel(sample: Sample, index: int, digest: str) -> Kernel:
         block=(256, 1, 1),
         synthetic=sample.synthetic,
         counters={"duration_ns": sample.duration_us * 1e3, "sm_clock_hz": sample.chip.sm_clock_hz, "passes": 7},
-        counter_sources={"duration_ns": "gpu__time_duration.sum", "dram_bytes": "dram__bytes_read.sum + dram__bytes_write.sum"},
+        counter_sources={
+            "duration_ns": "gpu__time_duration.sum",
+            "dram_bytes": "dram__bytes_read.sum + dram__bytes_write.sum",
+        },
         stalls={"long_scoreboard": 0.58, "barrier": 0.12, "wait": 0.09, "not_selected": 0.04},
         rules=(Rule("SOLBottleneck", "SpeedOfLight", "High Memory Throughput", "Memory is more heavily utilized."),),
     )

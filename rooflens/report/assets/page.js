@@ -38,7 +38,7 @@
       if (param.name === "w") param.value = width;
       if (param.name === "h") {
         param.value = height;
-        if (parts[0].height > 200) parts[0].height = height;
+        if (parts[0].name === "plane") parts[0].height = height;
       }
     }
     return spec;

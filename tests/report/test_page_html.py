@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import samples
+
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report import cards, kernels
+from rooflens.report.embed import json_block, script
+from rooflens.report.html import code_spans
+from rooflens.report.page import SECTIONS, render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis, Run
+
+MEGABYTE = 1_000_000
+
+STATES: dict[str, tuple[list[Run], list[Analysis]]] = {
+    "every verdict": ([samples.run()], samples.every_verdict()),
+    "one kernel": ([samples.run()], samples.every_verdict()[:1]),
+    "nothing": ([], []),
+    "all unknown": ([samples.run()], samples.every_verdict()[5:]),
+    "all failed": ([samples.run()], [samples.failed(index=i) for i in range(3)]),
+    "no FLOPs": ([samples.run()], samples.without_flops()),
+    "hostile names": ([samples.run()], samples.hostile()),
+    "thousands": ([samples.run()], samples.many(2500)),
+}
+
+
+class Tags(HTMLParser):
+    """Collect the elements and the text of a page as a browser's parser would see them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep one element with its attributes."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keep one run of text."""
+        self.text.append(data)
+
+
+def make(runs: Sequence[Run], analyses: Sequence[Analysis], title: str = "attention") -> str:
+    """Render a page."""
+    return render_page(runs, analyses, title=title)
+
+
+def scripts(html: str) -> dict[str | None, Any]:
+    """Read the JSON blocks of a page by their id."""
+    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', html, re.DOTALL)
+    return {name: json.loads(text) for name, text in found}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_renders_every_section(state: str) -> None:
+    """No state of the data breaks the page, and the table and the method are always there."""
+    tags = Tags(make(*STATES[state]))
+    ids = {attributes.get("id") for _, attributes in tags.elements}
+    assert {"kernels", "cards", "method"} <= ids
+
+
+def test_sections_are_one_ordered_tuple() -> None:
+    """The page is the list of its sections: a new part is one function and one entry."""
+    assert [section.__name__ for section in SECTIONS] == [
+        "header", "banner", "summary", "losses", "charts", "kernels", "cards", "method",
+    ]  # fmt: skip
+
+
+def test_page_of_a_hundred_kernels_is_small() -> None:
+    """A hundred kernels with long names stay under two megabytes."""
+    assert len(make([samples.run()], samples.many(100)).encode()) < 2 * MEGABYTE
+
+
+def test_names_of_thousands_of_characters_do_not_multiply() -> None:
+    """A name of 4,000 characters is written out once, in its card; everywhere else it is cut."""
+    analysis = samples.every_verdict()[0]
+    html = make([samples.run()], [replace(analysis, kernel=replace(analysis.kernel, name=samples.LONG_NAME))])
+    assert html.count(samples.LONG_NAME.replace("<", "&lt;").replace(">", "&gt;")) == 1
+    assert samples.LONG_NAME[:800] not in json.dumps(scripts(html))
+
+
+def test_thousands_of_kernels_are_capped_and_say_so() -> None:
+    """Rows and cards stop at their caps, and the page says how many launches are left out."""
+    html = make(*STATES["thousands"])
+    tags = Tags(html)
+    assert sum("data-k" in attributes for _, attributes in tags.elements) == kernels.MAX_ROWS
+    assert sum(attributes.get("class") == "card" for _, attributes in tags.elements) == cards.MAX_CARDS
+    text = " ".join("".join(tags.text).split())
+    assert "1,500 shorter ones are left out here" in text
+    assert "2,400 other launches stand in the table only" in text
+
+
+def test_hostile_text_makes_no_element() -> None:
+    """Names, titles, sentences, sources and command lines are text, whatever they hold."""
+    evil = samples.HOSTILE_NAMES[1]
+    analysis = samples.hostile()[1]
+    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), advice=(f"run `{evil}`",))
+    nvidia = replace(analysis.nvidia, bottleneck=evil)
+    kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
+    hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))
+    tags = Tags(make([samples.run(command_line=evil, host=evil, source=evil, clock_control=evil)], [hostile], evil))
+    assert "img" not in {tag for tag, _ in tags.elements}
+    assert not [name for _, attributes in tags.elements for name in attributes if name.startswith("on")]
+    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags.elements) == 2
+
+
+def test_json_cannot_leave_its_script() -> None:
+    """Embedded data holds no character that HTML or a script parser acts on, and comes back unchanged."""
+    data = {"name": "</script><!-- & \u2028 \u2029 -->"}
+    block = str(json_block("x", data))
+    inner = block.removeprefix('<script type="application/json" id="x">').removesuffix("</script>")
+    assert not set(inner) & set("<>&\u2028\u2029")
+    assert json.loads(inner) == data
+
+
+def test_scripts_that_end_themselves_are_refused() -> None:
+    """A script with an end tag in it would spill into the page, so it is never embedded."""
+    with pytest.raises(ValueError, match="ends or opens its own element"):
+        script("let x = '</SCRIPT>'")
+
+
+def test_content_policy_names_each_script_and_no_source() -> None:
+    """Only the two inline scripts may run, by their hash; nothing may be fetched or evaluated."""
+    html = make(*STATES["every verdict"])
+    policy = next(a["content"] for tag, a in Tags(html).elements if tag == "meta" and "http-equiv" in a) or ""
+    codes = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in codes}
+    assert len(hashes) == 2
+    assert set(re.search(r"script-src ([^;]+)", policy)[1].split()) == hashes  # type: ignore[index]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+
+
+def test_no_element_points_outside() -> None:
+    """No link, image or style sheet of the page leaves it."""
+    for tag, attributes in Tags(make(*STATES["every verdict"])).elements:
+        for name in ("src", "href", "action"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("#") or target == "data:,", (tag, name, target)
+
+
+def test_synthetic_data_is_announced() -> None:
+    """A page of generated reports says so before its first number, and in the chart that people paste into slides."""
+    html = make([samples.run(synthetic=True)], samples.every_verdict())
+    assert "This report was written by a generator" in html
+    assert scripts(html)["spec-roofline-0"]["title"]["text"].endswith("synthetic data")
+    assert "written by a generator" not in make(*STATES["every verdict"])
+
+
+def test_each_gpu_has_its_roofline() -> None:
+    """Reports of two GPUs give two planes, each with the roofs of its own GPU and clock."""
+    t4 = samples.analysis(samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4))
+    blocks = scripts(make([samples.run()], [*samples.every_verdict(), t4]))
+    titles = [blocks[f"spec-roofline-{i}"]["title"]["text"].replace("\u00a0", " ") for i in range(2)]
+    assert titles == ["NVIDIA A100-SXM4-40GB, SM 1.41 GHz", "Tesla T4, SM 585 MHz"]
+
+
+def test_model_words_are_shown_as_they_are() -> None:
+    """Sentence, evidence and moves of the model stand in the card word for word."""
+    text = "".join(Tags(make(*STATES["every verdict"])).text)
+    for analysis in samples.every_verdict():
+        assert analysis.verdict.sentence.replace("`", "") in text
+        assert all(move.replace("`", "") in text for move in analysis.verdict.advice)
+
+
+def test_changed_thresholds_are_named() -> None:
+    """A page made with other thresholds says which ones, so that two pages are never compared unawares."""
+    limits = replace(default_thresholds(), bound_share=0.5)
+    html = render_page([samples.run()], samples.every_verdict(), title="t", limits=limits)
+    assert "bound_share 0.5" in html
+    assert "Thresholds changed" not in make(*STATES["every verdict"])
+
+
+def test_backticks_become_code() -> None:
+    """A command between backticks is set as code; what stands in it stays text, and a lone backtick is left alone."""
+    assert code_spans("run `ncu <x>` now") == "run <code>ncu &lt;x&gt;</code> now"
+    assert code_spans("a ` b") == "a ` b"
