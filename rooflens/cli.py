@@ -138,7 +138,7 @@ def report(
     from rooflens.report.page import render_page
 
     runs = [run for run, _ in loaded.reports]
-    html = render_page(runs, analyses, title=title or _title(runs))
+    html = render_page(runs, analyses, title=title or _title(runs), limits=_thresholds(thresholds))
     _write(output, html)
     if table:
         _print_table(analyses)

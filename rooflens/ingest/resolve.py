@@ -171,7 +171,7 @@ class Resolver:
                 return elapsed[0] / 100, elapsed[1]
         active_part = self._active_part()
         for base in recipe.bases:
-            active = self._pct(base, "active")
+            active = self._pct(base, "active") if base.startswith(("sm__", "smsp__")) else None
             if active is not None and active_part is not None:
                 return active[0] / 100 * active_part, f"{active[1]} x active / elapsed cycles"
         return None

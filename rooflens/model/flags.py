@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.flops import SCALAR_DTYPES
 from rooflens.model.records import shares_of
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ MEANINGS: dict[str, str] = {
     "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
     "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
     "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
-    "sparse_tensor_work": "2:4 sparse tensor instructions ran: their nominal work is kept apart.",
+    "sparse_tensor_work": "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart.",
     "synthetic": "This report was written by a generator, not recorded on a GPU.",
     "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: FLOPs need operation counters.",
     "tensor_counter_reads_zero": "The tensor pipe was busy but its operation counters read zero: wrong counters.",
     "tensor_flop_estimated": "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high.",
     "tensor_flop_unknown": "The tensor pipe was busy and nothing in the report says with how much work.",
+    "tensor_work_not_measured": "Nothing in the report speaks of the tensor cores: their work is not in the FLOPs.",
     "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
 }
 
@@ -95,7 +97,7 @@ def _copies_asynchronously(kernel: Kernel) -> bool:
 def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
     if kernel.status == "failed":
         return
-    scalar_known = any(work.dtype_key == "fp32" for work in flops.work)
+    scalar_known = any(work.dtype_key in SCALAR_DTYPES for work in flops.work)
     has_shares = any(pipe.share is not None for pipe in pipes.values())
     if not scalar_known and has_shares:
         yield "no_flop_counters"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.gpu import find_gpu
-from rooflens.model.opcodes import is_tcgen05, tensor_op, thread_flop
+from rooflens.model.opcodes import is_matrix, is_tcgen05, tensor_op, thread_flop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,11 +32,14 @@ Kernels whose opcode tables hold no tensor instruction show up to 2.1 % (public 
 """
 
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
-_BASE_NAME = re.compile(r"^src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?$")
-_SPLIT_NAME = re.compile(
-    r"^op_(?P<op>[a-z]+)_src_(?P<dtype>\w+?)(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
+_COUNTER_NAME = re.compile(
+    r"^(?:op_(?P<op>[a-z]+)_)?src_(?P<dtype>fp16_bf16_tf32|fp4_fp6_fp8|fp4_fp6|bf16|tf32|fp\d+|int\d)"
+    r"(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
 )
+"""Name of a tensor counter without prefix and roll-up; twins for sampling (`_realtime`) do not match."""
 _DTYPE_OF_COUNTER = {"fp16_bf16_tf32": "fp16", "fp4_fp6": "fp6", "fp4_fp6_fp8": "fp8"}
+_SAME_COUNT = 0.001
+"""Base and split counters are read in different passes: they agree to a tenth of a per cent."""
 _INTEGER = re.compile(r"^int\d$")
 
 
@@ -84,7 +87,8 @@ def count_flops(kernel: Kernel) -> Flops:
     tensor, tensor_known, flags = _tensor(kernel)
     if kernel.thread_opcodes and any(work.dtype_key == "fp16" and work.ops for work in scalar):
         flags |= {"fp16_is_upper_bound"}
-    return Flops((*scalar, *tensor), bool(scalar) and tensor_known, frozenset(flags))
+    fp32_known = any(work.key == "fp32" for work in scalar)
+    return Flops((*scalar, *tensor), fp32_known and tensor_known, frozenset(flags))
 
 
 def _scalar(kernel: Kernel) -> Iterator[Work]:
@@ -162,12 +166,16 @@ def _tensor_opcodes(
     kernel: Kernel, counted: tuple[Work, ...], *, wrong_counter: bool, flags: set[str]
 ) -> tuple[tuple[Work, ...], bool, set[str]]:
     if any(is_tcgen05(opcode) for opcode in kernel.warp_opcodes):
-        known = bool(kernel.tensor_ops) and not wrong_counter
+        known = any(work.ops for work in counted) and not wrong_counter
         return (counted, True, flags) if known else ((), False, flags | {"tcgen05_without_operation_counters"})
-    operations = [(op, count) for opcode, count in kernel.warp_opcodes.items() if (op := tensor_op(opcode)) is not None]
+    matrix = {opcode: tensor_op(opcode) for opcode in kernel.warp_opcodes if is_matrix(opcode)}
+    exact = all(op is not None and not op.warpgroup for op in matrix.values())
+    if matrix and not exact and any(work.ops for work in counted):
+        return counted, True, flags
+    if None in matrix.values():
+        return (), False, flags | {"tensor_flop_unknown"}
+    operations = [(op, kernel.warp_opcodes[opcode]) for opcode, op in matrix.items() if op is not None]
     if any(op.warpgroup for op, _ in operations):
-        if any(work.ops for work in counted):
-            return counted, True, flags
         flags = flags | {"wgmma_count_estimated"}
     if any(op.sparse for op, _ in operations):
         flags = flags | {"sparse_tensor_work"}
@@ -184,29 +192,28 @@ def _from_opcodes(kernel: Kernel, operations: Iterable[tuple[TensorOp, int]]) ->
 
 
 def _tensor_counters(kernel: Kernel) -> tuple[Work, ...]:
-    """Choose between the base counters and their split by instruction: both hold the same operations."""
-    split, base = tuple(_split_counters(kernel)), tuple(_base_counters(kernel))
-    total_split, total_base = (sum(work.ops for work in works) for works in (split, base))
-    # The split says which instruction did the work; the base is right where a report lacks a part of the split.
-    return split if split and total_split >= total_base * 0.999 else base
+    """Choose for each type between its base counters and their split by instruction: both hold the same operations."""
+    families: dict[str, dict[str, list[Work]]] = defaultdict(lambda: {"base": [], "split": []})
+    for family, kind, ops in _counted_kinds(kernel.tensor_ops):
+        families[kind.dtype][family].append(_tensor_work(kernel, kind, ops, "tensor_ops"))
+    return tuple(work for family in families.values() for work in _better(family["base"], family["split"]) if work.ops)
 
 
-def _base_counters(kernel: Kernel) -> Iterator[Work]:
-    for name, ops in kernel.tensor_ops.items():
-        match = _BASE_NAME.match(name)
-        if match and ops and "_sparsity_" not in name:
-            kind = _TensorKind(_counter_dtype(match), half_accumulate=match["dst"] == "fp16")
-            yield _tensor_work(kernel, kind, ops, "tensor_ops")
+def _better(base: list[Work], split: list[Work]) -> list[Work]:
+    """Take the split, which says the instruction, unless the report holds only a part of it."""
+    total_base, total_split = (sum(work.ops for work in works) for works in (base, split))
+    return split if split and total_split >= total_base * (1 - _SAME_COUNT) else base
 
 
-def _split_counters(kernel: Kernel) -> Iterator[Work]:
-    for name, ops in kernel.tensor_ops.items():
-        match = _SPLIT_NAME.match(name)
-        if match and ops:
-            instruction = next((name for name, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
-            sparse = match["sparsity"] == "on"
-            kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, sparse)
-            yield _tensor_work(kernel, kind, ops, "tensor_ops")
+def _counted_kinds(tensor_ops: Mapping[str, float]) -> Iterator[tuple[str, _TensorKind, float]]:
+    """Yield family, kind and operations of each counter; a plain name beside its sparse and dense parts is left out."""
+    for name, ops in tensor_ops.items():
+        match = _COUNTER_NAME.match(name)
+        if match is None or (match["sparsity"] is None and f"{name}_sparsity_off" in tensor_ops):
+            continue
+        instruction = next((key for key, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
+        kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, match["sparsity"] == "on")
+        yield "split" if match["op"] else "base", kind, ops
 
 
 def _counter_dtype(match: re.Match[str]) -> str:
@@ -271,8 +278,7 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
     """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16."""
     busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
     if busy is None:
-        known = kernel.counters.get("tensor_busy_share", 0.0) <= TENSOR_NOISE_SHARE
-        return (), known, flags if known else flags | {"tensor_flop_unknown"}
+        return _tensor_unmeasured(kernel, flags)
     if busy <= TENSOR_NOISE_SHARE:
         return (), True, flags
     kind = _TensorKind("fp16")
@@ -281,3 +287,15 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
         return (), False, flags | {"tensor_flop_unknown"}
     work = _tensor_work(kernel, kind, busy * peak * duration_ns / 1e9, "estimated")
     return (work,), True, flags | {"tensor_flop_estimated"}
+
+
+def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
+    """Tell idle tensor cores from busy ones, and both from those that nothing in the report speaks of."""
+    busy = kernel.counters.get("tensor_busy_share")
+    if busy is not None:
+        idle = busy <= TENSOR_NOISE_SHARE
+        return (), idle, flags if idle else flags | {"tensor_flop_unknown"}
+    gpu = find_gpu(kernel.gpu)
+    without = gpu is not None and not any(key.startswith("tensor") for key in gpu.peaks)
+    measured = "ffma_threads" in kernel.counters and not without
+    return (), True, flags | {"tensor_work_not_measured"} if measured else flags

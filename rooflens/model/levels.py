@@ -61,7 +61,7 @@ ROOFS: dict[str, tuple[str, ...]] = {
     "l1": ("l1_peak_bytes_per_s",),
     "smem": ("l1_peak_bytes_per_s",),
 }
-"""Level -> counters of the roof that is drawn. For L2 the return path's takes over where that stage leads."""
+"""Level -> counters of the roof that is drawn, best first. L2's is the tag stage's: all its traffic passes there."""
 
 
 def place_levels(kernel: Kernel) -> dict[str, Level]:
@@ -86,19 +86,14 @@ def _level(kernel: Kernel, level: str) -> Level:
     stages = {
         stage.name: share for stage in STAGES if stage.level == level and (share := _share(kernel, stage)) is not None
     }
-    roofs = ROOFS[level][::-1] if _leading(stages) == "return" else ROOFS[level]
     return Level(
         amount_bytes=amount_bytes,
         source=kernel.counter_sources.get(amount) if amount else None,
         bytes_per_s=amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
-        peak_bytes_per_s=next((counters[name] for name in roofs if name in counters), None),
+        peak_bytes_per_s=next((counters[name] for name in ROOFS[level] if name in counters), None),
         share=max(stages.values(), default=None),
         stages=stages,
     )
-
-
-def _leading(stages: Mapping[str, float]) -> str | None:
-    return max(stages, key=lambda name: stages[name], default=None)
 
 
 def _share(kernel: Kernel, stage: Stage) -> float | None:

@@ -117,6 +117,11 @@ def is_tcgen05(opcode: str) -> bool:
     return _TCGEN05.match(opcode) is not None
 
 
+def is_matrix(opcode: str) -> bool:
+    """Tell whether an opcode is a warp-wide or warpgroup-wide matrix instruction, readable or not."""
+    return _TENSOR.match(opcode) is not None
+
+
 @cache
 def tensor_op(opcode: str) -> TensorOp | None:
     """Parse a warp-wide or warpgroup-wide tensor opcode; None for others and for shapes that are not known."""
@@ -129,13 +134,23 @@ def tensor_op(opcode: str) -> TensorOp | None:
         return None
     m, n, k = shape
     warpgroup = base.endswith("GMMA")
+    half = base in {"HMMA", "HGMMA", "QMMA", "QGMMA"} and "F16" in modifiers and "F32" not in modifiers
+    ops = 2.0 * m * n * k / (WARPS_PER_WARPGROUP if warpgroup else 1)
     return TensorOp(
         dtype=_dtype(base, modifiers),
-        half_accumulate=base in {"HMMA", "HGMMA", "QMMA", "QGMMA"} and "F16" in modifiers and "F32" not in modifiers,
+        half_accumulate=half,
         warpgroup=warpgroup,
         sparse="SP" in modifiers,
-        ops=2.0 * m * n * k / (WARPS_PER_WARPGROUP if warpgroup else 1),
+        ops=ops * _volta_factor(modifiers, half=half),
     )
+
+
+def _volta_factor(modifiers: list[str], *, half: bool) -> int:
+    """Return how many 8x8x4 products one step of a Volta instruction does.
+
+    A warp's `mma.m8n8k4` is four of them, issued in four steps, or in two where it accumulates in fp16.
+    """
+    return 2 if half and any(modifier.startswith("STEP") for modifier in modifiers) else 1
 
 
 def _shape(modifier: str) -> tuple[int, int, int] | None:
@@ -146,5 +161,6 @@ def _shape(modifier: str) -> tuple[int, int, int] | None:
 
 def _dtype(base: str, modifiers: list[str]) -> str:
     """Return the operand type an opcode names; the first one, because the accumulator's stands before it."""
-    named = [_TYPES[modifier] for modifier in modifiers if modifier in _TYPES]
-    return named[0] if named else _DEFAULT_TYPE[base]
+    named = next((_TYPES[modifier] for modifier in modifiers if modifier in _TYPES), _DEFAULT_TYPE[base])
+    # QMMA runs fp4 operands at the rate of fp6 and fp8; NVIDIA counts them together, apart from OMMA's.
+    return "fp6" if named == "fp4" and base == "QMMA" else named

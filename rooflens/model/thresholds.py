@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -56,14 +57,18 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     Raises:
         InputError: Not TOML, an unknown name, or a value that is no positive number.
     """
+    hint = "the file has one table, [thresholds]; docs/method.md shows one"
     try:
-        table = tomllib.loads(text).get("thresholds", {})
+        document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"`{source}` is no valid TOML: {error}", "see `rooflens analyze --help`") from error
+        raise InputError(f"`{source}` is no valid TOML: {error}", hint) from error
+    table = document.get("thresholds")
+    if not isinstance(table, dict) or document.keys() != {"thresholds"}:
+        raise InputError(f"`{source}` is not a file of thresholds", hint)
     known = {field.name for field in fields(Thresholds)}
     for name, value in table.items():
         if name not in known:
             raise InputError(f"`{source}`: unknown threshold `{name}`", f"known are: {', '.join(sorted(known))}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise InputError(f"`{source}`: threshold `{name}` must be a positive number, not `{value}`")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise InputError(f"`{source}`: threshold `{name}` must be a positive number, not `{value}`", hint)
     return replace(default_thresholds(), **{name: float(value) for name, value in table.items()})

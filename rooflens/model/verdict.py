@@ -29,6 +29,7 @@ _DOUBTS = (
     "tensor_flop_estimated",
     "tensor_flop_unknown",
     "tensor_counter_reads_zero",
+    "tensor_work_not_measured",
     "tcgen05_without_operation_counters",
     "wgmma_count_estimated",
 )
@@ -42,7 +43,7 @@ def reach_verdict(case: Case) -> Verdict:
     top = max((side.share for side in (memory, compute) if side is not None), default=None)
     at_roof = bound != "unknown" and leader is not None and leader.share >= case.limits.at_roof_share
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
-    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes)
+    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, case.gap_share)
     moves = _moves(case, bound, leader, causes, at_roof=at_roof)
     return Verdict(
         bound=bound,
@@ -75,18 +76,21 @@ def _decide(case: Case, memory: Leader | None, compute: Leader | None) -> tuple[
 
 
 def _is_overhead(case: Case, top: float) -> bool:
-    if case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share:
+    if _has_gaps(case):
         return True
     duration_ns = case.kernel.duration_ns
     return duration_ns is not None and duration_ns < case.limits.overhead_duration_ns and top < case.limits.bound_share
+
+
+def _has_gaps(case: Case) -> bool:
+    return case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share
 
 
 def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
     if bound == "latency":
         return causes[0].text if causes else "not shown by the counters of this report"
     if bound == "overhead":
-        gaps = case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share
-        return "gaps between kernels" if gaps else "as short as its launch"
+        return "gaps between kernels" if _has_gaps(case) else "as short as its launch"
     if bound == "unknown":
         return "profiling failed" if case.kernel.status == "failed" else "missing counters"
     return None
@@ -118,7 +122,8 @@ def _moves(
 
 
 def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:
-    if bound == "unknown" or (leader is not None and leader.resource is None) or "sol_pair_only" in case.flags:
+    sides = (leader, memory_leader(case), compute_leader(case))
+    if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS)
     pipe = case.pipes.get(leader.resource) if leader is not None and leader.resource is not None else None

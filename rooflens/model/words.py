@@ -45,6 +45,7 @@ class Facts:
     compute: Leader | None
     leader: Leader | None
     causes: Sequence[Cause]
+    gap_share: float | None = None
 
 
 def resource_label(resource: str | None) -> str:
@@ -121,10 +122,11 @@ def _latency(facts: Facts) -> str:
 
 
 def _overhead(facts: Facts) -> str:
-    runs = (
-        f"runs {duration(facts.kernel.duration_ns)}, as short as its launch" if facts.kernel.duration_ns else "is short"
-    )
-    return f"Overhead-bound: {runs}; no unit above {percent(_top(facts))}"
+    if facts.gap_share is not None:
+        what = f"{percent(facts.gap_share)} of the un-profiled run passes between kernels"
+    else:
+        what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
+    return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"
 
 
 def _unknown(facts: Facts) -> str:
