@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.resolve import Resolver
+from rooflens.model.counters import DRAM, FLOPS, L1, L2, PIPES, SMEM
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode",
 )
 WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
+
+_MEASURED = frozenset(
+    {"duration_ns", *(row.name for row in (*DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
+)
+"""Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
 
 _TENSOR = "sm__ops_path_tensor_"
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
@@ -92,7 +98,8 @@ def short_name(signature: str) -> str:
 
 
 def _status(raw: RawResult, resolver: Resolver) -> Status:
-    if raw.nan_count and "duration_ns" not in resolver.values:
+    """Tell a result whose profiling failed (NaN in place of every measurement) from one that lacks some."""
+    if raw.nan_count and not resolver.values.keys() & _MEASURED:
         return "failed"
     return "partial" if raw.nan_count or "duration_ns" not in resolver.values else "ok"
 

@@ -30,6 +30,9 @@ OPCODE_TABLES = (
 )
 """Instanced metrics the model needs: opcode -> count."""
 
+TIMELINES = "pmsampling:"
+"""Metrics sampled over time: NaN there means no sample, and nothing of the kernel."""
+
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
 
@@ -156,7 +159,7 @@ def _raw_result(action: Any, index: int, raw: RawColumns | None) -> RawResult:
         elif value is None:
             continue
         elif math.isnan(value):
-            nan_count += 1
+            nan_count += not metric_name.startswith(TIMELINES)
         else:
             numbers[metric_name] = float(value)
     return RawResult(

@@ -31,7 +31,10 @@ TENSOR_NOISE_SHARE = 0.03
 Kernels whose opcode tables hold no tensor instruction show up to 2.1 % (public reports, CC 8.0 and 9.0).
 """
 
+_TENSOR_CORES_FROM = (7, 0)
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
+_MMA_PART_OF_PEAK = {(9, 0): 2 / 3}
+"""Chips whose warp-wide mma reaches only a part of the dense peak: on GH100 2,731 of 4,096 bf16 FLOP a cycle and SM."""
 _COUNTER_NAME = re.compile(
     r"^(?:op_(?P<op>[a-z]+)_)?src_(?P<dtype>fp16_bf16_tf32|fp4_fp6_fp8|fp4_fp6|bf16|tf32|fp\d+|int\d)"
     r"(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
@@ -209,11 +212,18 @@ def _counted_kinds(tensor_ops: Mapping[str, float]) -> Iterator[tuple[str, _Tens
     """Yield family, kind and operations of each counter; a plain name beside its sparse and dense parts is left out."""
     for name, ops in tensor_ops.items():
         match = _COUNTER_NAME.match(name)
-        if match is None or (match["sparsity"] is None and f"{name}_sparsity_off" in tensor_ops):
+        if match is None or _is_said_twice(name, tensor_ops):
             continue
         instruction = next((key for key, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
         kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, match["sparsity"] == "on")
         yield "split" if match["op"] else "base", kind, ops
+
+
+def _is_said_twice(name: str, tensor_ops: Mapping[str, float]) -> bool:
+    """Tell whether a plain counter stands beside both its parts, or a part beside the plain one but not its twin."""
+    plain, _, part = name.partition("_sparsity_")
+    both = f"{plain}_sparsity_on" in tensor_ops and f"{plain}_sparsity_off" in tensor_ops
+    return not both and plain in tensor_ops if part else both
 
 
 def _counter_dtype(match: re.Match[str]) -> str:
@@ -262,16 +272,22 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
         for source in sources:
             if (dense := peaks.get(f"{prefix}{source}_sparsity_off")) is not None:
                 return dense, "report"
+    part = _MMA_PART_OF_PEAK.get(_capability(kernel), 1.0) if kind.instruction == "mma" else 1.0
     for source in sources:
         if (base := peaks.get(source)) is not None:
-            return base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"
-    return _datasheet_peak(kernel, f"tensor_{kind.dtype}")
+            return part * base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"
+    published, peak_source = _datasheet_peak(kernel, f"tensor_{kind.dtype}")
+    return published and part * published, peak_source
 
 
 def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
     """Tell whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
+    return _capability(kernel) >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
+
+
+def _capability(kernel: Kernel) -> tuple[int, int]:
     major, _, minor = (kernel.compute_capability or "0.0").partition(".")
-    return (int(major), int(minor)) >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
+    return int(major), int(minor)
 
 
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
@@ -280,7 +296,7 @@ def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...],
     if busy is None:
         return _tensor_unmeasured(kernel, flags)
     if busy <= TENSOR_NOISE_SHARE:
-        return (), True, flags
+        return _tensor_unmeasured(kernel, flags)
     kind = _TensorKind("fp16")
     peak, _ = _tensor_peak(kernel, kind)
     if peak is None or duration_ns is None:
@@ -295,7 +311,13 @@ def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...
     if busy is not None:
         idle = busy <= TENSOR_NOISE_SHARE
         return (), idle, flags if idle else flags | {"tensor_flop_unknown"}
+    measured = _scalar_opcodes(kernel.thread_opcodes) if kernel.thread_opcodes else _scalar_sass(kernel)
+    return (), True, flags | {"tensor_work_not_measured"} if measured and _has_tensor_cores(kernel) else flags
+
+
+def _has_tensor_cores(kernel: Kernel) -> bool:
+    """Tell whether the chip has tensor cores; one that is not known is taken to."""
     gpu = find_gpu(kernel.gpu)
-    without = gpu is not None and not any(key.startswith("tensor") for key in gpu.peaks)
-    measured = "ffma_threads" in kernel.counters and not without
-    return (), True, flags | {"tensor_work_not_measured"} if measured else flags
+    if gpu is not None:
+        return any(key.startswith("tensor") for key in gpu.peaks)
+    return kernel.compute_capability is None or _capability(kernel) >= _TENSOR_CORES_FROM

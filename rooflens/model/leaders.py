@@ -45,7 +45,8 @@ def memory_leader(case: Case) -> Leader | None:
         sol = case.kernel.counters.get("sol_memory")
         return None if sol is None else Leader(None, sol)
     name = max(shares, key=lambda level: shares[level])
-    if name == "l1" and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * shares["l1"]:
+    wavefronts = case.levels["l1"].stages.get("data", shares["l1"]) if name == "l1" else 0.0
+    if name == "l1" and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts:
         return Leader("smem", shares["l1"])
     return Leader(name, shares[name])
 

@@ -146,11 +146,11 @@ def tensor_op(opcode: str) -> TensorOp | None:
 
 
 def _volta_factor(modifiers: list[str], *, half: bool) -> int:
-    """Return how many 8x8x4 products one step of a Volta instruction does.
+    """Return how many 8x8x4 products one Volta instruction does.
 
     A warp's `mma.m8n8k4` is four of them, issued in four steps, or in two where it accumulates in fp16.
     """
-    return 2 if half and any(modifier.startswith("STEP") for modifier in modifiers) else 1
+    return 2 if half and "884" in modifiers else 1
 
 
 def _shape(modifier: str) -> tuple[int, int, int] | None:

@@ -52,5 +52,5 @@ def cut_middle(text: str, width: int) -> str:
         return text
     if width < 3:
         return text[:width]
-    head = (width - 1 + 1) // 2
+    head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"

@@ -43,14 +43,15 @@ def reach_verdict(case: Case) -> Verdict:
     top = max((side.share for side in (memory, compute) if side is not None), default=None)
     at_roof = bound != "unknown" and leader is not None and leader.share >= case.limits.at_roof_share
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
-    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, case.gap_share)
+    gap_share = case.gap_share if _has_gaps(case) else None
+    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, gap_share)
     moves = _moves(case, bound, leader, causes, at_roof=at_roof)
     return Verdict(
         bound=bound,
         resource=leader.resource if leader else None,
         at_roof=at_roof,
         cause=_cause(case, bound, causes),
-        headroom=1 / top if top and bound != "unknown" else None,
+        headroom=max(1.0, 1 / top) if top and bound != "unknown" else None,
         confidence=_confidence(case, leader, bound),
         sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
         evidence=evidence_lines(bound, facts),
@@ -126,6 +127,4 @@ def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:
     if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS)
-    pipe = case.pipes.get(leader.resource) if leader is not None and leader.resource is not None else None
-    doubts += pipe is not None and pipe.source == "estimated"
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rooflens.ingest.kernels import THREAD_TABLES, WARP_TABLE, RawResult, short_name, to_kernel
+from rooflens.model.records import Rule
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Kernel
+
+NUMBERS = {"gpu__time_duration.sum": 1e6, "sm__cycles_elapsed.avg.per_second": 1.5e9}
+TENSOR = "sm__ops_path_tensor_src_bf16_dst_fp32"
+SAMPLED = "smsp__pcsamp_warps_issue_stalled_"
+COUNTED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+
+
+def kernel(numbers: dict[str, float] | None = None, **overrides: Any) -> Kernel:
+    """Make a kernel record of one raw result."""
+    fields: dict[str, Any] = {
+        "index": 3,
+        "function_name": "scale",
+        "signature": "void scale<float>(float *, int)",
+        "workload": "kernel",
+        "numbers": NUMBERS | (numbers or {}),
+        "texts": {},
+        "tables": {},
+        "nan_count": 0,
+        "rules": (),
+    }
+    return to_kernel(RawResult(**{**fields, **overrides}), "d" * 64, "given/path.ncu-rep", synthetic=False)
+
+
+@pytest.mark.parametrize(
+    ("signature", "expected"),
+    [
+        ("void at::native::relu<float>(float *, int)", "at::native::relu<float>"),
+        ("scale(float *)", "scale"),
+        ("scale", "scale"),
+        ("void k<(int)4, (bool)1>(T1 *, void (*)(int))", "k<(int)4, (bool)1>"),
+        ("(anonymous namespace)::k<2>(int)", "(anonymous namespace)::k<2>"),
+        ("void (anonymous namespace)::k(int)", "(anonymous namespace)::k"),
+        ("Functor::operator()(int)", "Functor::operator()"),
+        ("void k<at::f(int)::{lambda(float)#1}>(int)", "k<at::f(int)::{lambda(float)#1}>"),
+        ("ampere_bf16_s16816gemm_bf16_128x128_tn", "ampere_bf16_s16816gemm_bf16_128x128_tn"),
+        ("(int)", "(int)"),
+        ("k)", "k)"),
+        ("", ""),
+    ],
+)
+def test_names_lose_return_type_and_arguments(signature: str, expected: str) -> None:
+    """What tells kernels apart stays: namespace, name and template arguments."""
+    assert short_name(signature) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>", "k\x00\u202e", "((((", "\n\t"]
+)
+def test_hostile_names_pass_through(name: str) -> None:
+    """A name is data: nothing is escaped, dropped or guessed here."""
+    assert short_name(name) == name
+    record = kernel(function_name=name, signature=name)
+    assert (record.name, record.function_name) == (name, name)
+
+
+def test_identity_and_launch() -> None:
+    """Digest, path as given, position, GPU, compute capability and launch sizes are carried over."""
+    launch = {
+        f"launch__{what}_dim_{axis}": float(size)
+        for what, sizes in (("grid", (4, 3, 2)), ("block", (64, 2, 1)))
+        for axis, size in zip("xyz", sizes, strict=True)
+    }
+    capability = {"device__attribute_compute_capability_major": 12.0, "device__attribute_compute_capability_minor": 0.0}
+    rule = Rule("SOLBottleneck", "SpeedOfLight", "Small Grid", "text")
+    record = kernel(launch | capability, texts={"device__attribute_display_name": "NVIDIA H200"}, rules=(rule,))
+    assert (record.digest, record.source, record.index) == ("d" * 64, "given/path.ncu-rep", 3)
+    assert (record.name, record.function_name, record.workload) == ("scale<float>", "scale", "kernel")
+    assert (record.gpu, record.compute_capability) == ("NVIDIA H200", "12.0")
+    assert (record.grid, record.block) == ((4, 3, 2), (64, 2, 1))
+    assert record.rules == (rule,)
+    assert record.synthetic is False
+
+
+def test_a_range_has_no_launch() -> None:
+    """Ranges and graphs have no launch figures, and a report may leave the GPU out: None, never 0."""
+    record = kernel({"launch__grid_dim_x": 4.0}, workload="range")
+    assert (record.workload, record.grid, record.block, record.gpu, record.compute_capability) == (
+        "range",
+        None,
+        None,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("numbers", "nan_count", "status"),
+    [
+        (NUMBERS, 0, "ok"),
+        (NUMBERS, 3, "partial"),
+        ({}, 0, "partial"),
+        ({}, 250, "failed"),
+        ({"device__attribute_multiprocessor_count": 132.0}, 250, "failed"),
+    ],
+)
+def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
+    """NaN and no duration is a failed kernel; some NaN, or no duration, a partial one."""
+    raw = RawResult(0, "k", "k()", "kernel", numbers, {}, {}, nan_count, ())
+    assert to_kernel(raw, "", "", synthetic=True).status == status
+
+
+@pytest.mark.parametrize("name", THREAD_TABLES)
+def test_opcode_tables(name: str) -> None:
+    """Thread and warp tables are kept apart, as they were."""
+    record = kernel(tables={name: {"FFMA": 64}, WARP_TABLE: {"HMMA.16816.F32": 2}})
+    assert record.thread_opcodes == {"FFMA": 64}
+    assert record.warp_opcodes == {"HMMA.16816.F32": 2}
+
+
+def test_the_thread_table_with_modifiers_goes_first() -> None:
+    """Modifiers tell conversions from arithmetic; an empty table is no table."""
+    with_modifiers, without = THREAD_TABLES
+    tables = {without: {"HADD2": 3}, with_modifiers: {"HADD2.F32": 3}}
+    assert kernel(tables=tables).thread_opcodes == {"HADD2.F32": 3}
+    assert kernel(tables={**tables, with_modifiers: {}}).thread_opcodes == {"HADD2": 3}
+    assert kernel().thread_opcodes == kernel().warp_opcodes == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "stored", "expected"),
+    [(".sum", 6e6, 6e6), (".sum.per_second", 6e9, 6e6), (".sum.per_cycle_elapsed", 4.0, 6e6)],
+)
+def test_tensor_counters_in_each_form(form: str, stored: float, expected: float) -> None:
+    """Operations are found by name without prefix and roll-up: 4 a cycle at 1.5 GHz for 1 ms are 6e6."""
+    assert kernel({f"{TENSOR}{form}": stored}).tensor_ops == {"src_bf16_dst_fp32": pytest.approx(expected)}
+
+
+def test_tensor_peaks_need_no_operations() -> None:
+    """A peak is stored for every type of the chip: 1,000 a cycle at 1.5 GHz; types without operations have no entry."""
+    record = kernel({f"{TENSOR}_sparsity_off.sum.peak_sustained": 1000.0})
+    assert record.tensor_peaks_per_s == {"src_bf16_dst_fp32_sparsity_off": 1.5e12}
+    assert record.tensor_ops == {}
+
+
+def test_a_measured_zero_of_a_tensor_counter_is_kept() -> None:
+    """An operation count that reads zero is evidence, and is not dropped."""
+    assert kernel({f"{TENSOR}.sum": 0.0}).tensor_ops == {"src_bf16_dst_fp32": 0}
+
+
+def test_stalls_are_fractions_of_all_samples() -> None:
+    """60 + 30 + 10 stalled samples; `selected` warps issued and are no stall."""
+    record = kernel(
+        {
+            f"{SAMPLED}long_scoreboard": 60.0,
+            f"{SAMPLED}barrier": 30.0,
+            f"{SAMPLED}not_selected": 10.0,
+            f"{SAMPLED}selected": 99.0,
+        }
+    )
+    assert record.stalls == {"long_scoreboard": 0.6, "barrier": 0.3, "not_selected": 0.1}
+
+
+def test_twins_of_samples_that_did_not_issue_are_left_out() -> None:
+    """The `_not_issued` twin counts a part of the same samples."""
+    record = kernel({f"{SAMPLED}wait": 50.0, f"{SAMPLED}wait_not_issued": 40.0, f"{SAMPLED}barrier": 50.0})
+    assert record.stalls == {"wait": 0.5, "barrier": 0.5}
+
+
+def test_samples_go_before_counters() -> None:
+    """Sampled stalls are taken where there are samples, counted ones else; never both."""
+    counted = {COUNTED.format("wait"): 3.0, COUNTED.format("selected"): 1.0, COUNTED.format("barrier"): 1.0}
+    assert kernel(counted).stalls == {"wait": 0.75, "barrier": 0.25}
+    assert kernel({**counted, f"{SAMPLED}branch_resolving": 5.0}).stalls == {"branch_resolving": 1}
+    assert kernel({**counted, f"{SAMPLED}branch_resolving": 0.0}).stalls == {"wait": 0.75, "barrier": 0.25}
+
+
+def test_samples_under_their_newer_prefix() -> None:
+    """Later versions write `warpsampling:` before the name."""
+    assert kernel({f"warpsampling:{SAMPLED}wait": 2.0}).stalls == {"wait": 1}
+
+
+@pytest.mark.parametrize("numbers", [{}, {f"{SAMPLED}wait": 0.0}, {f"{SAMPLED}selected": 9.0}])
+def test_no_samples_mean_not_measured(numbers: dict[str, float]) -> None:
+    """Without a single stalled sample nothing is known of stalls."""
+    assert kernel(numbers).stalls == {}
+
+
+def test_counters_carry_their_sources() -> None:
+    """Every resolved counter of the record says which stored names gave it."""
+    record = kernel({"dram__bytes_read.sum": 3.0, "dram__bytes_write.sum": 4.0})
+    assert record.counters["dram_bytes"] == 7
+    assert record.counter_sources["dram_bytes"] == "dram__bytes_read.sum + dram__bytes_write.sum"
+    assert record.counters.keys() == record.counter_sources.keys()
+    assert record.duration_ns == 1e6

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from rooflens.ingest.resolve import Resolver
+from rooflens.model.counters import NAMES
+
+TIME = {"gpu__time_duration.sum": 2e6}
+"""A launch of 2 ms."""
+CLOCKS = {
+    "sm__cycles_elapsed.avg.per_second": 1.5e9,
+    "lts__cycles_elapsed.avg.per_second": 1.2e9,
+    "dram__cycles_elapsed.avg.per_second": 2e9,
+}
+SMS = {"device__attribute_multiprocessor_count": 100.0}
+ALL = {**TIME, **CLOCKS, **SMS}
+
+
+def resolve(stored: dict[str, float]) -> Resolver:
+    """Resolve every counter from the metrics stored."""
+    resolver = Resolver(stored)
+    resolver.run()
+    return resolver
+
+
+def value(stored: dict[str, float], name: str) -> float | None:
+    """Resolve one counter; None when it is absent."""
+    return resolve(stored).values.get(name)
+
+
+def source(stored: dict[str, float], name: str) -> str | None:
+    """Tell where one counter came from."""
+    return resolve(stored).sources.get(name)
+
+
+# Missing
+
+
+def test_nothing_stored_nothing_resolved() -> None:
+    """A missing counter is absent: it is never 0 and never a default."""
+    resolver = resolve({})
+    assert resolver.values == {}
+    assert resolver.sources == {}
+
+
+def test_every_value_has_its_source() -> None:
+    """Each number can say which stored names gave it."""
+    resolver = resolve(
+        {
+            **ALL,
+            "dram__bytes.sum": 1.0,
+            "l1tex__t_sectors.sum": 3.0,
+            "sm__throughput.avg.pct_of_peak_sustained_elapsed": 4.0,
+        }
+    )
+    assert resolver.values.keys() == resolver.sources.keys()
+    assert resolver.values.keys() <= NAMES
+    assert all(resolver.sources.values())
+
+
+def test_a_measured_zero_is_kept() -> None:
+    """Zero bytes that were measured are zero, not missing."""
+    assert value({"dram__bytes.sum": 0.0}, "dram_bytes") == 0
+
+
+@pytest.mark.parametrize("number", [math.inf, -math.inf])
+def test_what_is_not_finite_is_missing(number: float) -> None:
+    """An infinite value is none, and the next recipe is tried."""
+    assert value({"dram__bytes.sum": number}, "dram_bytes") is None
+    sectors = {"dram__sectors_read.sum": 1.0, "dram__sectors_write.sum": 1.0}
+    assert value({"dram__bytes.sum": number, **sectors}, "dram_bytes") == 64
+
+
+# Amounts
+
+DRAM_FORMS: list[tuple[dict[str, float], float, str]] = [
+    ({"dram__bytes.sum": 10.0}, 10, "dram__bytes.sum"),
+    ({"dram__bytes_read.sum": 7.0, "dram__bytes_write.sum": 4.0}, 11, "dram__bytes_read.sum + dram__bytes_write.sum"),
+    (
+        {"dram__bytes_op_read.sum": 7.0, "dram__bytes_op_write.sum": 5.0},
+        12,
+        "dram__bytes_op_read.sum + dram__bytes_op_write.sum",
+    ),
+    ({"dram__bytes.sum.per_second": 6500.0}, 13, "dram__bytes.sum.per_second x t"),
+    (
+        {"dram__bytes_read.sum.per_second": 5000.0, "dram__bytes_write.sum.per_second": 2000.0},
+        14,
+        "dram__bytes_read.sum.per_second x t + dram__bytes_write.sum.per_second x t",
+    ),
+    ({"dram__bytes.sum.per_cycle_elapsed": 15 / 4e6}, 15, "dram__bytes.sum.per_cycle_elapsed x f x t"),
+    ({"dram__bytes": 16.0}, 16, "dram__bytes"),
+    ({"dram__read_bytes": 8.0, "dram__write_bytes": 9.0}, 17, "dram__read_bytes + dram__write_bytes"),
+    (
+        {"dram__sectors_read.sum": 0.5, "dram__sectors_write.sum": 0.0625},
+        18,
+        "dram__sectors_read.sum + dram__sectors_write.sum",
+    ),
+]
+"""Stored metrics -> bytes in 2 ms at 2 GHz, and what the source says; the earlier go before the later."""
+
+
+@pytest.mark.parametrize(("stored", "expected", "formula"), DRAM_FORMS)
+def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formula: str) -> None:
+    """Sum, parts, rate x t, rate a cycle x f x t, Pascal's bare names and sectors give the amount, and say so."""
+    resolver = resolve({**ALL, **stored})
+    assert resolver.values["dram_bytes"] == pytest.approx(expected)
+    assert resolver.sources["dram_bytes"] == formula
+
+
+@pytest.mark.parametrize("first", range(len(DRAM_FORMS)))
+def test_forms_are_tried_in_order(first: int) -> None:
+    """Of all the forms a report stores the most exact one is taken, whatever the order in which they stand."""
+    stored = {name: number for form, _, _ in reversed(DRAM_FORMS[first:]) for name, number in form.items()}
+    assert source({**ALL, **stored}, "dram_bytes") == DRAM_FORMS[first][2]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"dram__bytes_read.sum": 7.0},
+        {"dram__bytes_write.sum": 7.0},
+        {"dram__bytes_read.sum": 7.0, "dram__bytes_op_write.sum": 7.0},
+        {"dram__bytes_read.sum": 7.0, "dram__bytes_write.sum.per_second": 7.0},
+    ],
+)
+def test_half_a_sum_is_missing(stored: dict[str, float]) -> None:
+    """A part whose other half was not measured is no total."""
+    assert value({**ALL, **stored}, "dram_bytes") is None
+
+
+@pytest.mark.parametrize("missing", [TIME, {"dram__cycles_elapsed.avg.per_second": 0}])
+def test_a_rate_a_cycle_needs_clock_and_time(missing: dict[str, float]) -> None:
+    """Without the duration, or without the unit's own clock, a rate gives no amount."""
+    stored = {name: number for name, number in ALL.items() if name not in missing}
+    assert value({**stored, "dram__bytes.sum.per_cycle_elapsed": 1.0}, "dram_bytes") is None
+
+
+@pytest.mark.parametrize("duration", [{}, {"gpu__time_duration.sum": 0.0}])
+def test_a_rate_needs_a_time(duration: dict[str, float]) -> None:
+    """A duration that is missing or zero turns no rate into an amount and none into a clock."""
+    stored = {"dram__bytes.sum.per_second": 1e9, "sm__cycles_elapsed.max": 1e6, **duration}
+    assert value(stored, "dram_bytes") is None
+    assert value(stored, "sm_clock_hz") is None
+
+
+@pytest.mark.parametrize(
+    ("base", "name", "clock_hz", "scale"),
+    [
+        ("sm__inst_executed_pipe_alu", "alu_inst", 1.5e9, 1),
+        ("smsp__sass_thread_inst_executed_op_ffma_pred_on", "ffma_threads", 1.5e9, 1),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared", "smem_bytes", 1.5e9, 128),
+        ("lts__t_sectors_srcunit_tex", "l2_bytes", 1.2e9, 32),
+        ("lts__lts2xbar_cycles_active", "l2_return_bytes", 1.2e9, 32),
+    ],
+)
+def test_a_rate_a_cycle_takes_the_clock_of_its_unit(base: str, name: str, clock_hz: float, scale: int) -> None:
+    """SM, scheduler and L1 counters run on the SM clock, L2 ones on theirs; sectors are 32 and wavefronts 128 bytes."""
+    stored = {**ALL, f"{base}.sum.per_cycle_elapsed": 0.5}
+    assert value(stored, name) == pytest.approx(0.5 * clock_hz * 2e-3 * scale)
+
+
+def test_l2_bytes_are_those_of_the_sms() -> None:
+    """Sectors from L1 x 32 go before the pair of byte counters of the crossbar."""
+    pair = {"l1tex__m_xbar2l1tex_read_bytes.sum": 60.0, "l1tex__m_l1tex2xbar_write_bytes.sum": 4.0}
+    assert value(pair, "l2_bytes") == 64
+    assert value({**pair, "lts__t_sectors_srcunit_tex.sum": 3.0}, "l2_bytes") == 96
+
+
+# Clocks
+
+
+def test_l1_runs_on_the_sm_clock_where_it_has_none() -> None:
+    """A missing L1 clock is the SM's, and says so."""
+    resolver = resolve(CLOCKS)
+    assert (resolver.values["l1_clock_hz"], resolver.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
+    assert value({**CLOCKS, "l1tex__cycles_elapsed.avg.per_second": 1.4e9}, "l1_clock_hz") == 1.4e9
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ({"smsp__cycles_elapsed.avg.per_second": 1.1e9}, 1.1e9),
+        ({"gpc__cycles_elapsed.avg.per_second": 1.2e9}, 1.2e9),
+        ({"gpc__frequency": 1.3e9}, 1.3e9),
+        ({"sm__cycles_elapsed.max": 2.8e6}, 1.4e9),
+        ({"gpc__cycles_elapsed.max": 3e6}, 1.5e9),
+    ],
+)
+def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) -> None:
+    """Stored clocks go first; 2.8 million cycles in 2 ms are 1.4 GHz."""
+    assert value({**TIME, **stored}, "sm_clock_hz") == pytest.approx(expected)
+    assert value({**TIME, **stored, **CLOCKS}, "sm_clock_hz") == 1.5e9
+
+
+# Peaks
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected", "formula"),
+    [
+        ({"dram__bytes.sum.peak_sustained": 500.0}, 1e12, "dram__bytes.sum.peak_sustained x f"),
+        (
+            {"dram__bytes.sum.peak_sustained_elapsed.per_second": 1.1e12},
+            1.1e12,
+            "dram__bytes.sum.peak_sustained_elapsed.per_second",
+        ),
+        (
+            {"dram__bytes.sum.per_second": 6e11, "dram__bytes.sum.pct_of_peak_sustained_elapsed": 50.0},
+            1.2e12,
+            "dram__bytes.sum.per_second / dram__bytes.sum.pct_of_peak_sustained_elapsed",
+        ),
+        (
+            {"dram__bytes.sum": 2.6e9, "dram__bytes.avg.pct_of_peak_sustained_elapsed": 100.0},
+            1.3e12,
+            "(dram__bytes.sum / t) / dram__bytes.avg.pct_of_peak_sustained_elapsed",
+        ),
+    ],
+)
+def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula: str) -> None:
+    """Peak a cycle x f, peak a second, and rate over per cent give the peak, and say so."""
+    resolver = resolve({**ALL, **stored})
+    assert resolver.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
+    assert resolver.sources["dram_peak_bytes_per_s"] == formula
+
+
+def test_peaks_are_tried_in_order() -> None:
+    """The peak a cycle goes first, and without a clock the next one steps in."""
+    stored = {
+        "dram__bytes.sum.peak_sustained": 500.0,
+        "dram__bytes.sum.peak_sustained_elapsed.per_second": 1.1e12,
+        "dram__bytes.sum.per_second": 6e11,
+        "dram__bytes.sum.pct_of_peak_sustained_elapsed": 50.0,
+    }
+    assert value({**ALL, **stored}, "dram_peak_bytes_per_s") == 1e12
+    assert value({**TIME, **stored}, "dram_peak_bytes_per_s") == 1.1e12
+    del stored["dram__bytes.sum.peak_sustained_elapsed.per_second"]
+    assert value({**TIME, **stored}, "dram_peak_bytes_per_s") == pytest.approx(1.2e12)
+
+
+@pytest.mark.parametrize(("pct", "expected"), [(0.01, 1e13), (0.0099, None), (0.0, None)])
+def test_a_quotient_has_a_floor(pct: float, expected: float | None) -> None:
+    """Below 0.01 % too little was counted to divide by."""
+    stored = {"dram__bytes.sum.per_second": 1e9, "dram__bytes.sum.pct_of_peak_sustained_elapsed": pct}
+    assert value(stored, "dram_peak_bytes_per_s") == (None if expected is None else pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"dram__bytes.sum.peak_sustained": 0.0},
+        {"dram__bytes.sum.per_second": 0.0, "dram__bytes.sum.pct_of_peak_sustained_elapsed": 5.0},
+    ],
+)
+def test_a_peak_of_zero_is_missing(stored: dict[str, float]) -> None:
+    """No roof is zero: such a value was not measured."""
+    assert value({**ALL, **stored}, "dram_peak_bytes_per_s") is None
+
+
+def test_the_peak_of_a_part_is_that_of_the_whole() -> None:
+    """Reads alone can fill the bus: their peak stands in for that of all bytes."""
+    assert value({**CLOCKS, "dram__bytes_read.sum.peak_sustained": 400.0}, "dram_peak_bytes_per_s") == 8e11
+
+
+def test_constants_of_the_architecture_stand_in() -> None:
+    """128 bytes and four instructions a cycle and SM, 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
+    resolver = resolve(ALL)
+    assert resolver.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolver.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolver.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
+    assert resolver.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
+
+
+@pytest.mark.parametrize("stored", [CLOCKS, SMS, {}])
+def test_constants_need_clock_and_size(stored: dict[str, float]) -> None:
+    """Without SM count or clock there is no constant either."""
+    assert value(stored, "l1_peak_bytes_per_s") is None
+
+
+def test_a_stored_peak_goes_before_the_constant() -> None:
+    """What the report says of the L1 tag stage is taken before the constant."""
+    assert value({**ALL, "l1tex__t_bytes.sum.peak_sustained": 6400.0}, "l1_tag_peak_bytes_per_s") == pytest.approx(
+        9.6e12
+    )
+
+
+def test_the_return_path_s_peak_from_the_same_flow() -> None:
+    """Bytes that L1 received over the per cent of the return path: 600 GB/s at 25 % are 2.4 TB/s."""
+    stored = {
+        "l1tex__m_xbar2l1tex_read_bytes.sum.per_second": 6e11,
+        "lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed": 25.0,
+    }
+    assert value(stored, "l2_return_peak_bytes_per_s") == pytest.approx(2.4e12)
+    stored["lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed"] = 0.005
+    assert value(stored, "l2_return_peak_bytes_per_s") is None
+
+
+@pytest.mark.parametrize("unit", ["sm", "smsp"])
+def test_fma_peaks_of_either_unit(unit: str) -> None:
+    """12,800 multiply-add threads a cycle, stored for SM or scheduler, at 1.5 GHz."""
+    stored = {**CLOCKS, f"{unit}__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": 12_800.0}
+    assert value(stored, "ffma_peak_threads_per_s") == pytest.approx(1.92e13)
+
+
+# Shares
+
+
+@pytest.mark.parametrize("rollup", ["sum", "avg"])
+def test_a_share_is_a_fraction_of_elapsed_time(rollup: str) -> None:
+    """A stored per cent of the elapsed peak is read as a fraction."""
+    assert value({f"sm__inst_executed_pipe_xu.{rollup}.pct_of_peak_sustained_elapsed": 42.0}, "xu_share") == 0.42
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "expected"),
+    [
+        ({"sm__cycles_elapsed.avg": 4e6}, 0.25),
+        ({"sm__cycles_elapsed.avg.per_second": 2e9}, 0.25),
+        ({"sm__cycles_elapsed.avg": 1e6}, 0.5),
+        ({}, None),
+    ],
+)
+def test_a_share_of_active_cycles_is_scaled_to_elapsed_ones(elapsed: dict[str, float], expected: float | None) -> None:
+    """50 % of 2 million active cycles in 4 million, stored or 2 GHz x 2 ms, are 25 %, and never over 50."""
+    stored = {
+        **TIME,
+        **elapsed,
+        "sm__cycles_active.avg": 2e6,
+        "sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active": 50.0,
+    }
+    assert value(stored, "xu_share") == expected
+
+
+def test_a_share_of_active_cycles_says_so() -> None:
+    """The scaling stands in the source."""
+    stored = {
+        "sm__cycles_elapsed.avg": 4.0,
+        "sm__cycles_active.avg": 2.0,
+        "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active": 50.0,
+    }
+    assert (
+        source(stored, "xu_share")
+        == "sm__inst_executed_pipe_xu.sum.pct_of_peak_sustained_active x active / elapsed cycles"
+    )
+
+
+def test_elapsed_goes_before_active() -> None:
+    """What needs no scaling is taken first, from any of the bases."""
+    stored = {
+        "sm__cycles_elapsed.avg": 4.0,
+        "sm__cycles_active.avg": 2.0,
+        "sm__issue_active.avg.pct_of_peak_sustained_active": 90.0,
+        "sm__inst_issued.avg.pct_of_peak_sustained_elapsed": 30.0,
+    }
+    assert value(stored, "issue_share") == 0.3
+
+
+def test_active_cycles_of_another_unit_are_not_those_of_the_sms() -> None:
+    """An L2 per cent of L2's active cycles cannot be scaled by how long the SMs worked."""
+    stored = {
+        "sm__cycles_elapsed.avg": 4.0,
+        "sm__cycles_active.avg": 2.0,
+        "lts__t_sectors.avg.pct_of_peak_sustained_active": 50.0,
+    }
+    assert value(stored, "l2_tag_share") is None
+
+
+def test_dram_share_falls_back_on_nvidias_throughput() -> None:
+    """The breakdown's per cent goes first, then the throughput metrics, then Pascal's old name."""
+    stored = {"fbpa__sol_pct": 10.0}
+    assert value(stored, "dram_share") == pytest.approx(0.1)
+    stored["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] = 20.0
+    assert value(stored, "dram_share") == pytest.approx(0.2)
+    stored["dram__bytes.avg.pct_of_peak_sustained_elapsed"] = 30.0
+    assert value(stored, "dram_share") == pytest.approx(0.3)
+
+
+def test_old_names_of_pascal() -> None:
+    """Reports of 2018 and Pascal store names without roll-up suffix."""
+    stored = {
+        "gpu__time_duration": 5e6,
+        "dram__read_bytes": 3.0,
+        "dram__write_bytes": 4.0,
+        "sm__sol_pct": 50.0,
+        "gpu__compute_memory_sol_pct": 60.0,
+    }
+    values = resolve(stored).values
+    assert values["duration_ns"] == 5e6
+    assert (values["dram_read_bytes"], values["dram_write_bytes"], values["dram_bytes"]) == (3, 4, 7)
+    assert (values["sol_compute"], values["sol_memory"]) == (0.5, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("stored", "name", "expected"),
+    [
+        ("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved_occupancy", 0.5),
+        ("sm__maximum_warps_per_active_cycle_pct", "theoretical_occupancy", 0.5),
+        ("l1tex__t_sector_hit_rate.pct", "l1_hit_rate", 0.5),
+        ("lts__t_sector_hit_rate.pct", "l2_hit_rate", 0.5),
+        ("launch__waves_per_multiprocessor", "waves", 50.0),
+        ("profiler__replayer_passes", "passes", 50.0),
+    ],
+)
+def test_exact_names_keep_or_scale_their_value(stored: str, name: str, expected: float) -> None:
+    """Per cents become fractions and counts stay."""
+    assert value({stored: 50.0}, name) == expected

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import rooflens
+from rooflens.model.causes import _LIMITERS
+from rooflens.model.counters import (
+    COUNTERS,
+    NAMES,
+    Amount,
+    Counter,
+    CyclesOverTime,
+    Exact,
+    Peak,
+    PerSm,
+    RateOverShare,
+    Same,
+    Share,
+)
+from rooflens.model.flops import SCALAR_DTYPES
+from rooflens.model.levels import AMOUNTS, ROOFS, STAGES
+from rooflens.model.pipes import PIPE_ROWS
+from rooflens.model.records import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNITS = (
+    "_ns",
+    "_hz",
+    "_bytes",
+    "_bytes_per_s",
+    "_inst",
+    "_inst_per_s",
+    "_threads",
+    "_threads_per_s",
+    "_share",
+    "_rate",
+    "_occupancy",
+    "_per_cycle",
+    "_per_thread",
+    "_wavefronts",
+    "_sectors",
+    "_requests",
+    "_samples",
+    "_count",
+    "_cycles",
+)
+"""Endings that say the unit."""
+
+COUNTS = frozenset(
+    {
+        "grid_size",
+        "block_size",
+        "waves",
+        "passes",
+        "sol_compute",
+        "sol_memory",
+        "sm_cycles_active_avg",
+        "sm_cycles_active_max",
+    }
+)
+"""Names that say it without such an ending: plain counts, roll-ups of cycles, and NVIDIA's two fractions."""
+
+SOURCES = sorted(Path(rooflens.__file__).parent.glob("*/*.py"))
+
+
+def stored_names(counter: Counter) -> Iterator[str]:
+    """Name every stored metric, or base of one, that a row reads."""
+    for recipe in counter.recipes:
+        match recipe:
+            case Exact(names=names) | CyclesOverTime(names=names):
+                yield from names
+            case Amount(groups=groups):
+                yield from (base for group in groups for base in group)
+            case Peak(base=base):
+                yield base
+            case RateOverShare(rate=rate, share=share):
+                yield from (rate, share)
+            case Share(bases=bases):
+                yield from bases
+
+
+def test_names_are_unique() -> None:
+    """A counter is a column: no two have one name."""
+    assert len(COUNTERS) == len(NAMES)
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+def test_each_row_says_unit_meaning_and_source(counter: Counter) -> None:
+    """A row has a name with its unit, a meaning in words, and at least one recipe over stored metrics."""
+    assert counter.name.endswith(UNITS) or counter.name in COUNTS or counter.name.startswith("blocks_limit_")
+    assert counter.name.isidentifier()
+    assert counter.name == counter.name.lower()
+    assert counter.meaning
+    assert counter.recipes
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+def test_recipes_name_ncu_metrics(counter: Counter) -> None:
+    """Exact recipes carry a whole metric name; amounts, peaks and shares a base without roll-up; none stands twice."""
+    for recipe in counter.recipes:
+        if isinstance(recipe, Amount | Peak | Share | RateOverShare):
+            one = Counter(counter.name, "", (recipe,))
+            assert all("." not in name and "__" in name for name in stored_names(one))
+    names = [name for recipe in counter.recipes if isinstance(recipe, Exact) for name in recipe.names]
+    assert len(set(names)) == len(names)
+    assert all("__" in name for name in stored_names(counter))
+
+
+def test_rows_use_only_rows_above_them() -> None:
+    """The table is resolved in order, so clocks, SM count and duration stand before what is computed from them."""
+    seen: set[str] = set()
+    for counter in COUNTERS:
+        needs: set[str] = set()
+        for recipe in counter.recipes:
+            match recipe:
+                case Peak(clock=clock):
+                    needs |= {clock, "duration_ns"}
+                case PerSm(clock=clock):
+                    needs |= {clock, "sm_count"}
+                case Amount() | RateOverShare() | CyclesOverTime():
+                    needs |= {"duration_ns"}
+                case Share():
+                    needs |= {"duration_ns", "sm_clock_hz", "sm_cycles_active_avg"}
+                case Same(counter=name):
+                    needs |= {name}
+        assert needs <= seen, counter.name
+        seen.add(counter.name)
+
+
+def used_in_tables() -> set[str]:
+    """Collect the counters that the tables of the model name."""
+    stages = {name for stage in STAGES for name in (stage.share, stage.amount, stage.peak)}
+    levels = {name for table in (AMOUNTS, ROOFS) for names in table.values() for name in names}
+    pipes = {name for row in PIPE_ROWS for name in (*row.shares, row.amount, row.peak)}
+    sass = {f"{letter}{op}_threads" for letter, _ in SCALAR_DTYPES.values() for op in ("add", "mul", "fma")}
+    peaks = {f"{letter}fma_peak_threads_per_s" for letter, _ in SCALAR_DTYPES.values()}
+    return (stages | levels | pipes | sass | peaks | set(_LIMITERS)) - {None}
+
+
+def test_tables_name_counters_that_exist() -> None:
+    """A misspelt counter in a table of the model would read as never measured."""
+    assert used_in_tables() <= NAMES
+
+
+def asked_for(source: str) -> set[str]:
+    """Collect the constant names that a module asks `counters` for: by `get`, by index and by `in`."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=where, attr="get"), args=[ast.Constant(value=str(name)), *_]):
+                pass
+            case ast.Subscript(value=where, slice=ast.Constant(value=str(name))):
+                pass
+            case ast.Compare(left=ast.Constant(value=str(name)), comparators=[where]):
+                pass
+            case _:
+                continue
+        if "counters" in {getattr(where, "id", None), getattr(where, "attr", None)}:
+            names.add(name)
+    return names
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_modules_ask_for_counters_that_exist(path: Path) -> None:
+    """A misspelt counter in the code would read as never measured too."""
+    assert asked_for(path.read_text(encoding="utf-8")) <= NAMES
+
+
+def test_the_scan_sees_what_it_should() -> None:
+    """The scan above is not blind: it finds the names in each of their three forms."""
+    source = 'kernel.counters.get("a"); counters["b"]; "c" in k.counters; other.get("d"); counters.get(e)'
+    assert asked_for(source) == {"a", "b", "c"}
+    assert any(asked_for(path.read_text(encoding="utf-8")) for path in SOURCES)
+
+
+def test_tables_of_levels_know_every_level() -> None:
+    """Bytes, roof and at least one stage stand for each memory level."""
+    assert tuple(AMOUNTS) == tuple(ROOFS) == LEVELS
+    assert {stage.level for stage in STAGES} == set(LEVELS)
+    assert len({(stage.level, stage.name) for stage in STAGES}) == len(STAGES)
+    assert len({row.key for row in PIPE_ROWS}) == len(PIPE_ROWS)

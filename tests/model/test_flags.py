@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.kernels import make_kernel
+
+from rooflens.model import flags, flops
+from rooflens.model.analyze import analyze
+from rooflens.model.flags import MEANINGS
+from rooflens.model.verdict import _DOUBTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Kernel
+
+RESIDENT = {"l2_write_bytes": 32768.0, "dram_write_bytes": 0.0}
+COUNTED = {"thread_opcodes": {"FFMA": 1}}
+A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
+CLOCK = {"duration_ns": 1e6, "sm_clock_hz": 1e9}
+
+
+def flags_of(counters: Mapping[str, float] | None = None, **fields: Any) -> tuple[str, ...]:
+    """Return the flags of a kernel made of these counters."""
+    return analyze(make_kernel(counters, **fields)).flags
+
+
+CASES: dict[str, tuple[Kernel, Kernel]] = {
+    "all_counters_nan": (make_kernel(status="failed"), make_kernel(status="partial")),
+    "bank_conflicts": (
+        make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 201.0}),
+        make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 200.0}),
+    ),
+    "clocks_moved": (
+        make_kernel({**CLOCK, "elapsed_cycles": 1.06e6}),
+        make_kernel({**CLOCK, "elapsed_cycles": 1.04e6}),
+    ),
+    "dram_writes_stay_in_l2": (make_kernel(RESIDENT), make_kernel({**RESIDENT, "dram_write_bytes": 328.0})),
+    "fp16_is_upper_bound": (make_kernel(thread_opcodes={"HFMA2": 1}), make_kernel(thread_opcodes={"HADD2.F32": 1})),
+    "l1_misses_async_copies": (
+        make_kernel({"l1_writeback_bytes": 0.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
+        make_kernel({"l1_writeback_bytes": 0.0, "l1_tag_bytes": 9.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
+    ),
+    "no_dram_counters": (make_kernel({"sysmem_bytes": 1.0}), make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 1.0})),
+    "no_flop": (make_kernel({"tensor_busy_share": 0.0}, thread_opcodes={"MOV": 1}), make_kernel(**COUNTED)),
+    "no_flop_counters": (make_kernel({"alu_share": 0.1}), make_kernel({"alu_share": 0.1}, **COUNTED)),
+    "not_a_kernel": (make_kernel(workload="range"), make_kernel(workload="kernel")),
+    "partial_counters": (make_kernel(status="partial"), make_kernel(status="ok")),
+    "peak_from_datasheet": (
+        make_kernel({"sm_clock_hz": 1e9}, **COUNTED, **A100),
+        make_kernel({"sm_clock_hz": 1e9, "ffma_peak_threads_per_s": 1e12}, **COUNTED, **A100),
+    ),
+    "share_over_one": (make_kernel({"dram_share": 1.03}), make_kernel({"dram_share": 1.02, "alu_share": 1.0})),
+    "short_and_replayed": (
+        make_kernel({"duration_ns": 19_999.0, "passes": 2.0}),
+        make_kernel({"duration_ns": 20_000.0, "passes": 2.0}),
+    ),
+    "smem_tensor_width_unknown": (
+        make_kernel({"smem_tensor_wavefronts": 1.0}),
+        make_kernel({"smem_tensor_wavefronts": 0.0}),
+    ),
+    "sol_pair_only": (make_kernel({"sol_compute": 0.1}), make_kernel({"sol_compute": 0.1, "alu_share": 0.1})),
+    "sparse_tensor_work": (
+        make_kernel(warp_opcodes={"HMMA.SP.16832.F32": 1}),
+        make_kernel(warp_opcodes={"HMMA.16816.F32": 1}),
+    ),
+    "synthetic": (make_kernel(synthetic=True), make_kernel(synthetic=False)),
+    "tcgen05_without_operation_counters": (
+        make_kernel(warp_opcodes={"UTCHMMA": 1}),
+        make_kernel(warp_opcodes={"UTCHMMA": 1}, tensor_ops={"op_utchmma_src_bf16_dst_fp32": 1.0}),
+    ),
+    "tensor_counter_reads_zero": (
+        make_kernel({"tensor_busy_share": 0.1}, tensor_ops={"src_bf16_dst_fp32": 0.0}),
+        make_kernel({"tensor_busy_share": 0.1}, tensor_ops={"src_bf16_dst_fp32": 1.0}),
+    ),
+    "tensor_flop_estimated": (
+        make_kernel({"tensor_float_busy_share": 0.1}, tensor_peaks_per_s={"src_fp16_dst_fp32": 1e14}),
+        make_kernel({"tensor_float_busy_share": 0.03}, tensor_peaks_per_s={"src_fp16_dst_fp32": 1e14}),
+    ),
+    "tensor_flop_unknown": (make_kernel({"tensor_busy_share": 0.1}), make_kernel({"tensor_busy_share": 0.03})),
+    "tensor_work_not_measured": (
+        make_kernel({"ffma_threads": 1.0}),
+        make_kernel({"ffma_threads": 1.0, "tensor_busy_share": 0.0}),
+    ),
+    "wgmma_count_estimated": (
+        make_kernel(warp_opcodes={"HGMMA.64x64x16.F32": 1}),
+        make_kernel(warp_opcodes={"HGMMA.64x64x16.F32": 1}, tensor_ops={"op_hgmma_src_fp16": 1.0}),
+    ),
+}
+"""Flag -> a kernel that has it, and one that just has not."""
+
+
+@pytest.mark.parametrize("flag", CASES)
+def test_each_trap_is_flagged_and_only_it(flag: str) -> None:
+    """A trap is flagged where it applies and not just beside."""
+    trapped, free = (analyze(kernel).flags for kernel in CASES[flag])
+    assert flag in trapped
+    assert flag not in free
+
+
+def test_every_flag_has_a_meaning_and_a_case() -> None:
+    """Each flag the model can raise has one sentence for people, and a case above."""
+    raised = set()
+    for module in (flags, flops):
+        for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Yield | ast.Set):
+                values = [node.value] if isinstance(node, ast.Yield) else node.elts
+                raised |= {
+                    value.value for value in values if isinstance(value, ast.Constant) and "_" in str(value.value)
+                }
+    raised |= {"synthetic"}
+    assert MEANINGS.keys() == CASES.keys()
+    assert raised <= MEANINGS.keys()
+    assert set(_DOUBTS) <= MEANINGS.keys()
+
+
+@pytest.mark.parametrize("flag", MEANINGS)
+def test_a_meaning_is_one_sentence(flag: str) -> None:
+    """A meaning is words for people that end with a full stop, and no flag's name."""
+    text = MEANINGS[flag]
+    assert text.endswith(".")
+    assert " " in text
+    assert "_" not in text
+
+
+def test_flags_are_sorted() -> None:
+    """The flags of a kernel come in a fixed order."""
+    found = flags_of({"alu_share": 0.1, "sysmem_bytes": 1.0}, synthetic=True, workload="graph", status="partial")
+    assert list(found) == sorted(found)
+    assert len(found) == 5
+
+
+def test_a_clean_kernel_has_no_flag() -> None:
+    """Nothing is flagged where nothing is wrong."""
+    counters = {
+        "ffma_peak_threads_per_s": 1e12,
+        "dram_share": 0.5,
+        "alu_share": 0.5,
+        "tensor_busy_share": 0.0,
+        "passes": 9.0,
+    }
+    assert flags_of(counters, **COUNTED) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "flagged"),
+    [
+        ({}, True),
+        ({"l2_write_bytes": 32767.0}, False),
+        ({"dram_write_bytes": None}, False),
+        ({"l2_write_bytes": None}, False),
+        ({"dram_write_bytes": 327.0}, True),
+    ],
+)
+def test_resident_output(changes: dict[str, float], *, flagged: bool) -> None:
+    """From 32 KiB to L2 on, under 1 % of it (327.68 bytes) in DRAM writes means it stayed; missing means nothing."""
+    assert ("dram_writes_stay_in_l2" in flags_of({**RESIDENT, **changes})) is flagged
+
+
+@pytest.mark.parametrize(
+    ("counters", "opcodes", "flagged"),
+    [
+        ({"l1_writeback_bytes": 9.0}, {"LDGSTS.E.BYPASS.LTC128B.128": 1}, True),
+        ({"l1_writeback_bytes": 9.0}, {"UTMALDG.2D": 1}, True),
+        ({"l1_writeback_bytes": 9.0}, {"UBLKCP.S.G": 1}, True),
+        ({"l1_writeback_bytes": 9.0}, {"LDG.E.128": 1}, False),
+        ({"l1_writeback_bytes": 0.0, "l1_from_l2_share": 0.02}, {}, True),
+        ({"l1_writeback_bytes": 0.0, "l1_from_l2_share": 0.01}, {}, False),
+        ({"l1_writeback_bytes": 9.0, "l1_from_l2_share": 0.5}, {}, False),
+        ({"l1_from_l2_share": 0.5}, {"LDGSTS.E.128": 1}, False),
+    ],
+)
+def test_copies_that_pass_the_write_back(counters: dict[str, float], opcodes: dict[str, int], *, flagged: bool) -> None:
+    """Asynchronous copies are seen by their opcodes, or as fills of L1 of which nothing is written back."""
+    assert ("l1_misses_async_copies" in flags_of(counters, warp_opcodes=opcodes)) is flagged
+
+
+@pytest.mark.parametrize(
+    ("changes", "flagged"),
+    [
+        ({"elapsed_cycles": 0.94e6}, True),
+        ({"elapsed_cycles": 0.96e6}, False),
+        ({"elapsed_cycles": None}, False),
+        ({"elapsed_cycles": 2e6, "sm_clock_hz": None}, False),
+        ({"elapsed_cycles": 2e6, "duration_ns": None}, False),
+        ({"elapsed_cycles": 4e4, "duration_ns": 19_999.0}, False),
+    ],
+)
+def test_clocks_that_moved(changes: dict[str, float], *, flagged: bool) -> None:
+    """Cycles over time differ from the clock by over 5 %, either way, in a kernel long enough to tell."""
+    assert ("clocks_moved" in flags_of({**CLOCK, **changes})) is flagged
+
+
+@pytest.mark.parametrize(
+    "counters", [{"duration_ns": 10.0}, {"duration_ns": 10.0, "passes": 1.0}, {"duration_ns": None, "passes": 9.0}]
+)
+def test_one_pass_needs_no_replay(counters: dict[str, float]) -> None:
+    """A short kernel measured in one pass, or of unknown length, is no trap."""
+    assert "short_and_replayed" not in flags_of(counters)
+
+
+def test_a_failed_kernel_is_not_asked_for_flops() -> None:
+    """Where everything is NaN, missing FLOP counters are not a second trap."""
+    assert flags_of({"duration_ns": None, "alu_share": 0.1}, status="failed") == ("all_counters_nan",)
+
+
+def test_peaks_of_work_that_did_not_run_do_not_matter() -> None:
+    """A published fp64 peak stands in for nothing where no fp64 ran."""
+    counters = {"sm_clock_hz": 1e9, "ffma_peak_threads_per_s": 1e12}
+    assert "peak_from_datasheet" not in flags_of(counters, thread_opcodes={"FFMA": 1, "DFMA": 0}, **A100)
+
+
+def test_counted_fp64_is_not_called_no_counters() -> None:
+    """A report of the fp64 roofline section alone holds FLOP counters."""
+    counters = {"alu_share": 0.1, "dadd_threads": 1.0, "dmul_threads": 1.0, "dfma_threads": 1.0}
+    assert "no_flop_counters" not in flags_of(counters)

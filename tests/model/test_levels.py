@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import pytest
+from support.kernels import make_kernel
+
+from rooflens.model.levels import place_levels, with_intensity
+from rooflens.model.records import LEVELS, Level
+
+MS = 1e6
+"""One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""
+
+
+def test_every_level_is_there_and_empty_without_counters() -> None:
+    """What was not measured is None, never zero, and no level goes missing."""
+    assert place_levels(make_kernel()) == dict.fromkeys(LEVELS, Level())
+
+
+def test_dram_rate_and_share() -> None:
+    """800 MB in 1 ms are 800 GB/s: a half of 1.6 TB/s."""
+    kernel = make_kernel(
+        {"duration_ns": MS, "dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12},
+        counter_sources={"dram_bytes": "dram__bytes.sum"},
+    )
+    level = place_levels(kernel)["dram"]
+    assert (level.amount_bytes, level.source) == (8e8, "dram__bytes.sum")
+    assert (level.bytes_per_s, level.peak_bytes_per_s, level.share) == pytest.approx((8e11, 1.6e12, 0.5))
+
+
+@pytest.mark.parametrize("counters", [{}, {"dram_bytes": 8e8}, {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 0.0}])
+def test_a_stored_share_stands_in(counters: dict[str, float]) -> None:
+    """Where bytes or peak are missing, the stored per cent gives the share."""
+    assert place_levels(make_kernel({**counters, "dram_share": 0.7}))["dram"].share == 0.7
+
+
+def test_without_duration_there_is_no_rate() -> None:
+    """Bytes without a time have no rate, and the share is the stored one."""
+    kernel = make_kernel({"duration_ns": None, "dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12, "dram_share": 0.4})
+    level = place_levels(kernel)["dram"]
+    assert (level.amount_bytes, level.bytes_per_s, level.share) == (8e8, None, 0.4)
+
+
+def test_a_computed_share_goes_before_the_stored_one() -> None:
+    """Bytes over peak are taken where both exist: 0.5, not the 0.9 of another pass."""
+    counters = {"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12, "dram_share": 0.9}
+    assert place_levels(make_kernel(counters))["dram"].share == pytest.approx(0.5)
+
+
+L2 = {
+    "l2_bytes": 3e9,
+    "l2_return_bytes": 2e9,
+    "l2_return_peak_bytes_per_s": 4e12,
+    "l2_tag_bytes": 3e9,
+    "l2_tag_peak_bytes_per_s": 6e12,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "stages", "share"),
+    [
+        ({}, {"return": 0.5, "tag": 0.5}, 0.5),
+        ({"l2_return_bytes": 3.6e9}, {"return": 0.9, "tag": 0.5}, 0.9),
+        ({"l2_tag_bytes": 4.8e9}, {"return": 0.5, "tag": 0.8}, 0.8),
+        ({"l2_input_share": 0.95}, {"return": 0.5, "tag": 0.5, "input": 0.95}, 0.95),
+        (
+            {"l2_data_share": 0.6, "l2_request_share": 0.7},
+            {"return": 0.5, "tag": 0.5, "data": 0.6, "tag_requests": 0.7},
+            0.7,
+        ),
+    ],
+)
+def test_l2_share_is_that_of_its_busiest_stage(
+    changes: dict[str, float], stages: dict[str, float], share: float
+) -> None:
+    """Return path and tag stage have their own peaks: the larger share counts, and the roof is that of all traffic."""
+    level = place_levels(make_kernel({**L2, **changes}))["l2"]
+    assert level.stages == pytest.approx(stages)
+    assert level.share == pytest.approx(share)
+    assert (level.amount_bytes, level.peak_bytes_per_s) == (3e9, 6e12)
+
+
+def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
+    """Reports without the peak of the tag stage still have an L2 roof."""
+    counters = {name: value for name, value in L2.items() if "tag" not in name}
+    assert place_levels(make_kernel({**counters, "l2_tag_share": 0.9}))["l2"].peak_bytes_per_s == 4e12
+
+
+@pytest.mark.parametrize(
+    ("stage", "name"),
+    [
+        ("l1_data_share", "data"),
+        ("l1_writeback_share", "writeback"),
+        ("l1_tag_share", "tag"),
+        ("l1_bank_read_share", "bank_reads"),
+        ("l1_bank_write_share", "bank_writes"),
+        ("l1_tex_data_share", "texture_data"),
+        ("l1_filter_share", "texture_filter"),
+        ("l1_to_l2_share", "to_l2"),
+        ("l1_from_l2_share", "from_l2"),
+    ],
+)
+def test_any_stage_of_l1_can_lead(stage: str, name: str) -> None:
+    """Uncoalesced kernels bind in L1's data stage, others elsewhere: the largest of all its stages counts."""
+    others = {"l1_data_share": 0.1, "l1_tag_share": 0.2, "l1_writeback_share": 0.3}
+    level = place_levels(make_kernel({**others, stage: 0.994}))["l1"]
+    assert level.stages[name] == level.share == 0.994
+
+
+def test_l1_bytes_are_those_of_the_tag_stage_first() -> None:
+    """The tag stage sees every access, the write-back the returns of loads only."""
+    counters = {"l1_tag_bytes": 5e8, "l1_writeback_bytes": 1e8, "l1_peak_bytes_per_s": 1e12}
+    level = place_levels(make_kernel(counters))["l1"]
+    assert (level.amount_bytes, level.peak_bytes_per_s) == (5e8, 1e12)
+    del counters["l1_tag_bytes"]
+    assert place_levels(make_kernel(counters))["l1"].amount_bytes == 1e8
+
+
+def test_shared_memory_against_one_wavefront_a_cycle() -> None:
+    """1.2 GB in 1 ms of 2 TB/s are 60 %; the level has one stage."""
+    level = place_levels(make_kernel({"smem_bytes": 1.2e9, "l1_peak_bytes_per_s": 2e12}))["smem"]
+    assert level.share == pytest.approx(0.6)
+    assert level.stages == {"data": pytest.approx(0.6)}
+
+
+def test_a_chip_without_dram_counters_has_traffic_and_no_roof() -> None:
+    """SoC chips: sectors to system memory stand in for the bytes, without peak and without share."""
+    kernel = make_kernel(
+        {"sysmem_bytes": 6.4e7}, counter_sources={"sysmem_bytes": "lts__t_sectors_aperture_sysmem.sum"}
+    )
+    level = place_levels(kernel)["dram"]
+    assert (level.amount_bytes, level.source) == (6.4e7, "lts__t_sectors_aperture_sysmem.sum")
+    assert (level.peak_bytes_per_s, level.share) == (None, None)
+
+
+def test_dram_counters_go_before_system_memory() -> None:
+    """Sectors to system memory are no DRAM traffic where there is DRAM."""
+    assert place_levels(make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 2.0}))["dram"].amount_bytes == 2
+
+
+def test_intensity_is_flop_per_byte() -> None:
+    """1e9 FLOP over 2e8 bytes at HBM and 5e8 at L2 are 5 and 2 FLOP/B."""
+    levels = with_intensity(place_levels(make_kernel({"dram_bytes": 2e8, "l2_bytes": 5e8})), 1e9)
+    assert levels["dram"].intensity_flop_per_byte == 5
+    assert levels["l2"].intensity_flop_per_byte == 2
+    assert levels["l1"].intensity_flop_per_byte is None
+
+
+@pytest.mark.parametrize("flop_total", [None, 0.0])
+def test_no_intensity_without_flops(flop_total: float | None) -> None:
+    """A kernel that does no FLOPs, or nobody knows how many, keeps its share and has no intensity."""
+    placed = place_levels(make_kernel({"dram_bytes": 8e8, "dram_peak_bytes_per_s": 1.6e12}))
+    level = with_intensity(placed, flop_total)["dram"]
+    assert level.intensity_flop_per_byte is None
+    assert level.share == pytest.approx(0.5)
+
+
+def test_zero_bytes_have_no_intensity() -> None:
+    """A level without traffic has a share of 0 and no intensity, not an infinite one."""
+    placed = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}))
+    level = with_intensity(placed, 1e9)["smem"]
+    assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (0, 0, None)

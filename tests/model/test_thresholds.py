@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.model.thresholds import default_thresholds, override_thresholds
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("at_roof_share", 0.8),
+        ("bound_share", 0.6),
+        ("balanced_lead", 0.1),
+        ("small_grid_waves", 1),
+        ("overhead_gap_share", 0.1),
+        ("overhead_duration_ns", 5000),
+        ("dominant_stall", 0.3),
+        ("eligible_warps", 1),
+        ("imbalance_ratio", 1.2),
+        ("resident_write_bytes", 32 * 1024),
+    ],
+)
+def test_defaults_are_nvidias(name: str, value: float) -> None:
+    """80 % is high, 60 % on both sides is latency, 10 points decide, fewer blocks than one wave are a small grid."""
+    assert asdict(default_thresholds())[name] == value
+
+
+def test_an_empty_table_changes_nothing() -> None:
+    """A table needs to hold only what it changes."""
+    assert override_thresholds("[thresholds]\n# nothing\n", "t.toml") == default_thresholds()
+
+
+@pytest.mark.parametrize(("value", "expected"), [("0.9", 0.9), ("1", 1.0), ("0", 0.0)])
+def test_one_value_is_replaced(value: str, expected: float) -> None:
+    """A value of the file goes over the default, and the others stay."""
+    found = override_thresholds(f"[thresholds]\nat_roof_share = {value}\n", "t.toml")
+    assert found == replace(default_thresholds(), at_roof_share=expected)
+    assert isinstance(found.at_roof_share, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[thresholds", "`t.toml` is no valid TOML"),
+        ("at_roof = ", "`t.toml` is no valid TOML"),
+        ("[thresholds]\nroof = 0.9", "unknown threshold `roof`"),
+        ("[thresholds]\nat_roof_share = '80 %'", "`at_roof_share` must be a positive number"),
+        ("[thresholds]\nat_roof_share = true", "`at_roof_share` must be a positive number"),
+        ("[thresholds]\nat_roof_share = -0.1", "`at_roof_share` must be a positive number"),
+        ("[thresholds]\nat_roof_share = [0.1]", "`at_roof_share` must be a positive number"),
+        ("[thresholds.at_roof_share]\nvalue = 1", "`at_roof_share` must be a positive number"),
+    ],
+)
+def test_bad_files_are_one_clear_error(text: str, problem: str) -> None:
+    """What cannot be used is said with the file's name, not passed over."""
+    with pytest.raises(InputError, match=problem) as caught:
+        override_thresholds(text, "t.toml")
+    assert "`t.toml`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "thresholds = 3",
+        "[[thresholds]]\nat_roof_share = 0.9",
+        "at_roof_share = 0.9",
+        "[threshold]\nat_roof_share = 0.9",
+        "[thresholds]\nat_roof_share = nan",
+        "[thresholds]\nat_roof_share = inf",
+    ],
+)
+def test_a_file_that_would_change_nothing_or_everything_is_an_error(text: str) -> None:
+    """A table of the wrong kind, values outside the table, and numbers that are none are errors, not silence."""
+    with pytest.raises(InputError):
+        override_thresholds(text, "t.toml")
+
+
+def test_an_unknown_name_gets_the_known_ones() -> None:
+    """The hint lists what could have been meant."""
+    with pytest.raises(InputError) as caught:
+        override_thresholds("[thresholds]\nroof = 0.9", "t.toml")
+    assert "at_roof_share" in caught.value.hint
+
+
+def test_the_digest_tells_thresholds_apart() -> None:
+    """Results of other thresholds carry another stamp, and the same ones the same."""
+    default = default_thresholds()
+    assert override_thresholds("[thresholds]", "a.toml").digest == default.digest
+    assert replace(default, bound_share=0.61).digest != default.digest
+    assert len(default.digest) == 12
