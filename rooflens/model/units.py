@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import math
 
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
-def _rounded(value: float, digits: int) -> float:
+def round_significant(value: float, digits: int = 3) -> float:
+    """Round to so many significant digits."""
     return float(f"{value:.{digits - 1}e}")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1240, 0.167."""
+    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1,240, 0.167."""
     if not math.isfinite(value):
         return "n/a"
     if value == 0:
         return "0"
-    rounded = _rounded(value, digits)
+    rounded = round_significant(value, digits)
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{rounded if decimals >= 0 else value:.{max(0, decimals)}f}"
+    return f"{rounded if decimals >= 0 else value:,.{max(0, decimals)}f}"
 
 
 def si(value: float, unit: str) -> str:
     """Write a number with an SI prefix: 3.94 TB/s, 989 TFLOP/s, 12.0 kB."""
-    size = abs(_rounded(value, 3)) if math.isfinite(value) else 0.0
+    rounded = round_significant(value) if math.isfinite(value) else 0.0
     for factor, prefix in _PREFIXES:
-        if size >= factor:
-            return f"{significant(value / factor)} {prefix}{unit}"
+        if abs(rounded) >= factor:
+            return f"{significant(rounded / factor)} {prefix}{unit}"
     return f"{significant(value)} {unit}"
 
 
@@ -38,11 +39,11 @@ def percent(share: float) -> str:
 
 
 def duration(ns: float) -> str:
-    """Write nanoseconds in the unit people say: 850 ns, 12.3 us, 4.31 ms, 1.20 s."""
-    size = _rounded(ns, 3) if math.isfinite(ns) else 0.0
-    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "us")):
-        if size >= factor:
-            return f"{significant(ns / factor)} {unit}"
+    """Write nanoseconds in the unit people say: 850 ns, 12.3 µs, 4.31 ms, 1.20 s."""
+    rounded = round_significant(ns) if math.isfinite(ns) else 0.0
+    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if rounded >= factor:
+            return f"{significant(rounded / factor)} {unit}"
     return f"{significant(ns)} ns"
 
 

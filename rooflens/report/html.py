@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from rooflens.model import units
 from rooflens.model.records import BOUNDS
 from rooflens.report import format as fmt
 from rooflens.report import words
@@ -45,7 +46,7 @@ def _environment() -> Environment:
         percent=fmt.percent,
         factor=fmt.factor,
         limit=fmt.exact_duration,
-        cut=fmt.cut_middle,
+        cut=units.cut_middle,
         date=fmt.date,
         level=words.level_label,
         resource=words.resource_label,

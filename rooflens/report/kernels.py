@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model import units
 from rooflens.report import format as fmt
 from rooflens.report.cards import carded
 from rooflens.report.html import render
@@ -45,8 +46,8 @@ def _row(launch: Launch, *, has_card: bool) -> Row:
     leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
     return Row(
         launch=launch,
-        name=fmt.cut_middle(launch.name, NAME_WIDTH),
-        title=fmt.cut_middle(launch.name, TITLE_WIDTH),
+        name=units.cut_middle(launch.name, NAME_WIDTH),
+        title=units.cut_middle(launch.name, TITLE_WIDTH),
         leader=leader,
         has_card=has_card,
     )

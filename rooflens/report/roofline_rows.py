@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflens.model import units
 from rooflens.report import format as fmt
 from rooflens.report.words import BOUND_LABELS, level_label, pipe_label
 
@@ -69,9 +70,9 @@ def _point_row(point: Point, ranks: Mapping[str, int]) -> Row:
     roof, gap = point.roof_flop_per_s, point.gap
     drawn_gap = gap is not None and gap >= GAP_FROM
     return _common(point.launch, point.level, nearest=point.nearest) | {
-        "x": fmt.round_significant(point.intensity_flop_per_byte, 5),
-        "y": fmt.round_significant(point.flop_per_s, 5),
-        "roof": fmt.round_significant(roof, 5) if roof and drawn_gap else None,
+        "x": units.round_significant(point.intensity_flop_per_byte, 5),
+        "y": units.round_significant(point.flop_per_s, 5),
+        "roof": units.round_significant(roof, 5) if roof and drawn_gap else None,
         "gap": fmt.factor(gap) if drawn_gap else "",
         "rank": str(ranks.get(point.launch.key, "")),
         "intensity": f"{fmt.number(point.intensity_flop_per_byte)}{fmt.NBSP}FLOP/B",
@@ -90,13 +91,13 @@ def _common(launch: Launch, level: str, *, nearest: bool) -> Row:
     """Make the fields that plane and strip share."""
     return {
         "k": launch.key,
-        "name": fmt.cut_middle(launch.name, NAME_WIDTH),
+        "name": units.cut_middle(launch.name, NAME_WIDTH),
         "bound": launch.bound,
         "verdict": BOUND_LABELS[launch.bound],
         "level": level,
         "levelText": level_label(level),
         "near": nearest,
-        "time": fmt.round_significant(launch.time_share, 4),
+        "time": units.round_significant(launch.time_share, 4),
         "timeText": f"{fmt.duration(launch.duration_ns)} ({fmt.percent(launch.time_share)} of GPU time)",
         "hollow": launch.estimated or launch.bound == "unknown",
     }
@@ -116,7 +117,7 @@ def lane_count(plane: Plane) -> int:
 
 def _strip_row(point: StripPoint, lane: int) -> Row:
     return _common(point.launch, point.level, nearest=point.nearest) | {
-        "share": fmt.round_significant(point.share, 5),
+        "share": units.round_significant(point.share, 5),
         "shareText": f"{fmt.percent(point.share)} of the {level_label(point.level)} peak",
         "lane": lane,
     }

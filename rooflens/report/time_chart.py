@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from rooflens.model import units
 from rooflens.model.records import BOUNDS
 from rooflens.report import format as fmt
 from rooflens.report.rows import bound_times_ns
@@ -64,8 +65,8 @@ def _rows(groups: Sequence[Group]) -> tuple[list[dict[str, Any]], list[dict[str,
 def _label(i: int, name: str, duration_ns: float, share: float, bounds: Mapping[Bound, float]) -> dict[str, Any]:
     return {
         "i": i,
-        "name": fmt.cut_middle(name, NAME_WIDTH),
-        "full": fmt.cut_middle(name, 200),
+        "name": units.cut_middle(name, NAME_WIDTH),
+        "full": units.cut_middle(name, 200),
         "timeText": f"{fmt.duration(duration_ns)}  {fmt.percent(share)}",
         "bound": max(bounds, key=lambda bound: bounds[bound], default="unknown"),
     }

@@ -13,7 +13,7 @@ from rooflens.model.units import cut_middle, duration, percent, si, significant
         (3.9412, "3.94"),
         (81.21, "81.2"),
         (812.4, "812"),
-        (1240.0, "1240"),
+        (1240.0, "1,240"),
         (0.16666, "0.167"),
         (0.0123, "0.0123"),
         (1.0, "1.00"),
@@ -60,7 +60,7 @@ def test_a_small_number_is_not_written_as_zero(value: float) -> None:
         (989.5e12, "990 TB/s"),
         (12_000, "12.0 kB/s"),
         (1.5e15, "1.50 PB/s"),
-        (2.5e18, "2500 PB/s"),
+        (2.5e18, "2.50 EB/s"),
         (999.4, "999 B/s"),
         (1000, "1.00 kB/s"),
         (1.0e6, "1.00 MB/s"),
@@ -106,13 +106,13 @@ def test_per_cents_have_two_digits(share: float, expected: str) -> None:
     ("ns", "expected"),
     [
         (850, "850 ns"),
-        (12_300, "12.3 us"),
+        (12_300, "12.3 µs"),
         (4.31e6, "4.31 ms"),
         (1.2e9, "1.20 s"),
-        (1000, "1.00 us"),
+        (1000, "1.00 µs"),
         (0, "0 ns"),
         (75e9, "75.0 s"),
-        (999.4e3, "999 us"),
+        (999.4e3, "999 µs"),
     ],
 )
 def test_durations_take_the_unit_people_say(ns: float, expected: str) -> None:
@@ -121,8 +121,8 @@ def test_durations_take_the_unit_people_say(ns: float, expected: str) -> None:
 
 
 def test_a_duration_just_under_a_unit_rounds_up_into_it() -> None:
-    """999.7 ns rounds to 1.00 us."""
-    assert duration(999.7) == "1.00 us"
+    """999.7 ns rounds to 1.00 µs."""
+    assert duration(999.7) == "1.00 µs"
 
 
 @pytest.mark.parametrize(

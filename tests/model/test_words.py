@@ -104,9 +104,9 @@ def test_latency_says_the_top_and_the_causes() -> None:
 
 
 def test_overhead_says_the_duration() -> None:
-    """3.2 us is of the order of a launch."""
+    """3.2 µs is of the order of a launch."""
     sentence = reach_verdict(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
-    for words in ("Overhead-bound", "3.20 us", "10 %"):
+    for words in ("Overhead-bound", "3.20 µs", "10 %"):
         assert words in sentence
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rooflens.model import units
 from rooflens.report import format as fmt
 
 
@@ -13,7 +14,7 @@ from rooflens.report import format as fmt
         (585e6, "Hz", "585 MHz"),
         (8_858_370_048, "FLOP", "8.86 GFLOP"),
         (0, "B", "0 B"),
-        (0.0042, "FLOP/s", "0.0042 FLOP/s"),
+        (0.0042, "FLOP/s", "0.00420 FLOP/s"),
         (None, "B", fmt.MISSING),
     ],
 )
@@ -56,8 +57,8 @@ def test_percent_never_rounds_something_to_nothing(share: float, decimals: int, 
 
 def test_names_are_cut_in_the_middle() -> None:
     """A long name keeps its beginning and its end and has exactly the width asked for."""
-    cut = fmt.cut_middle("void kernel<" + "float, " * 600 + "true>(int)", 40)
+    cut = units.cut_middle("void kernel<" + "float, " * 600 + "true>(int)", 40)
     assert len(cut) == 40
     assert cut.startswith("void kernel<")
     assert cut.endswith("true>(int)")
-    assert fmt.cut_middle("short", 40) == "short"
+    assert units.cut_middle("short", 40) == "short"

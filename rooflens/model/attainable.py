@@ -1,0 +1,194 @@
+"""What a GPU attains: rates that micro-benchmarks measured on it, and the roofs they make for a kernel.
+
+The roofs of a report are NVIDIA's peaks at the profiled clock, and no kernel reaches them. These are the lower ones that
+a kernel which does nothing else does reach. `rooflens calibrate` measures them for a GPU; docs/calibration.md says how.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflens.model.records import Kernel
+
+MEMORY_UNIT = "byte/s"
+FLOAT_UNIT = "FLOP/s"
+INTEGER_UNIT = "op/s"
+
+RATE_UNITS: Mapping[str, str] = MappingProxyType(
+    {
+        "dram_read": MEMORY_UNIT,
+        "dram_copy": MEMORY_UNIT,
+        "l2": MEMORY_UNIT,
+        "smem": MEMORY_UNIT,
+        "fp64": FLOAT_UNIT,
+        "fp32": FLOAT_UNIT,
+        "fp16": FLOAT_UNIT,
+        "tensor_bf16": FLOAT_UNIT,
+        "tensor_fp16": FLOAT_UNIT,
+        "tensor_fp16_acc16": FLOAT_UNIT,
+        "tensor_tf32": FLOAT_UNIT,
+        "tensor_fp8": FLOAT_UNIT,
+        "tensor_int8": INTEGER_UNIT,
+        "tensor_fp64": FLOAT_UNIT,
+        "tensor_bf16_wgmma": FLOAT_UNIT,
+        "tensor_fp16_wgmma": FLOAT_UNIT,
+        "tensor_tf32_wgmma": FLOAT_UNIT,
+        "tensor_fp8_wgmma": FLOAT_UNIT,
+        "tensor_int8_wgmma": INTEGER_UNIT,
+    }
+)
+"""Every rate that can be measured, and its unit. But for device memory they are named as levels and pipes are."""
+
+CLOCK_TOLERANCE = 0.02
+"""Clocks nearer than this are one clock: so far apart are two runs of one measurement."""
+
+_DRAM_RATES = frozenset({"dram_read", "dram_copy"})
+_WGMMA = "_wgmma"
+_FASTER_THAN_MMA = frozenset({"9", "10", "11"})
+"""Major compute capabilities with a tensor instruction that reaches more than mma.sync: wgmma, tcgen05."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One measured rate.
+
+    Attributes:
+        median: Median of the repetitions, in `unit`; min and max are their spread.
+        unit: As `RATE_UNITS` has it.
+        sm_clock_hz: SM clock while this was measured; None where only the run's is known.
+        scaled_from_hz: Clock at which it was measured, where it has been scaled to another; None as measured.
+    """
+
+    median: float
+    min: float
+    max: float
+    unit: str
+    repetitions: int = 1
+    sm_clock_hz: float | None = None
+    scaled_from_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attainable:
+    """What one calibration measured.
+
+    Attributes:
+        gpu: Display name, as reports spell it.
+        driver: Release of the driver.
+        sm_clock_hz: Median SM clock of the whole run.
+        measured_unix_s: When.
+        rates: By the names of `RATE_UNITS`; absent where the architecture lacks it or it was not measured.
+    """
+
+    gpu: str
+    compute_capability: str
+    driver: str
+    sm_clock_hz: float
+    measured_unix_s: int
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+
+
+def find_attainable(
+    gpu: str | None, sm_clock_hz: float | None, calibrations: Iterable[Attainable]
+) -> Attainable | None:
+    """Choose the calibration of a GPU for a kernel's clock, and bring its rates to that clock.
+
+    The newest one within `CLOCK_TOLERANCE` of the clock comes first, else the newest one. None without any of this GPU.
+    """
+    of_gpu = [one for one in calibrations if gpu is not None and _key(one.gpu) == _key(gpu)]
+    of_gpu.sort(key=lambda one: one.measured_unix_s, reverse=True)
+    at_its_clock = [one for one in of_gpu if sm_clock_hz is not None and _same_clock(one.sm_clock_hz, sm_clock_hz)]
+    chosen = next(iter(at_its_clock or of_gpu), None)
+    return None if chosen is None else at_clock(chosen, sm_clock_hz)
+
+
+def at_clock(attainable: Attainable, sm_clock_hz: float | None) -> Attainable:
+    """Bring the rates of a calibration to another SM clock.
+
+    Pipes, shared memory and L2 are proportional to it; device memory has a clock of its own and stays. Without a clock
+    only device memory is known.
+    """
+    rates = {
+        name: scaled
+        for name, rate in attainable.rates.items()
+        if (scaled := rate if name in _DRAM_RATES else _scaled(rate, attainable.sm_clock_hz, sm_clock_hz)) is not None
+    }
+    return replace(attainable, rates=MappingProxyType(rates))
+
+
+def attainable_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
+    """Map a calibration that was brought to the kernel's clock to the levels and pipes of the kernel.
+
+    A level or pipe that is absent has no attainable roof: its peak is all that is known of it.
+    """
+    rates = attainable.rates
+    roofs = {name: rate for name, rate in rates.items() if name not in _DRAM_RATES and not name.startswith("tensor_")}
+    roofs |= _tensor_roofs(kernel, attainable)
+    dram = _dram_roof(kernel, rates)
+    return roofs if dram is None else roofs | {"dram": dram}
+
+
+def _dram_roof(kernel: Kernel, rates: Mapping[str, Rate]) -> Rate | None:
+    """Mix the rates of reading and copying by what the kernel writes: the time of its parts adds up.
+
+    A copy writes half of what it moves. Where the writes are not known, all is taken as read: the higher roof.
+    """
+    read, copy = rates.get("dram_read"), rates.get("dram_copy")
+    if read is None or copy is None:
+        return read or copy
+    total, written = kernel.counters.get("dram_bytes"), kernel.counters.get("dram_write_bytes")
+    copied = min(1.0, 2 * written / total) if total and written is not None else 0.0
+    median, low, high = (
+        1 / ((1 - copied) / of_read + copied / of_copy)
+        for of_read, of_copy in ((read.median, copy.median), (read.min, copy.min), (read.max, copy.max))
+    )
+    return replace(read, median=median, min=low, max=high)
+
+
+def _tensor_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
+    """Name the tensor rates as the kernel's pipes are.
+
+    Where a faster instruction than mma.sync exists, a pipe without an instruction in its name may be that one's, unless
+    the opcodes say otherwise. It gets the faster rate, or none: mma.sync's would call it done far below its roof.
+    """
+    tensor = {name: rate for name, rate in attainable.rates.items() if name.startswith("tensor_")}
+    if attainable.compute_capability.partition(".")[0] not in _FASTER_THAN_MMA or _mma_only(kernel):
+        return tensor
+    faster = {name: rate for name, rate in tensor.items() if name.endswith(_WGMMA)}
+    fp64 = {name: rate for name, rate in tensor.items() if name == "tensor_fp64"}
+    return fp64 | faster | {name.removesuffix(_WGMMA): rate for name, rate in faster.items()}
+
+
+def _mma_only(kernel: Kernel) -> bool:
+    """Tell whether the kernel's opcodes are known, and no wgmma or tcgen05 is among them."""
+    return bool(kernel.warp_opcodes) and not any("GMMA" in op or op.startswith("UTC") for op in kernel.warp_opcodes)
+
+
+def _scaled(rate: Rate, run_clock_hz: float, sm_clock_hz: float | None) -> Rate | None:
+    if sm_clock_hz is None:
+        return None
+    measured_hz = rate.sm_clock_hz or run_clock_hz
+    if _same_clock(measured_hz, sm_clock_hz):
+        return rate
+    factor = sm_clock_hz / measured_hz
+    return replace(
+        rate,
+        median=rate.median * factor,
+        min=rate.min * factor,
+        max=rate.max * factor,
+        sm_clock_hz=sm_clock_hz,
+        scaled_from_hz=measured_hz,
+    )
+
+
+def _same_clock(one_hz: float, other_hz: float) -> bool:
+    return abs(one_hz / other_hz - 1) <= CLOCK_TOLERANCE
+
+
+def _key(display_name: str) -> str:
+    return display_name.strip().casefold().removeprefix("nvidia ")
