@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from rooflens.model.leaders import Leader
     from rooflens.model.records import Bound, Kernel, Level, Pipe
 
-LEVEL_LABELS = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "shared memory"}
-_PIPE_LABELS = {
-    "alu": "the ALU pipe",
-    "xu": "the XU pipe",
-    "lsu": "the LSU pipe",
-    "tex": "the texture pipe",
-    "adu": "the address divergence unit",
-    "cbu": "the branch unit",
-    "uniform": "the uniform data path",
-    "mio": "the memory instruction queue",
-    "fma": "the FMA pipe",
-    "fp64_pipe": "the FP64 pipe",
-    "fp16_pipe": "the FP16 pipe",
-    "tensor_pipe": "the tensor pipe",
+LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
+PIPE_LABELS: Mapping[str, str] = {
+    "alu": "ALU pipe",
+    "xu": "XU pipe",
+    "lsu": "LSU pipe",
+    "tex": "texture pipe",
+    "adu": "address divergence unit",
+    "cbu": "branch unit",
+    "uniform": "uniform data path",
+    "mio": "memory instruction queue",
+    "fma": "FMA pipe",
+    "fp64_pipe": "FP64 pipe",
+    "fp16_pipe": "FP16 pipe",
+    "tensor_pipe": "tensor pipe",
     "issue": "issue slots",
 }
+_SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
+"""What a sentence says where it does not take the label, with its article."""
 _SHOWN_SHARE = 0.01
 
 
@@ -49,10 +51,18 @@ class Facts:
 
 
 def resource_label(resource: str | None) -> str:
-    """Name a level or pipe for people: HBM, shared memory, tensor bf16, issue slots."""
+    """Name a level or a pipe for people: HBM, ALU pipe, FP32, tensor bf16."""
+    if resource is None:
+        return "busiest unit"
+    known = LEVEL_LABELS.get(resource) or PIPE_LABELS.get(resource)
+    return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
+
+
+def _spoken(resource: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"
-    return LEVEL_LABELS.get(resource) or _PIPE_LABELS.get(resource) or resource.replace("_", " ")
+    label = resource_label(resource)
+    return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
 def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
@@ -72,7 +82,7 @@ def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roo
 
 def _memory(facts: Facts) -> str:
     leader = facts.leader
-    label = resource_label(leader.resource if leader else None)
+    label = _spoken(leader.resource if leader else None)
     return f"Memory-bound at {label}: {_level_numbers(facts, leader)}{_intensity(facts, leader)}"
 
 
@@ -98,7 +108,7 @@ def _intensity(facts: Facts, leader: Leader | None) -> str:
 def _compute(facts: Facts) -> str:
     leader = facts.leader
     resource = leader.resource if leader else None
-    return f"Compute-bound by {resource_label(resource)}: {_pipe_numbers(facts, leader)}"
+    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, leader)}"
 
 
 def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
@@ -112,7 +122,7 @@ def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
 
 
 def _balanced(facts: Facts) -> str:
-    sides = (f"{resource_label(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
+    sides = (f"{_spoken(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
     return f"Balanced: {' and '.join(sides)}, level with each other"
 
 
@@ -156,10 +166,10 @@ def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            yield f"busiest {what} resource: {resource_label(side.resource)} {percent(side.share)}"
+            yield f"busiest {what} resource: {_spoken(side.resource)} {percent(side.share)}"
     for name, level in facts.levels.items():
         if level.share is not None and level.share >= _SHOWN_SHARE:
-            yield f"{resource_label(name)} {percent(level.share)}" + _traffic(level)
+            yield f"{_spoken(name)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
         yield from (f"cause: {cause.evidence}" for cause in facts.causes)
     yield from _residency(facts.kernel)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
-from rooflens.report.words import FLOP_SOURCE_LABELS, level_label, pipe_label
+from rooflens.report.words import FLOP_SOURCE_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ def _ordered(launch: Launch) -> list[tuple[str, Pipe]]:
 def _level_bar(name: str, level: Level) -> Bar:
     intensity = level.intensity_flop_per_byte
     return Bar(
-        label=level_label(name),
+        label=resource_label(name),
         share=level.share,
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount="" if level.amount_bytes is None else fmt.si(level.amount_bytes, "B"),
@@ -103,7 +104,7 @@ def _pipe_bar(name: str, pipe: Pipe) -> Bar:
     mark = "about " if pipe.source == "estimated" else ""
     amount = "" if pipe.amount is None else f"{mark}{write(pipe.amount, unit)}"
     return Bar(
-        label=pipe_label(name),
+        label=resource_label(name),
         share=pipe.share,
         rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
         amount=amount,

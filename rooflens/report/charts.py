@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflens.model.words import resource_label
 from rooflens.report.embed import json_block
 from rooflens.report.first_screen import biggest_losses
 from rooflens.report.html import render
@@ -12,7 +13,6 @@ from rooflens.report.roofline_chart import default_level, roofline_spec
 from rooflens.report.roofline_data import plane
 from rooflens.report.roofline_rows import clock_text
 from rooflens.report.time_chart import time_spec
-from rooflens.report.words import level_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:
     return RooflineFigure(
         key=key,
         plane=placed,
-        levels=tuple((level, level_label(level)) for level in placed.levels),
+        levels=tuple((level, resource_label(level)) for level in placed.levels),
         default_level=default_level(placed),
         drawable=bool(placed.placed),
         left_out=len(launches) - min(len(launches), MAX_POINTS),

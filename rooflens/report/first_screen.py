@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
 from rooflens.report.roofline_rows import clock_text
 from rooflens.report.rows import bound_times_ns
-from rooflens.report.words import BOUND_LABELS, resource_label
+from rooflens.report.words import BOUND_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

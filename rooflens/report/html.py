@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from rooflens.model import units
 from rooflens.model.records import BOUNDS
+from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report import words
 from rooflens.report.theme import LOOKS
@@ -48,8 +49,8 @@ def _environment() -> Environment:
         limit=fmt.exact_duration,
         cut=units.cut_middle,
         date=fmt.date,
-        level=words.level_label,
-        resource=words.resource_label,
+        level=resource_label,
+        resource=resource_label,
         stall=words.stall_label,
         flag=words.flag_label,
         code=code_spans,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model import units
+from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.cards import carded
 from rooflens.report.html import render
-from rooflens.report.words import resource_label
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflens.model import units
+from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
-from rooflens.report.words import BOUND_LABELS, level_label, pipe_label
+from rooflens.report.words import BOUND_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +96,7 @@ def _common(launch: Launch, level: str, *, nearest: bool) -> Row:
         "bound": launch.bound,
         "verdict": BOUND_LABELS[launch.bound],
         "level": level,
-        "levelText": level_label(level),
+        "levelText": resource_label(level),
         "near": nearest,
         "time": units.round_significant(launch.time_share, 4),
         "timeText": f"{fmt.duration(launch.duration_ns)} ({fmt.percent(launch.time_share)} of GPU time)",
@@ -118,7 +119,7 @@ def lane_count(plane: Plane) -> int:
 def _strip_row(point: StripPoint, lane: int) -> Row:
     return _common(point.launch, point.level, nearest=point.nearest) | {
         "share": units.round_significant(point.share, 5),
-        "shareText": f"{fmt.percent(point.share)} of the {level_label(point.level)} peak",
+        "shareText": f"{fmt.percent(point.share)} of the {resource_label(point.level)} peak",
         "lane": lane,
     }
 
@@ -137,7 +138,7 @@ def roof_rows(plane: Plane) -> list[Row]:
 
 
 def _roof_row(roof: Roof, x: float, *, end: bool) -> Row:
-    names = ", ".join(level_label(key) for key in roof.keys)
+    names = ", ".join(resource_label(key) for key in roof.keys)
     return {
         "level": roof.keys[0],
         "keys": list(roof.keys),
@@ -168,7 +169,7 @@ def _pipe_row(
     above: Sequence[Row],
     label_step_ratio: float,
 ) -> Row:
-    names = ", ".join(pipe_label(key) for key in roof.keys)
+    names = ", ".join(resource_label(key) for key in roof.keys)
     value = f"{names}  {fmt.si(roof.peak, 'FLOP/s')}"
     clock = clock_text(clocks_hz)
     return {

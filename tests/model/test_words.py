@@ -19,13 +19,13 @@ MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_thread
     [
         ("dram", "HBM"),
         ("l2", "L2"),
-        ("smem", "shared memory"),
+        ("smem", "SMEM"),
         ("issue", "issue slots"),
-        ("xu", "the XU pipe"),
+        ("xu", "XU pipe"),
         ("tensor_bf16", "tensor bf16"),
         ("tensor_fp16_acc16", "tensor fp16 acc16"),
-        ("fp32", "fp32"),
-        (None, "NVIDIA's busiest unit"),
+        ("fp32", "FP32"),
+        (None, "busiest unit"),
     ],
 )
 def test_resources_have_names_for_people(resource: str | None, label: str) -> None:
@@ -66,7 +66,7 @@ def test_compute_sentence_has_rate_and_roof() -> None:
     """7e9 FLOP in 1 ms of 10 TFLOP/s are 70 %."""
     counters = {"dram_share": 0.1, "ffma_peak_threads_per_s": 5e12}
     sentence = analyze(make_kernel(counters, thread_opcodes={"FADD": 7_000_000_000})).verdict.sentence
-    assert sentence.startswith("Compute-bound by fp32: ")
+    assert sentence.startswith("Compute-bound by FP32: ")
     for words in ("7.00 TFLOP/s", "10.0 TFLOP/s", "70 %"):
         assert words in sentence
 
@@ -91,7 +91,7 @@ def test_estimates_are_called_so() -> None:
 def test_balanced_names_both_sides() -> None:
     """Both leaders stand in the sentence with their shares."""
     sentence = reach_verdict(make_case({"dram": 0.66, "fp32": 0.64})).sentence
-    for words in ("Balanced", "HBM 66 %", "fp32 64 %"):
+    for words in ("Balanced", "HBM 66 %", "FP32 64 %"):
         assert words in sentence
 
 
