@@ -47,6 +47,9 @@ STAGES: tuple[Stage, ...] = (
     Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
 )
 
+_SAME_SHARE = 0.02
+"""Bytes over roof and the stage's own share differ by up to 2 points between passes."""
+
 AMOUNTS: dict[str, tuple[str, ...]] = {
     "dram": ("dram_bytes", "sysmem_bytes"),
     "l2": ("l2_bytes",),
@@ -77,6 +80,16 @@ def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dic
         name: replace(level, intensity_flop_per_byte=flop_total / level.amount_bytes) if level.amount_bytes else level
         for name, level in levels.items()
     }
+
+
+def binding_stage(level: Level) -> str | None:
+    """Name the stage that makes the level's share, where its bytes over its roof do not: None where they do."""
+    if level.share is None or not level.stages:
+        return None
+    rate, peak = level.bytes_per_s, level.peak_bytes_per_s
+    if rate is not None and peak and abs(rate / peak - level.share) < _SAME_SHARE:
+        return None
+    return max(level.stages, key=lambda name: level.stages[name])
 
 
 def _level(kernel: Kernel, level: str) -> Level:

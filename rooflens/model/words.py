@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.causes import occupancy_limiter
+from rooflens.model.levels import binding_stage
 from rooflens.model.units import duration, percent, si, significant
 
 if TYPE_CHECKING:
@@ -91,12 +92,10 @@ def _level_numbers(facts: Facts, leader: Leader | None) -> str:
     share = percent(leader.share) if leader else ""
     if level is None:
         return f"{share} of its peak"
-    # A stage can lead without being the one whose bytes are shown: then the bytes prove nothing and are left out.
-    rate, peak = level.bytes_per_s, level.peak_bytes_per_s
-    if rate is not None and peak and leader and abs(rate / peak - leader.share) < 0.02:
-        return f"moves {si(rate, 'B/s')} of {si(peak, 'B/s')} ({share})"
-    stage = max(level.stages, key=lambda name: level.stages[name], default="busiest")
-    return f"its {stage.replace('_', ' ')} stage is {share} busy"
+    stage = binding_stage(level)
+    if stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
+        return f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
+    return f"its {(stage or 'busiest').replace('_', ' ')} stage is {share} busy"
 
 
 def _intensity(facts: Facts, leader: Leader | None) -> str:
@@ -178,7 +177,9 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
 def _traffic(level: Level) -> str:
     if level.amount_bytes is None or level.peak_bytes_per_s is None or level.bytes_per_s is None:
         return ""
-    return f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+    moved = f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+    stage = binding_stage(level)
+    return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
 
 
 def _residency(kernel: Kernel) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.levels import binding_stage
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
@@ -27,7 +28,7 @@ STALL_FROM_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One resource as a bar with its numbers in words."""
+    """One resource as a bar with its numbers in words; `stage` names the stage that makes the share of a level."""
 
     label: str
     share: float | None
@@ -35,6 +36,7 @@ class Bar:
     amount: str
     intensity: str
     source: str
+    stage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def _level_bar(name: str, level: Level) -> Bar:
         amount="" if level.amount_bytes is None else fmt.si(level.amount_bytes, "B"),
         intensity=f"{fmt.number(intensity)}{fmt.NBSP}FLOP/B" if intensity is not None else "",
         source=level.source or "",
+        stage=(binding_stage(level) or "").replace("_", " "),
     )
 
 

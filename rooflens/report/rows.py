@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_GPU = "unknown GPU"
 
-BUSIEST = "busiest"
+BUSIEST = "busiest_unit"
 """Stands for the resource where a report holds only NVIDIA's summary per cents."""
 
 
