@@ -93,11 +93,12 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
 )
-def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None, style: str) -> None:
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Print only the N longest launches of each GPU.")
+def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None, style: str, top: int | None) -> None:
     """Say for every kernel which wall it hits."""
     loaded, analyses = _analyses(paths, store, thresholds)
     if style == "table":
-        _print_table(analyses)
+        _print_table(analyses, top)
     else:
         from rooflens.report import contract, terminal
 
@@ -132,13 +133,16 @@ def report(
     table: bool,
 ) -> None:
     """Write one offline HTML page about all kernels."""
-    if output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    _check_output(output, force=force)
     loaded, analyses = _analyses(paths, store, thresholds)
+    if not analyses:
+        _finish(loaded, "")
+        return
     from rooflens.report.page import render_page
 
     runs = [run for run, _ in loaded.reports]
-    html = render_page(runs, analyses, title=title or _title(runs), limits=_thresholds(thresholds))
+    unread = [(job.source, str(error)) for job, error in loaded.failures]
+    html = render_page(runs, analyses, title=title or _title(runs), limits=_thresholds(thresholds), unread=unread)
     _write(output, html)
     if table:
         _print_table(analyses)
@@ -161,15 +165,16 @@ def profile(workload: str) -> None:
 @click.argument("name", required=False)
 def gpus(name: str | None) -> None:
     """List the GPUs with datasheet numbers, or show one."""
-    from rooflens.report.gpus import gpu_details, gpu_table
+    from rooflens.model.gpu import load_gpus
+    from rooflens.report.gpus import gpu_details, gpu_table, matching_gpus
 
     if name is None:
-        _console().print(gpu_table())
+        _console().print(gpu_table(load_gpus()))
         return
-    details = gpu_details(name)
-    if details is None:
+    found = matching_gpus(name)
+    if not found:
         raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
-    _console().print(details)
+    _console().print(gpu_details(found[0]) if len(found) == 1 else gpu_table(found))
 
 
 @main.command()
@@ -186,14 +191,27 @@ def doctor() -> None:
         click.get_current_context().exit(3)
 
 
+def _check_output(output: Path, *, force: bool) -> None:
+    """Refuse to write over a report, ever, and over anything else without being told to."""
+    from rooflens.ingest.inputs import ENDINGS
+
+    if output.name.endswith(ENDINGS):
+        raise UsageError(f"`{output}` is the name of a report", "name the page with -o, for example page.html")
+    if output.exists() and not force:
+        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+
+
 def _find(paths: Sequence[str]) -> Inputs:
     from rooflens.ingest.inputs import find_inputs
 
     if not paths:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
     inputs = find_inputs(paths)
-    if inputs.ignored_count:
-        click.echo(f"left {_count(inputs.ignored_count, 'other file')} unread", err=True)
+    if inputs.ignored:
+        names = ", ".join(path.name for path in inputs.ignored[:_NAMED_FILES])
+        more = ", ..." if len(inputs.ignored) > _NAMED_FILES else ""
+        verb = "is" if len(inputs.ignored) == 1 else "are"
+        click.echo(f"left {_count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
     return inputs
 
 
@@ -257,17 +275,25 @@ def _finish(loaded: Loaded, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
     for job, error in loaded.failures:
         show_error(error, job.source)
+    if loaded.failures:
+        total = len(loaded.failures) + len(loaded.reports) + loaded.skipped_count
+        click.echo(f"{len(loaded.failures)} of {_count(total, 'report')} could not be read", err=True)
     if last_line:
         click.echo(last_line, err=True)
     if loaded.failures:
         click.get_current_context().exit(1)
 
 
-def _print_table(analyses: Sequence[Analysis]) -> None:
-    from rooflens.report.terminal import to_table
+def _print_table(analyses: Sequence[Analysis], top: int | None = None) -> None:
+    from rooflens.report.terminal import LEGEND, to_sections, to_table
 
     console = _console()
-    console.print(to_table(analyses, console.width))
+    for section in to_sections(analyses, top):
+        console.print(section.heading, style="bold", markup=False, highlight=False)
+        console.print(to_table(section, console.width))
+        console.print()
+    if analyses:
+        click.echo(LEGEND, err=True)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
         click.echo(f"note: {_count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
@@ -294,6 +320,9 @@ def _write(path: Path, text: str) -> None:
         partial.replace(path)
     except OSError as error:
         raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
+
+
+_NAMED_FILES = 3
 
 
 def _count(number: int, noun: str) -> str:

@@ -70,13 +70,17 @@ def _tool(name: str, need: str) -> Check:
     path = shutil.which(name)
     if path:
         return Check(name, "ok", path)
-    return Check(name, "warn", f"not on PATH; {need}", "install it, or add its folder to PATH")
+    return Check(
+        name, "warn", f"not on PATH; {need}, reading reports does not", "install it, or add its folder to PATH"
+    )
 
 
 def _torch() -> Check:
     if importlib.util.find_spec("torch"):
         return Check("torch", "ok", "installed")
-    return Check("torch", "warn", "not installed; PyTorch workloads need it", "pip install torch")
+    return Check(
+        "torch", "warn", "not installed; PyTorch workloads need it, reading reports does not", "pip install torch"
+    )
 
 
 def _disk() -> Check:

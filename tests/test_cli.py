@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -7,10 +8,15 @@ from typing import TYPE_CHECKING
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
 from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.cli import main
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import load_reports
+from rooflens.model.analyze import analyze
+from rooflens.report.terminal import to_sections, to_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +114,39 @@ def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8") != "mine"
 
 
+def test_a_report_is_never_written_over(report: Path) -> None:
+    """A page that would take the name of a report is refused, forced or not."""
+    before = report.read_bytes()
+    refused = run("report", report, "-o", report, "--force")
+    assert refused.exit_code == 2
+    assert report.read_bytes() == before
+
+
+def test_nothing_read_writes_no_page(tmp_path: Path) -> None:
+    """A run in which no report could be read leaves no page and no table behind."""
+    bad, page = tmp_path / "bad.ncu-rep", tmp_path / "page.html"
+    bad.write_bytes(b"no report")
+    result = run("report", bad, "-o", page)
+    assert result.exit_code == 1
+    assert not page.exists()
+    assert run("analyze", bad).stdout == ""
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_the_verdict_survives_narrow_terminals(fixtures: Path, width: int) -> None:
+    """Kernel, time, verdict and headroom stand whole at every width, and no line is longer."""
+    loaded = load_reports(find_inputs([str(fixtures)]).jobs)
+    analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
+    for section in to_sections(analyses):
+        console = Console(width=width, record=True, file=io.StringIO())
+        console.print(to_table(section, width))
+        lines = console.export_text().splitlines()
+        assert max(map(len, lines)) <= width
+        assert all(heading in lines[0] for heading in ("kernel", "time", "verdict", "headroom"))
+        assert len(lines) == len(section.rows) + 1
+        assert all(row.cells[6] in line for row, line in zip(section.rows, lines[1:], strict=True))
+
+
 def test_profile_names_the_replay() -> None:
     """Where nothing can be collected, `profile` exits with 3 and names what works."""
     result = run("profile", "attention")
@@ -145,7 +184,8 @@ def test_csv_has_one_line_a_kernel(fixtures: Path) -> None:
 
 def test_gpus_shows_numbers_with_their_source() -> None:
     """`gpus` lists the GPUs, and one of them with the source of each number."""
-    assert "NVIDIA H200" in run("gpus").stdout
+    assert "H200" in run("gpus").stdout
+    assert "H100 PCIe" in run("gpus", "h100").stdout
     assert "datasheet" in run("gpus", "NVIDIA H200").stdout.lower()
     assert run("gpus", "Voodoo 2").exit_code == 1
 

@@ -46,8 +46,8 @@ _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
-    ".ncu-rep": "the name is a report's, but its first bytes are missing or others: copy it again, or profile again",
-    ".nsight-cuprof-report": "the name is a report's, but its first bytes are missing or others: copy it again",
+    ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
+    ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
 }
 _INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 _NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` files that rooflens reads"

@@ -18,10 +18,10 @@ ENDINGS = (".ncu-rep", ".nsight-cuprof-report")
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Reports to read, each once, and how many other files stood in the folders."""
+    """Reports to read, each once, and the other files that stood in the folders."""
 
     jobs: tuple[Job, ...]
-    ignored_count: int
+    ignored: tuple[Path, ...]
 
 
 def find_inputs(paths: Sequence[str]) -> Inputs:
@@ -36,8 +36,8 @@ def find_inputs(paths: Sequence[str]) -> Inputs:
         raise InputError(
             f"no reports in {', '.join(f'`{path}`' for path in paths)}", f"a report ends in {' or '.join(ENDINGS)}"
         )
-    ignored_count = sum(not is_report for _, is_report in files)
-    return Inputs(tuple(reversed(jobs.values())), ignored_count)
+    ignored = tuple(job.path for job, is_report in files if not is_report)
+    return Inputs(tuple(reversed(jobs.values())), ignored)
 
 
 def _files(given: str) -> Iterator[tuple[Job, bool]]:

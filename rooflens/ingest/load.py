@@ -60,6 +60,7 @@ def ingest_reports(jobs: Sequence[Job], store: Store, on_outcome: Callable[[Outc
                 _commit(outcome.result, store)
             on_outcome(outcome)
             _sort_in(loaded, outcome)
+    loaded.failures.sort(key=lambda failure: failure[0].source)
     return loaded
 
 

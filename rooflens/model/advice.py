@@ -35,7 +35,10 @@ _MEMORY: dict[str, tuple[str, ...]] = {
         "take larger tiles a warp, so that bytes per operation fall",
     ),
 }
-_FLOAT_PIPES = ("use the tensor cores or a narrower type", "do fewer operations: algorithm before tuning")
+_FLOAT_PIPES = (
+    "use a narrower type, or the tensor cores where the chip has them for it",
+    "do fewer operations: algorithm before tuning",
+)
 _COMPUTE: dict[str, tuple[str, ...]] = {
     "tensor": (
         "overlap loads with matrix work: a deeper pipeline, warp specialisation, wgmma where the chip has it",
@@ -43,7 +46,7 @@ _COMPUTE: dict[str, tuple[str, ...]] = {
     ),
     "fp32": _FLOAT_PIPES,
     "fp16": _FLOAT_PIPES,
-    "fp64": ("use fp32 or fp64 tensor instructions where accuracy allows", "replace divisions by multiplications"),
+    "fp64": ("replace divisions by multiplications", "use fp32 where accuracy allows"),
     "fma": ("strength-reduce index arithmetic: integer multiplications run on this pipe too", *_FLOAT_PIPES),
     "alu": (
         "strength-reduce index arithmetic and comparisons; hoist them out of the loop",
@@ -61,6 +64,9 @@ _COMPUTE: dict[str, tuple[str, ...]] = {
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 """Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU, LSU or issue slot is not."""
+_FUSED = frozenset({"fp32", "fp64", "fp16"})
+_UNFUSED = 1.2
+"""A pipe of multiply-adds alone is as busy as its FLOPs say; a fifth more means adds and multiplications apart."""
 _LATENCY: dict[str, tuple[str, ...]] = {
     "grid": (
         "launch more blocks: split-K, smaller tiles, a larger batch",
@@ -106,10 +112,22 @@ def _memory_evidence(kernel: Kernel, level: str | None, limits: Thresholds) -> I
         yield f"pad or swizzle shared memory: {percent(replayed / delivered)} of its wavefronts are conflict replays"
 
 
-def compute_moves(pipe: str | None, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose the moves for a kernel bound by a pipe."""
+def compute_moves(
+    pipe: str | None, busy: float = 0.0, flop_share: float | None = None, *, at_roof: bool
+) -> tuple[str, ...]:
+    """Choose the moves for a kernel bound by a pipe.
+
+    Args:
+        pipe: Pipe or dtype that leads.
+        busy: How full the pipe is, 0 to 1.
+        flop_share: Its FLOPs over their peak, 0 to 1; None where the pipe has none.
+        at_roof: The pipe is full.
+    """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
     moves = _COMPUTE.get(key, ("issue fewer instructions to the busiest pipe",))
+    if key in _FUSED and flop_share is not None and busy > _UNFUSED * flop_share:
+        fuse = f"fuse adds and multiplications: the pipe is {percent(busy)} busy for {percent(flop_share)} of its FLOPs"
+        return (fuse, *moves)
     return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof and key in _ARITHMETIC else moves
 
 

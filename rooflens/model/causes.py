@@ -64,7 +64,8 @@ _LIMITERS = {
 
 def find_causes(kernel: Kernel, limits: Thresholds) -> tuple[Cause, ...]:
     """Find the causes of latency, in the order in which they explain it."""
-    return tuple(_causes(kernel, limits))
+    causes = tuple(_causes(kernel, limits))
+    return causes or tuple(_largest_stall(kernel))
 
 
 def _causes(kernel: Kernel, limits: Thresholds) -> Iterator[Cause]:
@@ -121,6 +122,16 @@ def _stall(kernel: Kernel, limits: Thresholds) -> Cause | None:
     meaning, kind = STALLS[reason]
     ready = f"{significant(eligible, 2)} eligible warps a cycle, " if eligible is not None else ""
     return Cause(f"{reason}: {meaning}", kind, f"{ready}{percent(reasons[reason])} of stalls: {meaning}")
+
+
+def _largest_stall(kernel: Kernel) -> Iterator[Cause]:
+    """Name the largest stall of a kernel where no cause stands out."""
+    reasons = {reason: share for reason, share in kernel.stalls.items() if reason in STALLS}
+    if reasons:
+        reason = max(reasons, key=lambda name: reasons[name])
+        meaning, kind = STALLS[reason]
+        evidence = f"no cause stands out; the largest stall, {percent(reasons[reason])}: {meaning}"
+        yield Cause(f"no single one, most {meaning}", kind, evidence)
 
 
 def _imbalance(kernel: Kernel, limits: Thresholds) -> Cause | None:

@@ -70,5 +70,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
         if name not in known:
             raise InputError(f"`{source}`: unknown threshold `{name}`", f"known are: {', '.join(sorted(known))}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InputError(f"`{source}`: threshold `{name}` must be a positive number, not `{value}`", hint)
+            raise InputError(f"`{source}`: threshold `{name}` must be a number from 0 up, not `{value}`", hint)
+        if name.endswith("_share") and value > 1:
+            raise InputError(f"`{source}`: threshold `{name}` is a fraction and at most 1, not {value}", "60 % is 0.6")
     return replace(default_thresholds(), **{name: float(value) for name, value in table.items()})

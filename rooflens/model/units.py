@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+_SHORTEST_ARGUMENTS = 6
+"""Fewer characters of template arguments than this say nothing."""
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 
@@ -55,3 +57,19 @@ def cut_middle(text: str, width: int) -> str:
         return text[:width]
     head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def cut_name(name: str, width: int) -> str:
+    """Shorten a kernel name to so many characters, keeping its function: namespaces go first, then the middle."""
+    if len(name) <= width:
+        return name
+    path, bracket, arguments = name.partition("<")
+    while bracket and path.endswith("::"):  # an unnamed namespace is written in brackets too
+        inner, _, rest = arguments.partition(">::")
+        more, bracket, arguments = rest.partition("<")
+        path = f"{path}{inner}::{more}"
+    function = path.rpartition("::")[2]
+    left = width - len(function)
+    if left < _SHORTEST_ARGUMENTS:
+        return cut_middle(function, width)
+    return function + cut_middle(bracket + arguments, left)

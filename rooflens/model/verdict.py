@@ -105,11 +105,11 @@ def _moves(
         case "memory":
             moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
         case "compute":
-            moves = advice.compute_moves(resource, at_roof=at_roof)
+            moves = _compute_moves(case, leader, at_roof=at_roof)
         case "balanced" if resource in case.levels:
             moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
         case "balanced":
-            moves = advice.compute_moves(resource, at_roof=at_roof)
+            moves = _compute_moves(case, leader, at_roof=at_roof)
         case "latency":
             moves = advice.latency_moves(causes)
         case "overhead":
@@ -120,6 +120,13 @@ def _moves(
         return advice.failed_moves()
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
     return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+
+
+def _compute_moves(case: Case, leader: Leader | None, *, at_roof: bool) -> tuple[str, ...]:
+    resource, busy = (leader.resource, leader.share) if leader else (None, 0.0)
+    pipe = case.pipes.get(resource or "")
+    flop_share = pipe.share if pipe is not None and pipe.unit == "FLOP" else None
+    return advice.compute_moves(resource, busy, flop_share, at_roof=at_roof)
 
 
 def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:

@@ -105,8 +105,13 @@ def losses(page: Page) -> Markup:
 
 
 def biggest_losses(page: Page) -> list[Loss]:
-    """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back."""
-    losing = sorted(((g, g.loss_ns) for g in page.groups if g.loss_ns), key=lambda pair: -pair[1])
+    """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back.
+
+    Kernels at their roof are ranked only where there are no others: little is to be gained there.
+    """
+    known = [(g, g.loss_ns) for g in page.groups if g.loss_ns]
+    open_ended = [(g, loss_ns) for g, loss_ns in known if not g.worst.analysis.verdict.at_roof]
+    losing = sorted(open_ended or known, key=lambda pair: -pair[1])
     worth = [pair for pair in losing[:LOSSES_SHOWN] if pair[1] >= LOSS_FROM_SHARE * losing[0][1]]
     return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(worth, start=1)]
 

@@ -10,20 +10,31 @@ from rooflens.model.gpu import find_gpu, load_gpus
 from rooflens.model.units import si, significant
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.model.gpu import Gpu
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 
-def gpu_table() -> Table:
-    """Make a table of all GPUs: datasheet bandwidth and dense peaks at boost clock."""
+def matching_gpus(name: str) -> tuple[Gpu, ...]:
+    """Find GPUs by their display name, or by any part of it."""
+    exact = find_gpu(name)
+    if exact is not None:
+        return (exact,)
+    wanted = name.casefold()
+    return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))
+
+
+def gpu_table(gpus: Sequence[Gpu]) -> Table:
+    """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("gpu", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
-        table.add_column(heading, justify="left" if heading == "gpu" else "right")
-    for gpu in load_gpus():
+        table.add_column(heading, justify="left" if heading == "gpu" else "right", no_wrap=True)
+    for gpu in gpus:
         peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
         table.add_row(
-            gpu.name,
+            gpu.name.removeprefix("NVIDIA "),
             gpu.compute_capability,
             f"{gpu.sm_count.value:.0f}",
             si(gpu.boost_clock.value, "Hz"),
@@ -33,11 +44,8 @@ def gpu_table() -> Table:
     return table
 
 
-def gpu_details(name: str) -> Table | None:
-    """Make a table of one GPU's numbers, each with its source; None when no file has that name."""
-    gpu = find_gpu(name)
-    if gpu is None:
-        return None
+def gpu_details(gpu: Gpu) -> Table:
+    """Make a table of one GPU's numbers, each with its source."""
     table = Table(box=None, pad_edge=False, header_style="bold", title=gpu.name, title_justify="left")
     for heading in ("number", "value", "source"):
         table.add_column(heading)

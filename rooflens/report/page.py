@@ -32,7 +32,12 @@ SECTIONS: tuple[Section, ...] = (header, banner, summary, losses, charts, kernel
 
 
 def render_page(
-    runs: Sequence[Run], analyses: Sequence[Analysis], *, title: str, limits: Thresholds | None = None
+    runs: Sequence[Run],
+    analyses: Sequence[Analysis],
+    *,
+    title: str,
+    limits: Thresholds | None = None,
+    unread: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Render one self-contained HTML page of all analyses.
 
@@ -41,11 +46,12 @@ def render_page(
         analyses: The model's records, failed kernels included.
         title: What ran, in the words of the caller.
         limits: The thresholds the verdicts were reached with; the shipped ones by default.
+        unread: Path and error of each report that could not be read; the page names them.
 
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
-    page = build_page(runs, analyses, title, limits or default_thresholds())
+    page = build_page(runs, analyses, title, limits or default_thresholds(), unread)
     bundle, code = vega_bundle(), _asset("page.js")
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),

@@ -99,6 +99,7 @@ class Page:
         limits: The thresholds the verdicts were reached with.
         launches: In order of falling time, failed ones last.
         groups: In order of falling time.
+        unread: Path and error of each report that could not be read.
     """
 
     title: str
@@ -107,6 +108,7 @@ class Page:
     launches: tuple[Launch, ...]
     groups: tuple[Group, ...]
     total_ns: float
+    unread: tuple[tuple[str, str], ...] = ()
 
     @property
     def timed(self) -> tuple[Launch, ...]:
@@ -131,12 +133,18 @@ class Page:
         )
 
 
-def build_page(runs: Sequence[Run], analyses: Sequence[Analysis], title: str, limits: Thresholds) -> Page:
+def build_page(
+    runs: Sequence[Run],
+    analyses: Sequence[Analysis],
+    title: str,
+    limits: Thresholds,
+    unread: Sequence[tuple[str, str]] = (),
+) -> Page:
     """Derive all rows of the page from the records."""
     total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
     launches = [_launch(f"k{i}", a, total_ns) for i, a in enumerate(analyses)]
     launches.sort(key=lambda launch: (launch.failed, -(launch.duration_ns or 0.0)))
-    return Page(title, tuple(runs), limits, tuple(launches), _groups(launches, total_ns), total_ns)
+    return Page(title, tuple(runs), limits, tuple(launches), _groups(launches, total_ns), total_ns, tuple(unread))
 
 
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:

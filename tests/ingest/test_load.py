@@ -40,7 +40,7 @@ def test_a_folder_takes_reports_and_counts_the_rest(tmp_path: Path) -> None:
     (folder / "notes.txt").write_text("no report")
     inputs = find_inputs([str(folder)])
     assert [job.path.name for job in inputs.jobs] == ["000.ncu-rep", "001.ncu-rep", "a.nsight-cuprof-report"]
-    assert inputs.ignored_count == 1
+    assert [path.name for path in inputs.ignored] == ["notes.txt"]
 
 
 def test_a_path_given_twice_is_read_once(tmp_path: Path) -> None:

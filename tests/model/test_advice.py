@@ -82,8 +82,8 @@ def test_few_bank_conflicts_are_not_named() -> None:
         ("tensor_bf16", "overlap loads"),
         ("tensor_fp8_acc16_tcgen05", "overlap loads"),
         ("tensor_pipe", "overlap loads"),
-        ("fp64", "fp32 or fp64 tensor"),
-        ("fp64_pipe", "fp32 or fp64 tensor"),
+        ("fp64", "divisions"),
+        ("fp64_pipe", "divisions"),
         ("fp32", "tensor cores"),
         ("fp16_pipe", "tensor cores"),
         ("fma", "index arithmetic"),
@@ -147,3 +147,12 @@ def test_collecting_is_a_command() -> None:
 def test_overhead_has_moves() -> None:
     """Kernels as short as their launch are captured or fused."""
     assert "CUDA graph" in advice.overhead_moves()[0]
+
+
+@pytest.mark.parametrize(
+    ("busy", "flop_share", "fuses"), [(0.70, 0.52, True), (0.70, 0.60, False), (0.70, None, False)]
+)
+def test_a_pipe_busier_than_its_flops_is_told_to_fuse(busy: float, flop_share: float | None, *, fuses: bool) -> None:
+    """An FP64 pipe 70 % busy for 52 % of its FLOPs runs adds and multiplications apart."""
+    move = advice.compute_moves("fp64", busy, flop_share, at_roof=False)[0]
+    assert move.startswith("fuse adds and multiplications") is fuses

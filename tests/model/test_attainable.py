@@ -20,9 +20,9 @@ def make_rate(name: str, median: float, sm_clock_hz: float | None = CLOCK_HZ) ->
     return Rate(median, median * 0.99, median * 1.01, RATE_UNITS[name], 20, sm_clock_hz)
 
 
-def make_attainable(rates: dict[str, float] | None = None, **overrides: Any) -> Attainable:
+def make_attainable(medians: dict[str, float] | None = None, **overrides: Any) -> Attainable:
     """Make a calibration of an A100 at 1.5 GHz."""
-    medians = {"dram_read": 1.4e12, "dram_copy": 1.3e12, "l2": 4e12, "fp32": 18e12} if rates is None else rates
+    medians = medians or {"dram_read": 1.4e12, "dram_copy": 1.3e12, "l2": 4e12, "fp32": 18e12}
     known = {name: make_rate(name, median) for name, median in medians.items()}
     identity = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0", "driver": "580.65.06"}
     return Attainable(
@@ -80,7 +80,7 @@ def test_rates_of_the_sm_clock_are_scaled_to_it_and_marked() -> None:
 def test_a_rate_is_scaled_from_the_clock_it_was_measured_at() -> None:
     """Tensor kernels run into the power limit: their own clock counts, not that of the whole run."""
     slowed = {"tensor_bf16": make_rate("tensor_bf16", 240e12, sm_clock_hz=1.2e9)}
-    found = at_clock(make_attainable(rates={}, **{"rates": slowed}), CLOCK_HZ)
+    found = at_clock(make_attainable(rates=slowed), CLOCK_HZ)
     assert found.rates["tensor_bf16"].median == pytest.approx(300e12)
     assert found.rates["tensor_bf16"].scaled_from_hz == 1.2e9
 
@@ -88,7 +88,7 @@ def test_a_rate_is_scaled_from_the_clock_it_was_measured_at() -> None:
 def test_a_rate_without_a_clock_has_that_of_the_run() -> None:
     """Where a rate's own clock is not known, the run's stands in."""
     rates = {"fp32": make_rate("fp32", 18e12, sm_clock_hz=None)}
-    assert at_clock(make_attainable(**{"rates": rates}), CLOCK_HZ / 3).rates["fp32"].median == pytest.approx(6e12)
+    assert at_clock(make_attainable(rates=rates), CLOCK_HZ / 3).rates["fp32"].median == pytest.approx(6e12)
 
 
 @pytest.mark.parametrize("clock_hz", [CLOCK_HZ * 1.015, CLOCK_HZ * 0.985])
@@ -143,7 +143,7 @@ def test_mma_work_is_held_to_the_rate_of_mma() -> None:
 
 @pytest.mark.parametrize("kernel", [make_kernel(), _with_opcodes("HGMMA.64x128x16.F32.BF16", "HMMA.16816.F32.BF16")])
 def test_work_that_may_be_wgmma_is_never_held_to_mma(kernel: Kernel) -> None:
-    """Where the instruction is not known, or is wgmma, the faster rate is the roof: the lower one would end work early."""
+    """Where the instruction is not known, or is wgmma, the faster rate is the roof: the lower would stop it early."""
     roofs = {name: rate.median for name, rate in attainable_roofs(kernel, _hopper()).items()}
     assert roofs["tensor_bf16"] == roofs["tensor_bf16_wgmma"] == 800e12
     assert roofs["tensor_fp8"] == 1500e12

@@ -57,7 +57,7 @@ def test_the_programs_output_is_dated_by_who_ran_it() -> None:
 
 
 def test_another_clock_or_driver_is_another_file(tmp_path: Path) -> None:
-    """A second run of the same kind replaces the first; another clock or driver stands beside it. The newest is first."""
+    """A second run of the same kind replaces the first, another clock or driver stands beside it; newest first."""
     later = {"measured_unix_s": 1_900_000_000}
     save_attainable(MEASURED, tmp_path)
     save_attainable(replace(MEASURED, sm_clock_hz=1.985e9, **later), tmp_path)

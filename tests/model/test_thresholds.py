@@ -47,11 +47,11 @@ def test_one_value_is_replaced(value: str, expected: float) -> None:
         ("[thresholds", "`t.toml` is no valid TOML"),
         ("at_roof = ", "`t.toml` is no valid TOML"),
         ("[thresholds]\nroof = 0.9", "unknown threshold `roof`"),
-        ("[thresholds]\nat_roof_share = '80 %'", "`at_roof_share` must be a positive number"),
-        ("[thresholds]\nat_roof_share = true", "`at_roof_share` must be a positive number"),
-        ("[thresholds]\nat_roof_share = -0.1", "`at_roof_share` must be a positive number"),
-        ("[thresholds]\nat_roof_share = [0.1]", "`at_roof_share` must be a positive number"),
-        ("[thresholds.at_roof_share]\nvalue = 1", "`at_roof_share` must be a positive number"),
+        ("[thresholds]\nat_roof_share = '80 %'", "`at_roof_share` must be a number from 0 up"),
+        ("[thresholds]\nat_roof_share = true", "`at_roof_share` must be a number from 0 up"),
+        ("[thresholds]\nat_roof_share = -0.1", "`at_roof_share` must be a number from 0 up"),
+        ("[thresholds]\nat_roof_share = [0.1]", "`at_roof_share` must be a number from 0 up"),
+        ("[thresholds.at_roof_share]\nvalue = 1", "`at_roof_share` must be a number from 0 up"),
     ],
 )
 def test_bad_files_are_one_clear_error(text: str, problem: str) -> None:
@@ -92,3 +92,9 @@ def test_the_digest_tells_thresholds_apart() -> None:
     assert override_thresholds("[thresholds]", "a.toml").digest == default.digest
     assert replace(default, bound_share=0.61).digest != default.digest
     assert len(default.digest) == 12
+
+
+def test_a_share_above_one_is_refused() -> None:
+    """`bound_share = 50` was meant as per cent: it would call every kernel latency-bound."""
+    with pytest.raises(InputError, match="a fraction"):
+        override_thresholds("[thresholds]\nbound_share = 50", "t.toml")

@@ -48,10 +48,11 @@ def test_failed_kernels_count_in_nothing() -> None:
 
 
 def test_losses_rank_by_time_over_the_nearest_roof() -> None:
-    """The kernel far from its roof comes before a longer one that stands at it, and unknown ones are not ranked."""
+    """Kernels are ranked by what they lose; unknown ones are not, and those at their roof leave room for others."""
     page = make_page(*samples.every_verdict())
     ranked = biggest_losses(page)
-    assert [loss.group.worst.bound for loss in ranked] == ["latency", "compute", "memory"]
+    assert [loss.group.worst.bound for loss in ranked] == ["latency", "compute", "balanced"]
+    assert not any(loss.group.worst.analysis.verdict.at_roof for loss in ranked)
     assert [loss.rank for loss in ranked] == [1, 2, 3]
     assert ranked[0].loss_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
 

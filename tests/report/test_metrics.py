@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from rooflens.report.metrics import metric_names, metrics_table, passes_text
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric as a collection would have it."""
+
+    name: str
+    kind: str = "hardware"
+    meaning: str = "bytes moved"
+    detail: str = "quick"
+
+
+METRICS = (
+    Metric("dram__bytes.sum"),
+    Metric("sass__inst_executed_per_opcode_with_modifier_all", "sass", "warp instructions [by opcode]"),
+    Metric("group:smsp__pcsamp_warp_stall_reasons", "sampling", "what warps wait for", "standard"),
+)
+
+
+def printed(width: int, passes: int | None) -> str:
+    """Print the table as a terminal of some width would show it."""
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(metrics_table("gh100", "standard", METRICS, passes))
+    return capture.get()
+
+
+def test_the_table_shows_every_metric_and_the_cost() -> None:
+    """The title says what the collection costs, and each metric has a line with its meaning as it stands."""
+    lines = [line.rstrip() for line in printed(140, 3).splitlines()]
+    assert lines[0] == "gh100, standard: 3 metrics, 3 hardware passes, one SASS collection, warp sampling"
+    assert [line.split()[0] for line in lines[2:]] == [metric.name for metric in METRICS]
+    assert lines[3].endswith("warp instructions [by opcode]")
+
+
+def test_names_are_whole_on_a_narrow_terminal() -> None:
+    """No name is cut where the terminal has room for it alone."""
+    assert all(metric.name in printed(100, 3) for metric in METRICS)
+
+
+def test_passes_read_well() -> None:
+    """One pass is a pass, and an unknown count says so."""
+    assert passes_text(METRICS[:1], 1) == "1 hardware pass"
+    assert passes_text(METRICS[:2], None) == "passes not counted, one SASS collection"
+
+
+def test_names_are_printed_bare() -> None:
+    """`--names` gives one name a line, fit for `ncu --metrics`."""
+    assert metric_names(METRICS[:2]) == "dram__bytes.sum\nsass__inst_executed_per_opcode_with_modifier_all"
