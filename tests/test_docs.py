@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -38,3 +39,16 @@ def test_the_readme_names_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(f"\n  {command} " in known for command in commands)
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+def test_the_queries_of_the_store_page_run(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every SQL block of docs/store.md gives rows on a store made of the stored reports."""
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    assert runner.invoke(main, ["ingest", str(fixtures), "--store", "store"]).exit_code == 0
+    assert runner.invoke(main, ["analyze", "--store", "store"]).exit_code == 0
+    text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
+    assert len(queries) == 3
+    for query in queries:
+        assert duckdb.sql(query).fetchall(), query
