@@ -32,3 +32,23 @@ class EnvironmentMissingError(RooflensError):
     """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
 
     exit_code = 3
+
+
+class ProgramError(RooflensError):
+    """The profiled program failed on its own, without the profiler (exit code 4).
+
+    Attributes:
+        status: What the program returned; negative for the signal that ended it; None if it had to be ended.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, hint: str = "", status: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.status = status
+
+
+class StoppedError(RooflensError):
+    """The user, or the system, asked us to stop (exit code 130, as shells count it)."""
+
+    exit_code = 130

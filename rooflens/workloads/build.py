@@ -1,0 +1,178 @@
+"""Compiles CUDA workloads with nvcc, once for each source, flags, compiler and architecture."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import EnvironmentMissingError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.workloads.registry import Workload
+
+FLAGS = ("-O3", "-std=c++17", "-lineinfo")
+"""`-lineinfo` lets ncu lead back to the source and changes no code."""
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+"""What every CUDA workload compiles for."""
+
+_COMMON = Path(__file__).parent / "common.cuh"
+_SOURCE_SUFFIXES = {".cu", ".cuh"}
+_CUBLAS_HEADER = "cublas_v2.h"
+_SHOWN_LINES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """An nvcc and what stands beside it.
+
+    Attributes:
+        version: What `nvcc --version` prints.
+        cublas_libraries: Folder of the toolkit's cuBLAS; None where it lacks the header or the library.
+    """
+
+    path: Path
+    version: str
+    cublas_libraries: Path | None = None
+
+
+def build(workload: Workload, architecture: str | None = None, cache: Path | None = None) -> Path:
+    """Compile a workload, or find it compiled; return the program.
+
+    Args:
+        workload: One of kind `cuda`.
+        architecture: `sm_90`, or None for the GPU of this machine.
+        cache: Folder of the compiled programs, `default_cache()` for None.
+
+    Raises:
+        InputError: The workload is none of CUDA.
+        EnvironmentMissingError: There is no nvcc, or it fails.
+    """
+    if workload.kind != "cuda":
+        raise InputError(f"workload `{workload.name}` is not compiled: its kind is `{workload.kind}`")
+    compiler = find_compiler()
+    architecture = architecture or local_architecture()
+    flags = (*FLAGS, f"-arch={architecture}", *library_flags(workload, compiler))
+    folder = (cache or default_cache()) / "cuda"
+    program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _compile_into(program, workload, flags, compiler)
+    return program
+
+
+def default_cache() -> Path:
+    """Return the folder of what can be made again: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "rooflens"
+
+
+def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
+    """Find nvcc on PATH, in CUDA_HOME, in CUDA_PATH, else in `/usr/local/cuda`.
+
+    Raises:
+        EnvironmentMissingError: It is in none of them, or does not run.
+    """
+    path = _find_nvcc(os.environ if environment is None else environment)
+    if path is None:
+        raise EnvironmentMissingError(
+            "no `nvcc` found on PATH, in CUDA_HOME, in CUDA_PATH or in /usr/local/cuda",
+            "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc",
+        )
+    done = _run([str(path), "--version"])
+    if done.returncode != 0:
+        raise EnvironmentMissingError(f"`{path} --version` fails: {_tail(done.stderr)}", "reinstall the CUDA toolkit")
+    return Compiler(path, done.stdout, _find_cublas(path))
+
+
+def _find_nvcc(environment: Mapping[str, str]) -> Path | None:
+    on_path = shutil.which("nvcc", path=environment.get("PATH"))
+    if on_path:
+        return Path(on_path)
+    roots = (environment.get("CUDA_HOME"), environment.get("CUDA_PATH"), "/usr/local/cuda")
+    candidates = (Path(root) / "bin" / "nvcc" for root in roots if root)
+    return next((path for path in candidates if os.access(path, os.X_OK)), None)
+
+
+def _find_cublas(nvcc: Path) -> Path | None:
+    """Return the folder of libcublas in nvcc's toolkit where the header is there too."""
+    root = nvcc.resolve().parent.parent
+    targets = sorted(root.glob("targets/*"))
+    header = any((folder / "include" / _CUBLAS_HEADER).exists() for folder in (root, *targets))
+    folders = (root / "lib64", root / "lib", *(target / "lib" for target in targets))
+    library = next((folder for folder in folders if (folder / "libcublas.so").exists()), None)
+    return library if header else None
+
+
+def local_architecture() -> str:
+    """Return the architecture of this machine's first GPU: `sm_90`, or `native` where only nvcc can tell."""
+    if shutil.which("nvidia-smi") is None:
+        return "native"
+    done = _run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
+    first = done.stdout.strip().partition("\n")[0].strip()
+    major, dot, minor = first.partition(".")
+    if done.returncode != 0 or not (dot and major.isdigit() and minor.isdigit()):
+        return "native"
+    return f"sm_{major}{minor}"
+
+
+def sources(workload: Workload) -> tuple[Path, ...]:
+    """List the files that a program is made of: its folder's and the common header."""
+    own = sorted(path for path in workload.folder.iterdir() if path.suffix in _SOURCE_SUFFIXES)
+    return (*own, _COMMON)
+
+
+def library_flags(workload: Workload, compiler: Compiler) -> tuple[str, ...]:
+    """Return what links cuBLAS, for workloads that compare with it and compilers that have it."""
+    uses = any(f"<{_CUBLAS_HEADER}>" in path.read_text(encoding="utf-8") for path in sources(workload))
+    if not uses or compiler.cublas_libraries is None:
+        return ()
+    folder = str(compiler.cublas_libraries)
+    return ("-DROOFLENS_CUBLAS", f"-L{folder}", "-lcublas", "-Xlinker", f"-rpath={folder}")
+
+
+def cache_key(workload: Workload, flags: Sequence[str], version: str) -> str:
+    """Hash all that a program depends on: names and contents of its sources, flags and architecture, nvcc's version."""
+    digest = hashlib.sha256()
+    for part in (version, *flags):
+        digest.update(part.encode() + b"\0")
+    for path in sources(workload):
+        content = path.read_bytes()
+        digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str], output: Path) -> list[str]:
+    """Write nvcc's argv."""
+    return [str(compiler.path), *flags, str(workload.folder / workload.program), "-o", str(output)]
+
+
+def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
+    """Compile beside the final place and rename: nobody ever finds half a program."""
+    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".building-") as folder:
+        output = Path(folder) / "program"
+        done = _run(compile_command(compiler, workload, flags, output))
+        if done.returncode != 0 or not output.exists():
+            raise EnvironmentMissingError(
+                f"nvcc could not compile `{workload.name}` (status {done.returncode}):\n"
+                f"{_tail(done.stderr or done.stdout)}",
+                "nvcc must know this GPU's architecture and accept the host compiler: "
+                "a newer CUDA toolkit, or an older g++, is the usual cure",
+            )
+        output.replace(program)
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-_SHOWN_LINES:])
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - our argv

@@ -1,0 +1,107 @@
+"""Measure what this machine's GPU attains: compile the calibration program, run it, and hand on what it prints."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.workloads.build import build, local_architecture
+from rooflens.workloads.registry import Workload
+
+PROGRAM = Workload(
+    name="calibrate",
+    kind="cuda",
+    summary="attainable rates of this GPU",
+    program="calibrate.cu",
+    folder=Path(__file__).parent / "calibrate",
+    cases=(),
+)
+"""Compiled like a workload, but none: it has no `workload.toml`, so nothing profiles it."""
+
+REPETITIONS = 20
+
+_SPECIFIC_ARCHITECTURES = {"sm_90": "sm_90a"}
+"""Architectures whose fastest tensor instruction is only in code for the one chip."""
+
+_NO_GPU = "no NVIDIA GPU can be used"
+"""What every CUDA program of ours says where it finds none (`require_gpu` in `common.cuh`)."""
+
+_LONGEST_S = 600
+"""A run takes well under a minute; one that takes this long hangs."""
+
+
+def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
+    """Measure the first GPU of this machine and return the JSON document that describes it.
+
+    Args:
+        cache: Folder of the compiled programs; the usual one for None.
+        repetitions: How often each rate is measured.
+
+    Raises:
+        EnvironmentMissingError: There is no nvcc, it fails, or there is no GPU.
+        ProgramError: The program fails, hangs, or prints something else.
+    """
+    local = local_architecture()
+    program = build(PROGRAM, _SPECIFIC_ARCHITECTURES.get(local, local), cache)
+    return run_program(program, repetitions)
+
+
+def run_program(program: Path, repetitions: int = REPETITIONS) -> str:
+    """Run the compiled program and return its document, checked to be one JSON object.
+
+    Raises:
+        EnvironmentMissingError: There is no GPU.
+        ProgramError: The program fails, hangs, or prints something else.
+    """
+    command = [str(program), "--iterations", str(repetitions)]
+    try:
+        done = subprocess.run(  # noqa: S603 - the program that was just built
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=_LONGEST_S
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramError(f"the calibration did not end in {_LONGEST_S} s", _hint(command)) from error
+    except OSError as error:
+        raise ProgramError(f"the calibration cannot be started: {error}", _hint(command)) from error
+    if done.returncode != 0:
+        raise _failure(done.returncode, done.stderr, command)
+    if not _is_document(done.stdout):
+        raise ProgramError(f"the calibration printed no JSON document: {_last_line(done.stdout)}", _hint(command))
+    return done.stdout
+
+
+def _failure(status: int, stderr: str, command: list[str]) -> EnvironmentMissingError | ProgramError:
+    said = _last_line(stderr)
+    if _NO_GPU in stderr:
+        return EnvironmentMissingError(
+            f"calibrating needs a GPU: {said}",
+            "run `rooflens calibrate` on a machine with an NVIDIA GPU and its driver",
+        )
+    ending = f"status {status}" if status > 0 else f"signal {_signal_name(-status)}"
+    return ProgramError(f"the calibration failed ({ending}): {said}", _hint(command))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _is_document(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and isinstance(document.get("rates"), dict)
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip().removeprefix("error: ") if lines else "it said nothing"
+
+
+def _hint(command: list[str]) -> str:
+    return f"run it by itself to see all it says: `{' '.join(command)}`; another program on the GPU can be the cause"

@@ -1,0 +1,54 @@
+"""Attention of one new token over a cache of keys and values that groups of query heads share (GQA).
+
+Every cached number is read for the sake of `query_heads / cache_heads` products: sharing raises the intensity, a longer
+cache does not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 2e-2}
+"""Probabilities and result are each rounded to 8 bits (2**-9); parts of a split cache are rescaled when joined."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Query of batch x query heads x 1 x width; cached keys and values of batch x cache heads x length x width."""
+
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make one query token and a full cache."""
+    batch, width = parameters["batch"], parameters["width"]
+    cached = (batch, parameters["cache_heads"], parameters["length"], width)
+    query = torch.randn(batch, parameters["query_heads"], 1, width, dtype=dtype, device=device)
+    key, value = (torch.randn(cached, dtype=dtype, device=device) for _ in range(2))
+    return State(query, key, value)
+
+
+def run(state: State) -> torch.Tensor:
+    """Attend to the whole cache; no mask, since nothing in it is in the future."""
+    return F.scaled_dot_product_attention(state.query, state.key, state.value, enable_gqa=True)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Attend in float64, one sequence at a time, with the heads of a group side by side."""
+    return torch.stack([_attend(*operands) for operands in zip(state.query, state.key, state.value, strict=True)])
+
+
+def _attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    grouped = query.double().reshape(key.shape[0], -1, query.shape[-1])
+    scores = grouped @ key.double().transpose(-2, -1) / math.sqrt(query.shape[-1])
+    return (torch.softmax(scores, dim=-1) @ value.double()).reshape(query.shape)

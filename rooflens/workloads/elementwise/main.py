@@ -1,0 +1,49 @@
+"""One operation on every element: two trips through memory, whatever it computes; fusing two saves two of four."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+TOLERANCE = {"fp32": 2e-6}
+"""A few units in the last place of float32 (2**-24 of the largest value each)."""
+
+
+def _cos_cos(x: torch.Tensor) -> torch.Tensor:
+    return x.cos().cos()
+
+
+OPERATIONS = (F.relu, F.gelu, _cos_cos)
+"""What the parameter `operation` chooses from."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Elements, the operation as it is, and the one that is run: the same, or compiled into one kernel."""
+
+    elements: torch.Tensor
+    plain: Callable[[torch.Tensor], torch.Tensor]
+    operation: Callable[[torch.Tensor], torch.Tensor]
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make the elements; compiling waits for the first run."""
+    plain = OPERATIONS[parameters["operation"]]
+    elements = torch.randn(parameters["elements"], dtype=dtype, device=device)
+    return State(elements, plain, torch.compile(plain) if parameters["fused"] else plain)
+
+
+def run(state: State) -> torch.Tensor:
+    """Apply the operation."""
+    return state.operation(state.elements)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Apply it in float64, uncompiled."""
+    return state.plain(state.elements.double())

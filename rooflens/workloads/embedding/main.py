@@ -1,0 +1,40 @@
+"""Look up scattered short rows of a table that no cache holds: each look-up waits for memory on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 0.0}
+"""A row is copied: not one bit may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A table of rows x width, and the row of each token."""
+
+    table: torch.Tensor
+    tokens: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make a table and tokens scattered over it."""
+    rows = parameters["rows"]
+    table = torch.randn(rows, parameters["width"], dtype=dtype, device=device)
+    return State(table, torch.randint(rows, (parameters["tokens"],), device=device))
+
+
+def run(state: State) -> torch.Tensor:
+    """Look up the tokens."""
+    return F.embedding(state.tokens, state.table)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Gather the rows by index; higher precision has nothing to add to a copy."""
+    return state.table[state.tokens].double()

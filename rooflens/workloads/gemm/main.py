@@ -1,0 +1,48 @@
+"""One matrix product: its intensity grows with its size, so the same code meets every wall.
+
+`left` is m x k, `right` is n x k and used transposed, as a linear layer keeps its weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 1e-2, "tf32": 2e-3, "fp8": 3e-2}
+"""bf16: the result is rounded to 8 bits (2**-9), partial sums of a split k may be too. tf32: operands are rounded to 11
+bits (2**-12) before they are multiplied. fp8: operands are exact, but Hopper adds up products in about 14 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Operands, and the scale that a product of fp8 wants."""
+
+    left: torch.Tensor
+    right: torch.Tensor
+    scale: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make the operands; fp8 ones are rounded from float32."""
+    m, n, k = parameters["m"], parameters["n"], parameters["k"]
+    left, right = (torch.randn(rows, k, device=device).to(dtype) for rows in (m, n))
+    return State(left, right, torch.ones((), device=device))
+
+
+def run(state: State) -> torch.Tensor:
+    """Multiply; fp8 operands give a bf16 result."""
+    if state.left.dtype != torch.float8_e4m3fn:
+        return state.left @ state.right.t()
+    return torch._scaled_mm(  # noqa: SLF001 - the only product of fp8 that PyTorch's own counter counts
+        state.left, state.right.t(), state.scale, state.scale, out_dtype=torch.bfloat16, use_fast_accum=True
+    )
+
+
+def reference(state: State) -> torch.Tensor:
+    """Multiply the operands, as they were rounded, in float64."""
+    return state.left.double() @ state.right.double().t()

@@ -1,0 +1,47 @@
+"""Layer normalisation: a row is read once, its mean and spread stay on chip, the row is written once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 5e-3}
+"""The result is rounded to 8 bits (2**-9); sums are kept in float32."""
+
+EPSILON = 1e-5
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Rows of rows x width, and a weight and a bias for each column."""
+
+    rows: torch.Tensor
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make rows whose mean is not zero, so that forgetting to subtract it shows."""
+    width = parameters["width"]
+    rows = torch.randn(parameters["rows"], width, dtype=dtype, device=device) + 1
+    weight, bias = (torch.randn(width, dtype=dtype, device=device) for _ in range(2))
+    return State(rows, weight, bias)
+
+
+def run(state: State) -> torch.Tensor:
+    """Normalise every row."""
+    return F.layer_norm(state.rows, state.weight.shape, state.weight, state.bias, EPSILON)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Normalise in float64, from the definition."""
+    rows = state.rows.double()
+    centred = rows - rows.mean(dim=1, keepdim=True)
+    normal = centred / (centred.square().mean(dim=1, keepdim=True) + EPSILON).sqrt()
+    return normal * state.weight.double() + state.bias.double()

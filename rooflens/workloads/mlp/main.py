@@ -1,0 +1,46 @@
+"""Two linear layers with an activation between them: every weight that is read serves the whole batch.
+
+So the intensity is about the batch in bf16, and batching alone carries the same layers across the ridge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 1e-2}
+"""The hidden layer, the activation and the result are each rounded to 8 bits (2**-9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Tokens of batch x width; weights of hidden x width and of width x hidden."""
+
+    tokens: torch.Tensor
+    up: torch.Tensor
+    down: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make tokens, and weights that keep their spread near one."""
+    width, hidden = parameters["width"], parameters["hidden"]
+    tokens = torch.randn(parameters["batch"], width, dtype=dtype, device=device)
+    up = torch.randn(hidden, width, dtype=dtype, device=device) / width**0.5
+    down = torch.randn(width, hidden, dtype=dtype, device=device) / hidden**0.5
+    return State(tokens, up, down)
+
+
+def run(state: State) -> torch.Tensor:
+    """Apply both layers."""
+    return F.linear(F.gelu(F.linear(state.tokens, state.up)), state.down)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Apply both in float64."""
+    return F.gelu(state.tokens.double() @ state.up.double().t()) @ state.down.double().t()

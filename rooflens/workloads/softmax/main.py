@@ -1,0 +1,38 @@
+"""Softmax of rows: three passes over a row, of which only the first reads memory, because the row stays on chip."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 5e-3}
+"""The result is rounded to 8 bits (2**-9); exponentials and their sum are kept in float32."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Rows of rows x width."""
+
+    rows: torch.Tensor
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make rows."""
+    return State(torch.randn(parameters["rows"], parameters["width"], dtype=dtype, device=device))
+
+
+def run(state: State) -> torch.Tensor:
+    """Make every row a distribution."""
+    return torch.softmax(state.rows, dim=1)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Do it in float64, from the definition."""
+    rows = state.rows.double()
+    powers = (rows - rows.amax(dim=1, keepdim=True)).exp()
+    return powers / powers.sum(dim=1, keepdim=True)

@@ -1,0 +1,232 @@
+"""Measure a PyTorch workload: warm-up, the one range, wall time, kernel intervals, the check against its reference."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import torch
+
+from rooflens.errors import EnvironmentMissingError
+from rooflens.workloads.registry import RANGE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Tensors: TypeAlias = torch.Tensor | tuple[torch.Tensor, ...]
+
+SEED = 0
+WARM_UP_RUNS = 3
+"""The first run compiles, loads kernels and creates library handles; libraries that tune have settled after three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """What the name of a type in `workload.toml` means.
+
+    Attributes:
+        torch: Type of the operands.
+        capability: Compute capability from which the hardware has it; below, PyTorch fails or quietly takes another.
+    """
+
+    torch: torch.dtype
+    capability: tuple[int, int] = (0, 0)
+
+
+DTYPES = {
+    "fp32": Dtype(torch.float32),
+    "tf32": Dtype(torch.float32, (8, 0)),
+    "bf16": Dtype(torch.bfloat16),
+    "fp8": Dtype(torch.float8_e4m3fn, (8, 9)),
+}
+
+
+class Program(Protocol):
+    """What `main.py` of a PyTorch workload defines: its lesson and nothing else.
+
+    Attributes:
+        TOLERANCE: Largest error by type, as the harness measures it, that rounding explains.
+    """
+
+    TOLERANCE: Mapping[str, float]
+
+    def prepare(self, parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> Any:
+        """Make the operands, outside the range."""
+
+    def run(self, state: Any) -> Tensors:
+        """Do the work once; called again, it does the same work on the same operands."""
+
+    def reference(self, state: Any) -> Tensors:
+        """Compute what `run` should have returned, in higher precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where and how often to run, and whether to look at kernels."""
+
+    device: torch.device
+    iterations: int
+    profiled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What was measured and found; `torch_harness.Result` explains the fields."""
+
+    launches: int | None
+    wall_ns: int
+    kernel_ns: int | None
+    max_relative_error: float | None
+    tolerance: float
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What the device did over an interval: a kernel, or a copy or fill by its copy engine."""
+
+    name: str
+    start_ns: float
+    end_ns: float
+
+
+def find_device(name: str, dtype: str) -> torch.device:
+    """Return the device, sure that it is there and has the type.
+
+    Raises:
+        EnvironmentMissingError: There is no such device, or it lacks the type.
+    """
+    if name == "cpu":
+        return torch.device("cpu")
+    hint = "`--device cpu --toy` checks the program without a GPU"
+    if torch.version.cuda is None:
+        raise EnvironmentMissingError(f"this PyTorch ({torch.__version__}) is built without CUDA", hint)
+    if not torch.cuda.is_available():
+        raise EnvironmentMissingError("PyTorch finds no NVIDIA GPU", hint)
+    have, need = torch.cuda.get_device_capability(), DTYPES[dtype].capability
+    if have < need:
+        message = f"{dtype} needs compute capability {need[0]}.{need[1]}; this GPU has {have[0]}.{have[1]}"
+        raise EnvironmentMissingError(message, "choose a case of another type")
+    return torch.device("cuda")
+
+
+def measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: Plan) -> Measurement:
+    """Run one case and check it.
+
+    Raises:
+        EnvironmentMissingError: The GPU's memory is too small for the case.
+    """
+    torch.manual_seed(SEED)
+    torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+    try:
+        return _measure(program, parameters, dtype, plan)
+    except torch.OutOfMemoryError as error:
+        raise EnvironmentMissingError("the case does not fit into the GPU's free memory", "try another case") from error
+
+
+def _measure(program: Program, parameters: Mapping[str, int], dtype: str, plan: Plan) -> Measurement:
+    state = program.prepare(parameters, DTYPES[dtype].torch, plan.device)
+    for _ in range(WARM_UP_RUNS):
+        program.run(state)
+    wall_ns, result = _run_in_range(program, state, plan)
+    activities = _watch(program, state, plan)
+    error = relative_error(result, program.reference(state))
+    tolerance = program.TOLERANCE[dtype]
+    return Measurement(
+        launches=None if activities is None else count_kernels(activities),
+        wall_ns=wall_ns,
+        kernel_ns=None if activities is None else busy_ns(activities),
+        max_relative_error=error,
+        tolerance=tolerance,
+        ok=error is not None and error <= tolerance,
+    )
+
+
+def _run_in_range(program: Program, state: Any, plan: Plan) -> tuple[int, Tensors]:
+    _synchronize(plan.device)
+    with _range(plan.device):
+        start_ns = time.perf_counter_ns()
+        for _ in range(plan.iterations):
+            result = program.run(state)
+        _synchronize(plan.device)
+        wall_ns = time.perf_counter_ns() - start_ns
+    return wall_ns, result
+
+
+@contextmanager
+def _range(device: torch.device) -> Iterator[None]:
+    # Backward kernels are launched by a thread of autograd's own: a push/pop range of this thread would miss them.
+    if device.type != "cuda":
+        yield
+        return
+    handle = torch.cuda.nvtx.range_start(RANGE_NAME)
+    try:
+        yield
+    finally:
+        torch.cuda.nvtx.range_end(handle)
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _watch(program: Program, state: Any, plan: Plan) -> list[Activity] | None:
+    # A second time, outside the range: watching slows the host, and wall time would count that as gaps.
+    if not plan.profiled or plan.device.type != "cuda":
+        return None
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(plan.iterations):
+            program.run(state)
+        _synchronize(plan.device)
+    return device_activities(profile.events())
+
+
+def device_activities(events: Iterable[Any]) -> list[Activity]:
+    """Pick what the device did from the profiler's events, whose times are in microseconds.
+
+    Annotations that the host made are drawn on the device's time line too, spanning gaps; they are no work.
+    """
+    return [
+        Activity(event.name, event.time_range.start * 1e3, event.time_range.end * 1e3)
+        for event in events
+        if event.device_type.name == "CUDA" and not event.is_user_annotation
+    ]
+
+
+def count_kernels(activities: Sequence[Activity]) -> int:
+    """Count the kernels among them; copies and fills by the driver are none."""
+    return sum(not activity.name.startswith(("Memcpy", "Memset")) for activity in activities)
+
+
+def busy_ns(activities: Sequence[Activity]) -> int:
+    """Measure the union of the intervals: time that kernels share on several streams counts once."""
+    total, reached = 0.0, -math.inf
+    for activity in sorted(activities, key=lambda activity: activity.start_ns):
+        total += max(0.0, activity.end_ns - max(reached, activity.start_ns))
+        reached = max(reached, activity.end_ns)
+    return round(total)
+
+
+def relative_error(result: Tensors, reference: Tensors) -> float | None:
+    """Compare with the reference: largest difference over the reference's largest value, the worst of all tensors.
+
+    Element by element it would say nothing: where terms cancel to almost zero, any rounding is a large error.
+    """
+    errors = [_relative_error(*pair) for pair in zip(_tuple(result), _tuple(reference), strict=True)]
+    return max(errors) if all(math.isfinite(error) for error in errors) else None
+
+
+def _tuple(tensors: Tensors) -> tuple[torch.Tensor, ...]:
+    return tensors if isinstance(tensors, tuple) else (tensors,)
+
+
+def _relative_error(result: torch.Tensor, reference: torch.Tensor) -> float:
+    if result.shape != reference.shape:
+        raise ValueError(f"the result has shape {tuple(result.shape)}, its reference {tuple(reference.shape)}")
+    difference = (result.detach().double() - reference.detach().double()).abs().max()
+    scale = reference.detach().double().abs().max().clamp_min(torch.finfo(torch.float64).tiny)
+    return float(difference / scale)

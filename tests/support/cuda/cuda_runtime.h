@@ -1,0 +1,213 @@
+// Stands in for CUDA on a machine without a GPU: kernels run on the CPU, thread by thread, deterministically.
+//
+// A thread of a block is a fiber; it runs until it meets a barrier or ends, then the next one does. So a barrier that
+// is missing shows (a thread reads what later ones have not written yet), and with the compiler's sanitizers so do
+// accesses outside of an allocation and misaligned vectors. It tells nothing about speed and replaces no GPU.
+#pragma once
+
+#include <ucontext.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#define __global__
+#define __host__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+inline dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace emulator {
+
+[[noreturn]] inline void stop(const char* why) {
+  std::fprintf(stderr, "emulator: %s\n", why);
+  std::abort();
+}
+
+enum class State { ready, at_block_barrier, at_warp_barrier, done };
+
+constexpr std::size_t kStackBytes = 256 * 1024;
+
+struct Fiber {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[kStackBytes]};
+  State state = State::done;
+};
+
+inline ucontext_t scheduler;
+inline std::vector<Fiber> fibers;
+inline std::size_t current;
+inline const std::function<void()>* body;
+
+inline void run_body() {
+  (*body)();
+  fibers[current].state = State::done;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+inline void wait(State barrier) {
+  fibers[current].state = barrier;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+inline void resume(std::size_t index) {
+  current = index;
+  const auto i = static_cast<unsigned>(index);
+  threadIdx = dim3(i % blockDim.x, i / blockDim.x % blockDim.y, i / (blockDim.x * blockDim.y));
+  swapcontext(&scheduler, &fibers[index].context);
+}
+
+inline void run_block(std::size_t threads) {
+  for (std::size_t i = 0; i < threads; ++i) {
+    getcontext(&fibers[i].context);
+    fibers[i].context.uc_stack.ss_sp = fibers[i].stack.get();
+    fibers[i].context.uc_stack.ss_size = kStackBytes;
+    fibers[i].context.uc_link = &scheduler;
+    makecontext(&fibers[i].context, run_body, 0);
+    fibers[i].state = State::ready;
+  }
+  for (bool running = true; running;) {
+    std::size_t done = 0;
+    std::size_t at_barrier = 0;
+    for (std::size_t i = 0; i < threads; ++i) {
+      if (fibers[i].state != State::done) resume(i);
+      done += fibers[i].state == State::done;
+      at_barrier += fibers[i].state == State::at_block_barrier;
+    }
+    if (at_barrier != 0 && at_barrier != threads) stop("not every thread of a block reaches the same barrier");
+    running = done != threads;
+  }
+}
+
+struct Launch {
+  dim3 grid, block;
+  std::function<void()> body;
+};
+
+inline std::vector<Launch>* recording = nullptr;
+inline long long ranges = 0;
+inline bool in_range = false;
+inline long long launches_in_range = 0;
+inline std::string range_name;
+
+inline void execute(const Launch& launch) {
+  const std::size_t threads = launch.block.x * launch.block.y * launch.block.z;
+  if (threads == 0 || threads > 1024 || launch.grid.y > 65535) stop("CUDA refuses this launch");
+  launches_in_range += in_range;
+  if (fibers.size() < threads) fibers.resize(threads);
+  gridDim = launch.grid;
+  blockDim = launch.block;
+  body = &launch.body;
+  for (unsigned z = 0; z < launch.grid.z; ++z)
+    for (unsigned y = 0; y < launch.grid.y; ++y)
+      for (unsigned x = 0; x < launch.grid.x; ++x) {
+        blockIdx = dim3(x, y, z);
+        run_block(threads);
+      }
+}
+
+// `kernel<<<grid, block>>>(arguments...)` is rewritten into a call of this.
+template <typename Kernel, typename... Arguments>
+void launch(dim3 grid, dim3 block, Kernel kernel, Arguments... arguments) {
+  Launch one{grid, block, [=] { kernel(arguments...); }};
+  if (recording != nullptr) {
+    recording->push_back(one);
+  } else {
+    execute(one);
+  }
+}
+
+// What a test asks for at the end: how often a range was opened, and what ran inside.
+struct Witness {
+  ~Witness() {
+    std::fprintf(stderr, "{\"ranges\": %lld, \"name\": \"%s\", \"launches\": %lld}\n", ranges, range_name.c_str(),
+                 launches_in_range);
+  }
+};
+inline Witness witness;
+
+}  // namespace emulator
+
+inline void __syncthreads() { emulator::wait(emulator::State::at_block_barrier); }
+
+template <typename Value>
+Value __ldcg(const Value* from) {
+  return *from;
+}
+
+using cudaError_t = int;
+constexpr cudaError_t cudaSuccess = 0;
+enum cudaMemcpyKind { cudaMemcpyDeviceToHost };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal };
+using cudaStream_t = void*;
+using cudaEvent_t = std::chrono::steady_clock::time_point*;
+using cudaGraph_t = std::vector<emulator::Launch>*;
+using cudaGraphExec_t = std::vector<emulator::Launch>*;
+
+inline const char* cudaGetErrorString(cudaError_t) { return "none"; }
+inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
+
+// Memory comes filled with ones: as a float that is NaN, and shows wherever it is read unwritten.
+inline cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (posix_memalign(data, 256, bytes) != 0) emulator::stop("out of memory");
+  std::memset(*data, 0xFF, bytes);
+  return cudaSuccess;
+}
+inline cudaError_t cudaFree(void* data) { return std::free(data), cudaSuccess; }
+inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  return std::memcpy(to, from, bytes), cudaSuccess;
+}
+
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return *event = new std::chrono::steady_clock::time_point, cudaSuccess;
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+inline cudaError_t cudaEventRecord(cudaEvent_t event) {
+  return *event = std::chrono::steady_clock::now(), cudaSuccess;
+}
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  return *milliseconds = std::chrono::duration<float, std::milli>(*end - *start).count(), cudaSuccess;
+}
+
+inline cudaError_t cudaStreamCreate(cudaStream_t*) { return cudaSuccess; }
+inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  return emulator::recording = new std::vector<emulator::Launch>, cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  *graph = emulator::recording;
+  emulator::recording = nullptr;
+  return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned) {
+  return *executable = new std::vector<emulator::Launch>(*graph), cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  for (const emulator::Launch& launch : *executable) emulator::execute(launch);
+  return cudaSuccess;
+}

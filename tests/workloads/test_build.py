@@ -1,0 +1,243 @@
+"""Exercise the build cache through a stand-in `nvcc` on PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.workloads.build import build, default_cache, find_compiler, local_architecture
+from rooflens.workloads.registry import Workload, find_workload
+
+STAND_IN = """#!/bin/sh
+[ "$1" = --version ] && { cat "$(dirname "$0")/version"; exit 0; }
+for argument; do echo "$argument"; done >> "$(dirname "$0")/../argv"
+for last; do :; done
+[ -e "$(dirname "$0")/../broken" ] && { echo "half" > "$last"; echo "main.cu(3): error: no such thing" >&2; exit 2; }
+echo program > "$last"
+"""
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """A folder with a stand-in nvcc that writes down how it was called."""
+
+    root: Path
+
+    @property
+    def nvcc(self) -> Path:
+        """Return the stand-in."""
+        return self.root / "bin" / "nvcc"
+
+    def argv(self) -> list[str]:
+        """Return what nvcc was called with since the last time, without asking for its version."""
+        log = self.root / "argv"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+    def set_version(self, text: str) -> None:
+        """Change what `nvcc --version` prints."""
+        (self.root / "bin" / "version").write_text(text)
+
+    def add(self, name: str, script: str) -> None:
+        """Put a program beside nvcc."""
+        path = self.root / "bin" / name
+        path.write_text(script)
+        path.chmod(0o755)
+
+
+@pytest.fixture
+def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Toolkit:
+    """Put a stand-in nvcc first on PATH, and no nvidia-smi of this machine behind it."""
+    toolkit = Toolkit(tmp_path / "toolkit")
+    (toolkit.root / "bin").mkdir(parents=True)
+    toolkit.add("nvcc", STAND_IN)
+    toolkit.set_version("release 13.0")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("sh", "cat", "dirname"):
+        (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    monkeypatch.setenv("PATH", f"{toolkit.root / 'bin'}{os.pathsep}{tools}")
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return toolkit
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Workload:
+    """Return saxpy with a copy of its sources that a test may change."""
+    original = find_workload("saxpy")
+    folder = tmp_path / "sources" / "saxpy"
+    shutil.copytree(original.folder, folder)
+    return replace(original, folder=folder)
+
+
+def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """The whole command line is the flags, the architecture, the program and where it goes."""
+    program = build(workload, "sm_90", tmp_path / "cache")
+    argv = toolkit.argv()
+    output = argv.pop()
+    assert argv == [
+        "-O3",
+        "-std=c++17",
+        "-lineinfo",
+        "-arch=sm_90",
+        str(workload.folder / "main.cu"),
+        "-o",
+    ]
+    assert Path(output).parent.parent == program.parent
+    assert program.read_text() == "program\n"
+    assert program.name.startswith("saxpy-sm_90-")
+    assert [path.name for path in program.parent.iterdir()] == [program.name]
+
+
+def test_second_build_does_not_compile(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """What was compiled is found again."""
+    first = build(workload, "sm_90", tmp_path)
+    assert toolkit.argv()
+    assert build(workload, "sm_90", tmp_path) == first
+    assert toolkit.argv() == []
+
+
+def test_changed_source_compiles_again(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """One more line in a source, and a further header beside it, are other programs."""
+    programs = {build(workload, "sm_90", tmp_path)}
+    with (workload.folder / "main.cu").open("a") as source:
+        source.write("// changed\n")
+    programs.add(build(workload, "sm_90", tmp_path))
+    (workload.folder / "more.cuh").write_text("#pragma once\n")
+    programs.add(build(workload, "sm_90", tmp_path))
+    assert len(programs) == 3
+    assert toolkit.argv().count("-o") == 3
+
+
+def test_changed_common_header_compiles_again(
+    toolkit: Toolkit, workload: Workload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shared header is a source of every program."""
+    first = build(workload, "sm_90", tmp_path)
+    other = tmp_path / "common.cuh"
+    other.write_text("// another one\n")
+    monkeypatch.setattr("rooflens.workloads.build._COMMON", other)
+    assert build(workload, "sm_90", tmp_path) != first
+    assert toolkit.argv().count("-o") == 2
+
+
+def test_architecture_and_compiler_are_part_of_the_key(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """Another GPU or another nvcc means another program."""
+    programs = {build(workload, architecture, tmp_path) for architecture in ("sm_80", "sm_90")}
+    toolkit.set_version("release 13.1")
+    programs.add(build(workload, "sm_90", tmp_path))
+    assert len(programs) == 3
+
+
+def test_failing_compile_leaves_nothing(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """An error carries nvcc's own words and no half program stays behind; the next build tries again."""
+    (toolkit.root / "broken").touch()
+    with pytest.raises(EnvironmentMissingError, match=r"main\.cu\(3\): error: no such thing") as caught:
+        build(workload, "sm_90", tmp_path)
+    assert "`saxpy` (status 2)" in str(caught.value)
+    assert caught.value.hint
+    assert list((tmp_path / "cuda").iterdir()) == []
+    (toolkit.root / "broken").unlink()
+    assert build(workload, "sm_90", tmp_path).exists()
+
+
+def test_silent_failure_is_one_too(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """An nvcc that says all is well but wrote nothing has failed."""
+    toolkit.add("nvcc", "#!/bin/sh\nexit 0\n")
+    with pytest.raises(EnvironmentMissingError, match="could not compile"):
+        build(workload, "sm_90", tmp_path)
+
+
+def test_cublas_is_linked_where_it_is_used_and_found(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """Only a workload that includes cuBLAS links it, and only if header and library are there."""
+    ladder = find_workload("gemm_ladder")
+    build(ladder, "sm_90", tmp_path / "without")
+    assert "-lcublas" not in toolkit.argv()
+    for name in ("include/cublas_v2.h", "lib64/libcublas.so"):
+        (toolkit.root / name).parent.mkdir()
+        (toolkit.root / name).touch()
+    build(ladder, "sm_90", tmp_path / "with")
+    libraries = toolkit.root / "lib64"
+    assert toolkit.argv()[4:9] == [
+        "-DROOFLENS_CUBLAS",
+        f"-L{libraries}",
+        "-lcublas",
+        "-Xlinker",
+        f"-rpath={libraries}",
+    ]
+    build(workload, "sm_90", tmp_path / "with")
+    assert "-lcublas" not in toolkit.argv()
+
+
+def test_no_nvcc_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without nvcc gets one error that says where it was looked for."""
+    monkeypatch.setattr("rooflens.workloads.build.os.access", lambda *_: False)
+    with pytest.raises(EnvironmentMissingError, match="no `nvcc` found") as caught:
+        find_compiler({"PATH": str(tmp_path)})
+    assert caught.value.exit_code == 3
+    assert "CUDA_HOME" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["CUDA_HOME", "CUDA_PATH"])
+def test_nvcc_is_found_beside_path(toolkit: Toolkit, tmp_path: Path, name: str) -> None:
+    """CUDA_HOME and CUDA_PATH lead to nvcc when PATH does not."""
+    compiler = find_compiler({"PATH": str(tmp_path), name: str(toolkit.root)})
+    assert compiler.path == toolkit.nvcc
+    assert compiler.version == "release 13.0"
+
+
+def test_nvcc_that_does_not_run(toolkit: Toolkit) -> None:
+    """A broken nvcc is named with what it said."""
+    toolkit.add("nvcc", "#!/bin/sh\necho broken pipe dream >&2\nexit 1\n")
+    with pytest.raises(EnvironmentMissingError, match="broken pipe dream"):
+        find_compiler()
+
+
+@pytest.mark.parametrize(
+    ("answer", "architecture"),
+    [
+        ("echo 9.0; echo 8.0", "sm_90"),
+        ("echo 12.0", "sm_120"),
+        ("echo '[N/A]'", "native"),
+        ("echo No devices were found; exit 6", "native"),
+    ],
+)
+def test_architecture_of_this_machine(toolkit: Toolkit, answer: str, architecture: str) -> None:
+    """The first GPU that nvidia-smi lists decides; without an answer nvcc has to know."""
+    toolkit.add("nvidia-smi", f"#!/bin/sh\n{answer}\n")
+    assert local_architecture() == architecture
+
+
+@pytest.mark.usefixtures("toolkit")
+def test_architecture_without_nvidia_smi() -> None:
+    """Where there is no nvidia-smi, nvcc has to know the GPU."""
+    assert local_architecture() == "native"
+
+
+def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
+    """Without an architecture the program is built for this machine."""
+    toolkit.add("nvidia-smi", "#!/bin/sh\necho 8.9\n")
+    assert build(workload, cache=tmp_path).name.startswith("saxpy-sm_89-")
+    assert "-arch=sm_89" in toolkit.argv()
+
+
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cache stands where XDG says, else below the home folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_cache() == tmp_path / "rooflens"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache() == tmp_path / ".cache" / "rooflens"
+
+
+def test_only_cuda_is_compiled(workload: Workload, tmp_path: Path) -> None:
+    """A PyTorch workload has nothing to build."""
+    with pytest.raises(InputError, match="its kind is `torch`"):
+        build(replace(workload, kind="torch"), "sm_90", tmp_path)

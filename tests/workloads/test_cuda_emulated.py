@@ -1,0 +1,165 @@
+"""Run every CUDA workload on the CPU, thread by thread, at toy shapes: indices, barriers, bounds, checks, answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from support.cuda_emulator import build_for_cpu, rewrite
+
+from rooflens.workloads.registry import RANGE_NAME, Case, Workload, find_workload, load_workloads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.emulated
+
+CASES = [(workload, case) for workload in load_workloads() if workload.kind == "cuda" for case in workload.cases]
+ITERATIONS = 2
+KEYS = [
+    "workload",
+    "iterations",
+    "launches",
+    "wall_ns",
+    "kernel_ns",
+    "max_relative_error",
+    "tolerance",
+    "ok",
+]
+
+
+@dataclass
+class Programs:
+    """Workloads compiled for the CPU, each when it is first asked for."""
+
+    folder: Path
+    compiler: str
+    built: dict[str, Path]
+
+    def __getitem__(self, workload: Workload) -> Path:
+        if workload.name not in self.built:
+            self.built[workload.name] = build_for_cpu(workload, self.folder, self.compiler)
+        return self.built[workload.name]
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """Return the programs; skip where there is no g++ to compile them."""
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no g++: the CUDA workloads are not run on the CPU")
+    return Programs(tmp_path_factory.mktemp("emulated"), compiler, {})
+
+
+def _run(program: Path, arguments: dict[str, int]) -> subprocess.CompletedProcess[str]:
+    pairs = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    return subprocess.run(  # noqa: S603 - our program
+        [program, *pairs], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def _witness(stderr: str) -> dict[str, Any]:
+    return json.loads(stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
+def test_toy_matches_its_reference(programs: Programs, workload: Workload, case: Case) -> None:
+    """Results are within tolerance, in one line of JSON; one range holds exactly the launches that are reported."""
+    done = _run(programs[workload], {**case.toy, "iterations": ITERATIONS})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("\n") == 1
+    answer = json.loads(done.stdout)
+    assert list(answer) == KEYS + (["cublas_ns"] if workload.name == "gemm_ladder" else [])
+    assert answer["workload"] == workload.name
+    assert answer["iterations"] == ITERATIONS
+    assert answer["launches"] == ITERATIONS * case.toy.get("launches", 1)
+    assert answer["ok"] is True
+    assert answer["max_relative_error"] <= answer["tolerance"]
+    assert answer["wall_ns"] > 0
+    assert answer["kernel_ns"] > 0
+    assert _witness(done.stderr) == {"ranges": 1, "name": RANGE_NAME, "launches": answer["launches"]}
+
+
+def test_unchecked_result_has_no_error(programs: Programs) -> None:
+    """With `--check 0` nothing is compared: the error is null, and the status that of a run that went well."""
+    done = _run(programs[find_workload("saxpy")], {"n": 100, "check": 0})
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["max_relative_error"], answer["ok"]) == (0, None, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("fma", {"n": 6}, "`--n` must be a multiple of 4"),
+        ("fp16_fma", {"n": 12}, "`--n` must be a multiple of 8"),
+        ("fp16_fma", {"iters": 1025}, "`--iters` must be 1 to 1024"),
+        ("gemm_ladder", {"n": 200}, "`--n` must be a multiple of 128"),
+        ("gemm_ladder", {"rung": 9}, "`--rung` must be 1 to 8"),
+        ("transpose", {"passes": 2}, "`--passes` must be odd"),
+        ("gather", {"table": 100}, "`--table` must be a power of two"),
+        ("gather", {"table": 64, "n": 9}, "`--n` must be at most `--table` / 8"),
+        ("pointer_chase", {"lines": 12}, "`--lines` must be a power of two"),
+        ("l2_stream", {"n": 24}, "`--n` must be a power of two"),
+        ("l2_stream", {"threads": 300}, "`--threads` must be a multiple of 256"),
+        ("int8_mma", {"iters": 4097}, "`--iters` must be 1 to 4096"),
+    ],
+)
+def test_sizes_that_a_kernel_cannot_take_are_refused(
+    programs: Programs, name: str, arguments: dict[str, int], message: str
+) -> None:
+    """What a kernel relies on is asked for before it is launched."""
+    done = _run(programs[find_workload(name)], arguments)
+    assert done.returncode == 1
+    assert f"error: {message}" in done.stderr
+    assert _witness(done.stderr)["ranges"] == 0
+
+
+class Mutation(NamedTuple):
+    """A change that breaks a kernel."""
+
+    name: str
+    file: str
+    line: str
+    changed: str
+
+
+MUTATIONS = [
+    Mutation("gemm_ladder", "05_blocktile_2d.cuh", "    }\n    __syncthreads();\n  }\n", "    }\n  }\n"),
+    Mutation("gemm_ladder", "08_tensor_core.cuh", "    }\n    __syncthreads();\n#pragma", "    }\n#pragma"),
+    Mutation("gemm_ladder", "07_warptile.cuh", "lane / 4 * kVector", "lane % 8 * kVector"),
+    Mutation("transpose", "main.cu", "tile[tx][ty + e * kRows]", "tile[ty + e * kRows][tx]"),
+    Mutation("int8_mma", "main.cu", "column * kK + 16 + 4 * part", "column * kK + 4 * part"),
+    Mutation("saxpy", "main.cu", "rest < n;", "rest < n - 1;"),
+]
+RUNGS = {"05_blocktile_2d.cuh": 5, "08_tensor_core.cuh": 8, "07_warptile.cuh": 7}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
+def test_check_notices_a_broken_kernel(programs: Programs, tmp_path: Path, mutation: Mutation) -> None:
+    """Without a barrier, or with one wrong index, a program says that its result is wrong and ends with status 1."""
+    original = find_workload(mutation.name)
+    folder = tmp_path / "changed" / mutation.name
+    shutil.copytree(original.folder, folder)
+    shutil.copy(original.folder.parent / "common.cuh", folder.parent)
+    source = (folder / mutation.file).read_text(encoding="utf-8")
+    assert mutation.line in source
+    (folder / mutation.file).write_text(source.replace(mutation.line, mutation.changed), encoding="utf-8")
+    toy = {**original.cases[0].toy, "iterations": 1}
+    if mutation.file in RUNGS:
+        toy |= {"rung": RUNGS[mutation.file], "n": 256}
+    done = _run(build_for_cpu(replace(original, folder=folder), tmp_path, programs.compiler), toy)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert json.loads(done.stdout)["ok"] is False
+
+
+def test_launches_are_rewritten() -> None:
+    """Only grid and block survive of a launch's configuration, parentheses and template arguments included."""
+    assert rewrite("f<1><<<dim3(a, b), dim3(c), 0, stream>>>(x.data(), y);") == (
+        "emulator::launch(dim3(a, b), dim3(c), [](auto... all) { f<1>(all...); }, x.data(), y);"
+    )

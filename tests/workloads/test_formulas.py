@@ -1,0 +1,80 @@
+"""Hold the CUDA workloads' formulas to numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from rooflens.workloads.registry import Case, Workload, load_workloads
+
+CASES = [(workload, case) for workload in load_workloads() if workload.kind == "cuda" for case in workload.cases]
+
+BY_HAND = {
+    # 2 x 2**28; 12 x 2**28
+    "saxpy-n28": (536_870_912, 3_221_225_472),
+    "saxpy-n16": (131_072, 786_432),
+    # 2 x 2**26 x iters; 8 x 2**26
+    "fma-iters_1": (134_217_728, 536_870_912),
+    "fma-iters_8": (1_073_741_824, 536_870_912),
+    "fma-iters_64": (8_589_934_592, 536_870_912),
+    "fma-iters_512": (68_719_476_736, 536_870_912),
+    "fma-iters_2048": (274_877_906_944, 536_870_912),
+    # 2 x 4096**3; three matrices of 4096**2 x 4 bytes
+    **{
+        f"gemm_ladder-{rung}": (137_438_953_472, 201_326_592)
+        for rung in (
+            "01_naive",
+            "02_coalesced",
+            "03_shared_tile",
+            "04_blocktile_1d",
+            "05_blocktile_2d",
+            "06_vectorized",
+            "07_warptile",
+        )
+    },
+    # two matrices of 4096**2 x 2 bytes, one of 4
+    "gemm_ladder-08_tensor_core": (137_438_953_472, 134_217_728),
+    # 8 x 8192**2
+    "transpose-unpadded": (None, 536_870_912),
+    "transpose-padded": (None, 536_870_912),
+    "transpose-classic": (None, 536_870_912),
+    # 40 x 2**20, 40 x 2**22
+    "gather-few_threads": (None, 41_943_040),
+    "gather-many_threads": (None, 167_772_160),
+    # 32 x 2**14 steps; 32 x 2**13 lines
+    "pointer_chase-hbm": (None, 524_288),
+    "pointer_chase-l2": (None, 262_144),
+    # 2**19 threads x (4 x 256 + 3); 4 x 2**19 twice
+    "l2_stream-n19": (538_443_776, 4_194_304),
+    # 1000 launches of 2 x 1024 FLOP and 12 x 1024 bytes
+    "tiny_launches-one_by_one": (2_048_000, 12_288_000),
+    "tiny_launches-graph": (2_048_000, 12_288_000),
+    # 2 x 2**27 x iters; 4 x 2**27
+    "fp16_fma-iters_512": (137_438_953_472, 536_870_912),
+    "fp16_fma-iters_8": (2_147_483_648, 536_870_912),
+    # 65536 x 2**14 x 2048; 6656 x 2**14
+    "int8_mma-tiles14": (2_199_023_255_552, 109_051_904),
+}
+
+
+@pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
+def test_formulas_equal_the_numbers_worked_out_by_hand(workload: Workload, case: Case) -> None:
+    """Every case of every CUDA workload stands in the table, with its FLOP and bytes."""
+    assert (case.flop_count(), case.byte_count()) == BY_HAND[f"{workload.name}-{case.name}"]
+
+
+@pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
+def test_toys_have_positive_amounts(workload: Workload, case: Case) -> None:
+    """Formulas hold at toy size too: positive, and less than at full size."""
+    full, toy = case.byte_count(), case.byte_count(case.toy)
+    assert full is not None
+    assert toy is not None
+    assert 0 < toy < full
+    if workload.name in {"transpose", "gather", "pointer_chase"}:
+        assert case.flop is None
+    else:
+        assert (case.flop_count(case.toy) or 0) > 0
+
+
+def test_table_has_no_case_too_many() -> None:
+    """What was worked out by hand is a case."""
+    assert set(BY_HAND) == {f"{workload.name}-{case.name}" for workload, case in CASES}

@@ -1,0 +1,147 @@
+"""Hold the registry to its contract: every folder loads, and bad ones are refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.workloads.registry import FOLDER, Workload, evaluate, find_workload, load_workloads, parse_workload
+
+CUDA = {
+    "fma",
+    "fp16_fma",
+    "gather",
+    "gemm_ladder",
+    "int8_mma",
+    "l2_stream",
+    "pointer_chase",
+    "saxpy",
+    "tiny_launches",
+    "transpose",
+}
+
+GOOD = """
+kind = "cuda"
+summary = "a test"
+program = "main.cu"
+
+[[case]]
+name = "small"
+parameters = { n = 8 }
+toy = { n = 2 }
+dtype = "fp32"
+flop = "2*n"
+bytes = "12*n"
+source = "counted"
+expect = { bound = "memory", resource = "dram", why = "because" }
+"""
+
+
+def test_every_cuda_workload_is_registered() -> None:
+    """The ten CUDA workloads are there, sorted, each with the program it names."""
+    workloads = [workload for workload in load_workloads() if workload.kind == "cuda"]
+    assert [workload.name for workload in workloads] == sorted(CUDA)
+    for workload in workloads:
+        assert (workload.folder / workload.program).is_file()
+
+
+def test_every_folder_with_a_toml_is_a_workload() -> None:
+    """Adding a folder is all that registers a workload."""
+    assert {workload.name for workload in load_workloads()} == {path.parent.name for path in FOLDER.glob("*/*.toml")}
+
+
+@pytest.mark.parametrize("workload", load_workloads(), ids=lambda workload: workload.name)
+def test_expectations_use_the_words_of_verdicts(workload: Workload) -> None:
+    """Every case predicts a class that a verdict can have, a level that exists, and says why."""
+    for case in workload.cases:
+        assert case.expect.bound in BOUNDS
+        assert case.expect.bound != "memory" or case.expect.resource in LEVELS
+        assert case.expect.why
+        assert case.source
+
+
+@pytest.mark.parametrize("workload", load_workloads(), ids=lambda workload: workload.name)
+def test_toys_name_the_same_parameters(workload: Workload) -> None:
+    """A toy changes sizes and adds no parameter; case names are unique."""
+    for case in workload.cases:
+        assert set(case.toy) == set(case.parameters)
+    assert len({case.name for case in workload.cases}) == len(workload.cases)
+
+
+@pytest.mark.parametrize("workload", [w for w in load_workloads() if w.kind == "cuda"], ids=lambda w: w.name)
+def test_programs_take_the_parameters_of_their_cases(workload: Workload) -> None:
+    """Every parameter of a case is an argument that the program reads."""
+    text = (workload.folder / workload.program).read_text(encoding="utf-8")
+    for case in workload.cases:
+        for name in case.parameters:
+            assert f'take("{name}"' in text
+
+
+def test_first_case_is_the_default() -> None:
+    """Without a name the first case is meant."""
+    workload = parse_workload(Path("folder/test"), GOOD)
+    assert workload.name == "test"
+    assert workload.case(None) is workload.cases[0]
+    assert workload.case("small").toy == {"n": 2}
+
+
+def test_unknown_names_are_refused_with_the_known_ones() -> None:
+    """A misspelt workload or case is the user's mistake, with a hint."""
+    with pytest.raises(InputError, match="no workload is called `nonsense`"):
+        find_workload("nonsense")
+    with pytest.raises(InputError, match="has no case `nonsense`") as caught:
+        find_workload("saxpy").case("nonsense")
+    assert "n28" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind = ",
+        "",
+        GOOD.replace('kind = "cuda"', ""),
+        GOOD.replace('program = "main.cu"', ""),
+        GOOD.replace('dtype = "fp32"', ""),
+        GOOD.replace("expect", "expects"),
+        GOOD.replace("[[case]]", "[case]"),
+        GOOD.replace("{ n = 8 }", "8"),
+    ],
+    ids=["no-toml", "empty", "no-kind", "no-program", "no-dtype", "no-expect", "one-table", "no-table"],
+)
+def test_bad_files_are_refused(text: str) -> None:
+    """A `workload.toml` that lacks something is an input error that names the folder."""
+    with pytest.raises(InputError, match=r"broken/workload\.toml"):
+        parse_workload(Path("broken"), text)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "__import__('os').getcwd()",
+        "n.real",
+        "n[0]",
+        "[n for n in (1, 2)]",
+        "lambda: n",
+        "n if n else 1",
+        "n == 8",
+        "'n'",
+        "missing * 2",
+        "n / 0",
+        "n +",
+        "",
+        "-n",
+        "n % 3",
+    ],
+)
+def test_formulas_are_arithmetic_only(formula: str) -> None:
+    """Nothing but + - * / // ** over numbers and parameters is evaluated."""
+    with pytest.raises(InputError, match="cannot be evaluated"):
+        evaluate(formula, {"n": 8})
+
+
+def test_arithmetic_is_evaluated() -> None:
+    """Operators have Python's meaning and precedence."""
+    assert evaluate("2*n**3 + n//3 - 6/n", {"n": 4}) == 2 * 64 + 1 - 1.5

@@ -1,0 +1,86 @@
+"""Hold the FLOP formulas to PyTorch's own counter where both count by the same convention."""
+
+from __future__ import annotations
+
+import pytest
+
+from rooflens.workloads import torch_harness
+from rooflens.workloads.registry import find_workload
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402 - only where torch is
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count  # noqa: E402
+
+from rooflens.workloads import torch_measure  # noqa: E402 - it imports torch
+
+SAME = [
+    *(("gemm", case.name) for case in find_workload("gemm").cases),
+    ("gemv", "bf16_16384"),
+    ("attention", "fused"),
+    ("attention", "naive"),
+    ("attention", "naive_causal"),
+    ("decode_attention", "batch_16"),
+    ("decode_attention", "batch_1"),
+    ("mlp", "batch_1"),
+    ("mlp", "batch_32"),
+    ("mlp", "batch_512"),
+    ("transformer_block", "forward"),
+]
+UNCOUNTED = [
+    ("elementwise", "relu"),
+    ("elementwise", "gelu"),
+    ("elementwise", "cos_cos"),
+    ("layernorm", "bf16_4096"),
+    ("rmsnorm", "bf16_4096"),
+    ("softmax", "bf16_4096"),
+    ("dot", "bf16"),
+]
+
+
+def _formula_and_count(name: str, case_name: str, device: str = "meta") -> tuple[float, int]:
+    """Evaluate a case's formula and count its run: at full size without data on `meta`, at toy size on `cpu`.
+
+    The counter knows no fused attention of these devices, so attention runs as the products it is made of.
+    """
+    workload = find_workload(name)
+    case = workload.case(case_name)
+    parameters = case.toy if device == "cpu" else case.parameters
+    program = torch_harness.load_program(workload)
+    state = program.prepare(parameters, torch_measure.DTYPES[case.dtype].torch, torch.device(device))
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        program.run(state)
+    formula = case.flop_count(parameters)
+    assert formula is not None
+    return formula, counter.get_total_flops()
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+@pytest.mark.parametrize(("workload", "case"), SAME)
+def test_products_are_counted_as_pytorch_counts_them(workload: str, case: str, device: str) -> None:
+    """Matrix products by formula equal PyTorch's count to the last FLOP, at full and at toy size."""
+    formula, counted = _formula_and_count(workload, case, device)
+    assert formula == counted
+
+
+@pytest.mark.parametrize(("workload", "case"), UNCOUNTED)
+def test_pytorch_counts_nothing_but_products(workload: str, case: str) -> None:
+    """Where the documentation says that PyTorch counts nothing, it counts nothing."""
+    formula, counted = _formula_and_count(workload, case)
+    assert counted == 0
+    assert formula > 0
+
+
+def test_pytorch_counts_masked_products_too() -> None:
+    """With a causal mask PyTorch counts the whole square, the formula of the fused case only what is not masked."""
+    formula, counted = _formula_and_count("attention", "fused_causal")
+    length = find_workload("attention").case("fused_causal").parameters["length"]
+    assert formula / counted == (length + 1) / (2 * length)
+
+
+def test_backward_differs_by_the_scores_that_the_fused_kernel_computes_again() -> None:
+    """Unfused backward attention has four products; the fused one, as PyTorch counts it, a fifth, as the formula."""
+    formula, counted = _formula_and_count("transformer_block", "forward_backward")
+    sizes = find_workload("transformer_block").case("forward_backward").parameters
+    shape = (sizes["batch"], sizes["heads"], sizes["length"], sizes["width"] // sizes["heads"])
+    unfused = 8 * sizes["batch"] * sizes["length"] ** 2 * sizes["width"]
+    assert formula == counted - unfused + sdpa_backward_flop_count(shape, shape, shape, shape)
