@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens import __version__
+from rooflens.cli_collect import collect, profile
 from rooflens.errors import InputError, RooflensError, UsageError
 
 if TYPE_CHECKING:
@@ -20,8 +21,24 @@ if TYPE_CHECKING:
     from rooflens.ingest.inputs import Inputs
     from rooflens.ingest.load import Loaded
     from rooflens.ingest.supervise import Outcome
-    from rooflens.model.records import Analysis, Run
+    from rooflens.model.attainable import Attainable
+    from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.thresholds import Thresholds
+
+
+COMMANDS = (
+    "profile",
+    "collect",
+    "ingest",
+    "analyze",
+    "report",
+    "calibrate",
+    "workloads",
+    "gpus",
+    "metrics",
+    "doctor",
+)
+"""The commands as `--help` lists them: in the order of the work."""
 
 
 class _Group(click.Group):
@@ -35,7 +52,7 @@ class _Group(click.Group):
             ctx.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(self.commands)
+        return list(COMMANDS)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
@@ -149,16 +166,51 @@ def report(
     _finish(loaded, f"wrote {output}")
 
 
-@main.command()
-@click.argument("workload")
-def profile(workload: str) -> None:
-    """Collect and report a workload in one go (needs an NVIDIA GPU)."""
-    from rooflens.errors import EnvironmentMissingError
+main.add_command(collect)
+main.add_command(profile)
 
-    raise EnvironmentMissingError(
-        f"cannot collect `{workload}`: this version has no collector yet",
-        f"`make replay WORKLOAD={workload}` draws the same page from stored reports",
-    )
+
+@main.command()
+@click.argument("name", required=False)
+def workloads(name: str | None) -> None:
+    """List the bundled workloads, or show the cases of one."""
+    from rooflens.report.workloads import case_table, workload_table
+    from rooflens.workloads.registry import find_workload, load_workloads
+
+    _console().print(case_table(find_workload(name).cases) if name else workload_table(load_workloads()))
+
+
+@main.command()
+@click.option("--chip", required=True, metavar="CHIP", help="Chip as `gh100`, or compute capability as `9.0`.")
+@click.option("--detail", type=click.Choice(["quick", "standard", "deep"]), default="standard", show_default=True)
+@click.option("--names", is_flag=True, help="Print the bare ncu names, one a line.")
+def metrics(chip: str, detail: str, *, names: bool) -> None:
+    """List what a tier collects on a chip and how many passes that takes, with no GPU."""
+    from rooflens.ingest.chips import check_chip, chip_of
+    from rooflens.ingest.passes import count_passes
+    from rooflens.ingest.tiers import hardware_names, metrics_for
+    from rooflens.report.metrics import metric_names, metrics_table, passes_text
+
+    chip = chip_of(chip).chip if "." in chip else check_chip(chip)
+    rows = metrics_for(chip, detail)
+    if names:
+        click.echo(metric_names(rows))
+        return
+    passes = count_passes(chip, hardware_names(chip, detail)).hardware_passes
+    _console().print(metrics_table(chip, detail, rows, passes))
+    click.echo(passes_text(rows, passes), err=True)
+
+
+@main.command()
+def calibrate() -> None:
+    """Measure what this GPU can reach, to be drawn as dashed roofs from then on (needs a GPU and nvcc)."""
+    import time
+
+    from rooflens.model.calibrations import calibrations_folder, parse_attainable, save_attainable
+    from rooflens.workloads.calibrating import calibrate as run_calibration
+
+    measured = parse_attainable(run_calibration(), "the calibration's output", int(time.time()))
+    click.echo(f"wrote {save_attainable(measured, calibrations_folder())}", err=True)
 
 
 @main.command()
@@ -218,7 +270,9 @@ def _find(paths: Sequence[str]) -> Inputs:
 def _analyses(paths: Sequence[str], store: Path | None, thresholds: Path | None) -> tuple[Loaded, list[Analysis]]:
     """Load reports from paths or from a store and analyze them; a store also gets its table `roofline`."""
     from rooflens.ingest.load import Loaded, load_reports
+    from rooflens.ingest.unprofiled import read_unprofiled
     from rooflens.model.analyze import analyze as analyze_kernel
+    from rooflens.model.calibrations import calibrations_folder, load_calibrations
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
@@ -232,10 +286,23 @@ def _analyses(paths: Sequence[str], store: Path | None, thresholds: Path | None)
         inputs = _find(paths)
         with _progress(len(inputs.jobs)) as advance:
             loaded = load_reports(inputs.jobs, advance)
-    by_report = [[analyze_kernel(kernel, limits) for kernel in kernels] for _, kernels in loaded.reports]
+    calibrations = load_calibrations(calibrations_folder())
+    by_report = []
+    for run, kernels in loaded.reports:
+        unprofiled = read_unprofiled(Path(run.source))
+        gap_share = unprofiled.gap_share if unprofiled else None
+        by_report.append(
+            [analyze_kernel(kernel, limits, gap_share, _attainable(kernel, calibrations)) for kernel in kernels]
+        )
     if store is not None:
         opened.put_rooflines(by_report, limits)
     return loaded, [analysis for analyses in by_report for analysis in analyses]
+
+
+def _attainable(kernel: Kernel, calibrations: Sequence[Attainable]) -> Attainable | None:
+    from rooflens.model.attainable import find_attainable
+
+    return find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
 
 
 def _thresholds(file: Path | None) -> Thresholds:

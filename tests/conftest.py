@@ -23,3 +23,9 @@ def corpus() -> Path:
 def fixtures() -> Path:
     """Return the folder of the stored reports."""
     return _REPOSITORY / "fixtures"
+
+
+@pytest.fixture(autouse=True)
+def _no_calibrations(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the calibrations of this machine's user out of the tests: they would move verdicts."""
+    monkeypatch.setenv("ROOFLENS_HOME", str(tmp_path_factory.getbasetemp() / "home"))

@@ -15,7 +15,9 @@ PACKAGE = Path(rooflens.__file__).parent
 HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "rich", "google"}
 
 MAY_IMPORT = {
-    "cli.py": {"errors", "doctor", "ingest", "model", "report", "workloads", ""},
+    "cli.py": {"cli_collect", "errors", "doctor", "ingest", "model", "report", "workloads", ""},
+    "cli_collect.py": {"collecting", "errors", "ingest"},
+    "collecting.py": {"errors", "ingest", "workloads"},
     "__main__.py": {"cli"},
     "doctor.py": {"ingest"},
     "errors.py": set(),
@@ -27,7 +29,7 @@ MAY_IMPORT = {
 """Stage -> the other stages it may import from; an empty name is the package's version."""
 
 ONLY_IN = {
-    "click": {"cli.py"},
+    "click": {"cli.py", "cli_collect.py"},
     "ncu_report": {"ingest/reader.py"},
     "google": {"ingest/messages.py", "ingest/container.py"},
     "torch": {"workloads"},
@@ -38,7 +40,8 @@ ONLY_IN = {
     "rich": {"cli.py", "report"},
     "pyarrow": {"model/schema.py", "model/store.py", "ingest/load.py"},
     "multiprocessing": {"ingest/supervise.py"},
-    "subprocess": {"ingest/ncu.py", "workloads"},
+    "ctypes": {"ingest/passes.py"},
+    "subprocess": {"ingest/processes.py", "workloads"},
 }
 """Third-party or costly module -> the only places that may import it."""
 

@@ -12,9 +12,10 @@ from rich.console import Console
 from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
 
-from rooflens.cli import main
+from rooflens.cli import COMMANDS, main
 from rooflens.ingest.inputs import find_inputs
 from rooflens.ingest.load import load_reports
+from rooflens.ingest.unprofiled import Unprofiled, write_unprofiled
 from rooflens.model.analyze import analyze
 from rooflens.report.terminal import to_sections, to_table
 
@@ -43,7 +44,8 @@ def test_help_lists_the_commands_in_their_order() -> None:
     """The commands stand in the order of the work, each with its line."""
     output = run("--help").output
     commands = [line.split()[0] for line in output.partition("Commands:\n")[2].splitlines()]
-    assert commands == ["ingest", "analyze", "report", "profile", "gpus", "doctor"]
+    assert commands == list(COMMANDS)
+    assert set(commands) == set(main.commands)
 
 
 def test_json_follows_its_schema(fixtures: Path) -> None:
@@ -147,11 +149,28 @@ def test_the_verdict_survives_narrow_terminals(fixtures: Path, width: int) -> No
         assert all(row.cells[6] in line for row, line in zip(section.rows, lines[1:], strict=True))
 
 
-def test_profile_names_the_replay() -> None:
-    """Where nothing can be collected, `profile` exits with 3 and names what works."""
-    result = run("profile", "attention")
-    assert result.exit_code == 3
-    assert "make replay WORKLOAD=attention" in result.stderr
+def test_metrics_lists_names_and_passes_without_a_gpu() -> None:
+    """`metrics` prints bare names one a line, and with its table the passes that NVIDIA's scheduler counts."""
+    names = run("metrics", "--chip", "gh100", "--names").stdout.splitlines()
+    assert "dram__bytes.sum" in names
+    assert run("metrics", "--chip", "9.0", "--names").stdout.splitlines() == names
+    assert "3 hardware passes" in run("metrics", "--chip", "gh100").stderr
+    assert run("metrics", "--chip", "voodoo2").exit_code in {1, 2}
+
+
+def test_workloads_lists_them_and_their_cases() -> None:
+    """`workloads` names every bundled workload, and the cases of one with what they must compute and move."""
+    listed = run("workloads").stdout
+    assert all(name in listed for name in ("attention", "saxpy", "gemm_ladder"))
+    assert "537 M" in run("workloads", "saxpy").stdout
+    assert run("workloads", "nonesuch").exit_code == 1
+
+
+def test_gaps_of_an_unprofiled_run_make_overhead(report: Path) -> None:
+    """A record of an un-profiled run beside the report feeds the overhead verdict."""
+    write_unprofiled(report, Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="workload"))
+    (kernel,) = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]
+    assert kernel["verdict"]["bound"] == "unknown" or kernel["verdict"]["cause"] == "gaps between kernels"
 
 
 def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rooflens.model.attainable import attainable_roofs, with_attainable
 from rooflens.model.flags import find_flags
 from rooflens.model.flops import Flops, count_flops
 from rooflens.model.leaders import Case
@@ -16,6 +17,7 @@ from rooflens.model.thresholds import default_thresholds
 from rooflens.model.verdict import reach_verdict
 
 if TYPE_CHECKING:
+    from rooflens.model.attainable import Attainable
     from rooflens.model.records import Kernel
     from rooflens.model.thresholds import Thresholds
 
@@ -23,13 +25,19 @@ MODEL_VERSION = 1
 """Raised whenever the same counters would give other numbers or verdicts."""
 
 
-def analyze(kernel: Kernel, limits: Thresholds | None = None, gap_share: float | None = None) -> Analysis:
+def analyze(
+    kernel: Kernel,
+    limits: Thresholds | None = None,
+    gap_share: float | None = None,
+    attainable: Attainable | None = None,
+) -> Analysis:
     """Say everything the model knows of one kernel.
 
     Args:
         kernel: Its resolved counters.
         limits: Thresholds; the shipped ones by default.
         gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
+        attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
     """
     limits = limits or default_thresholds()
     flops = count_flops(kernel)
@@ -37,6 +45,8 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, gap_share: float |
     flop, flop_source = _by_dtype(flops)
     flop_total = sum(work.ops for work in flops.work if work.is_float) if flops.complete else None
     levels = with_intensity(place_levels(kernel), flop_total)
+    if attainable is not None:
+        levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)
     duration_ns = kernel.duration_ns
     return Analysis(

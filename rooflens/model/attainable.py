@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Kernel, Level, Pipe
 
 MEMORY_UNIT = "byte/s"
 FLOAT_UNIT = "FLOP/s"
@@ -131,6 +131,23 @@ def attainable_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
     roofs |= _tensor_roofs(kernel, attainable)
     dram = _dram_roof(kernel, rates)
     return roofs if dram is None else roofs | {"dram": dram}
+
+
+def with_attainable(
+    levels: Mapping[str, Level], pipes: Mapping[str, Pipe], roofs: Mapping[str, Rate]
+) -> tuple[dict[str, Level], dict[str, Pipe]]:
+    """Put attainable roofs beside the peaks; one above its peak is the error of a measurement, and the peak counts."""
+    return (
+        {
+            name: replace(one, attainable_per_s=_below(one.peak_bytes_per_s, roofs.get(name)))
+            for name, one in levels.items()
+        },
+        {name: replace(one, attainable_per_s=_below(one.peak_per_s, roofs.get(name))) for name, one in pipes.items()},
+    )
+
+
+def _below(peak: float | None, roof: Rate | None) -> float | None:
+    return None if roof is None else min(roof.median, peak or roof.median)
 
 
 def _dram_roof(kernel: Kernel, rates: Mapping[str, Rate]) -> Rate | None:

@@ -64,6 +64,22 @@ def compute_leader(case: Case) -> Leader | None:
     return Leader(_explained(case, key, shares[key]), shares[key])
 
 
+def attained_share(case: Case, leader: Leader) -> float | None:
+    """Return what the leader's resource does of its attainable roof; None where that is not known.
+
+    L2's is that of the path back to the SMs, so only what comes back counts.
+    """
+    level, pipe = case.levels.get(leader.resource or ""), case.pipes.get(leader.resource or "")
+    one = level or pipe
+    if one is None or not one.attainable_per_s:
+        return None
+    per_s = level.bytes_per_s if level else pipe.amount_per_s if pipe else None
+    if leader.resource == "l2":
+        returned, duration_ns = case.kernel.counters.get("l2_return_bytes"), case.kernel.duration_ns
+        per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
+    return None if per_s is None else per_s / one.attainable_per_s
+
+
 def _explained(case: Case, key: str, busy: float) -> str:
     runs = next((row.runs for row in PIPE_ROWS if row.key == key), ())
     works = {

@@ -111,6 +111,7 @@ class Level:
         source: The counters the bytes came from.
         stages: Share of peak by stage (0 to 1); `share` is the largest of them.
         intensity_flop_per_byte: FLOP of the kernel per byte at this level; None without FLOPs or bytes.
+        attainable_per_s: Bytes per second that a calibration of this GPU reached; None where none is known.
     """
 
     amount_bytes: float | None = None
@@ -120,6 +121,7 @@ class Level:
     share: float | None = None
     stages: Mapping[str, float] = field(default_factory=dict)
     intensity_flop_per_byte: float | None = None
+    attainable_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ class Pipe:
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
         source: `opcode`, `tensor_ops`, `sass`, `counter` or `estimated`.
         peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
+        attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None where none is known.
     """
 
     amount: float | None
@@ -140,6 +143,7 @@ class Pipe:
     peak_per_s: float | None = None
     share: float | None = None
     peak_source: str | None = None
+    attainable_per_s: float | None = None
 
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
@@ -155,7 +159,7 @@ class Verdict:
 
     Attributes:
         resource: Level or pipe that leads; None for latency, overhead and unknown.
-        at_roof: The leading share reaches the at-roof threshold.
+        at_roof: The leader reaches the at-roof share of its attainable roof where that is known, else of its peak.
         cause: A short phrase: `grid below one wave`, `long_scoreboard`, ...; None where the class says all.
         headroom: 1 / largest share: the speed-up left before the nearest roof.
         sentence: The verdict in one sentence with its decisive numbers and the move.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model import advice
 from rooflens.model.causes import find_causes
-from rooflens.model.leaders import compute_leader, memory_leader
+from rooflens.model.leaders import attained_share, compute_leader, memory_leader
 from rooflens.model.records import Verdict
 from rooflens.model.words import Facts, evidence_lines, verdict_sentence
 
@@ -41,7 +41,7 @@ def reach_verdict(case: Case) -> Verdict:
     memory, compute = memory_leader(case), compute_leader(case)
     bound, leader = _decide(case, memory, compute)
     top = max((side.share for side in (memory, compute) if side is not None), default=None)
-    at_roof = bound != "unknown" and leader is not None and leader.share >= case.limits.at_roof_share
+    at_roof = bound != "unknown" and leader is not None and _at_roof(case, leader)
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
     gap_share = case.gap_share if _has_gaps(case) else None
     facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, gap_share)
@@ -57,6 +57,11 @@ def reach_verdict(case: Case) -> Verdict:
         evidence=evidence_lines(bound, facts),
         advice=moves,
     )
+
+
+def _at_roof(case: Case, leader: Leader) -> bool:
+    """Judge against the attainable roof where one is known; a stage can be at its peak all the same."""
+    return max(leader.share, attained_share(case, leader) or 0.0) >= case.limits.at_roof_share
 
 
 def _decide(case: Case, memory: Leader | None, compute: Leader | None) -> tuple[Bound, Leader | None]:

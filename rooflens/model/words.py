@@ -178,6 +178,8 @@ def _traffic(level: Level) -> str:
     if level.amount_bytes is None or level.peak_bytes_per_s is None or level.bytes_per_s is None:
         return ""
     moved = f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+    if level.attainable_per_s:
+        moved += f", attainable {si(level.attainable_per_s, 'B/s')}"
     stage = binding_stage(level)
     return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
 

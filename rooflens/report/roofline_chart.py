@@ -75,6 +75,8 @@ def _subtitle(plane: Plane) -> str:
         notes.append("hollow: FLOPs estimated")
     if any(roof.high / roof.low > rows.BAND_FROM_RATIO for roof in roofs):
         notes.append("bands: roofs differ between launches")
+    if any(roof.attainable for roof in roofs):
+        notes.append("light dashes: attainable roofs, measured on this GPU")
     return "; ".join(notes) + "."
 
 
@@ -84,12 +86,13 @@ def _datasets(plane: Plane, ranks: Mapping[str, int]) -> dict[str, list[rows.Row
         "points": rows.point_rows(plane, ranks),
         "strip": rows.strip_rows(plane),
         "roofs": rows.roof_rows(plane),
+        "twins": rows.twin_rows(plane),
         "pipes": rows.pipe_rows(plane, label_step_ratio),
     }
 
 
 def _plane_chart(plane: Plane) -> alt.LayerChart:
-    ground = [*_roof_layers(plane), *_pipe_layers(plane), *_picked_layers(plane), *_halos(plane)]
+    ground = [*_twin_layers(plane), *_roof_layers(plane), *_pipe_layers(plane), *_picked_layers(plane), *_halos(plane)]
     return alt.LayerChart(layer=[*ground, _points_layer(plane), *_marks(plane)]).properties(
         name="plane", width=WIDTH, height=HEIGHT
     )
@@ -134,6 +137,14 @@ def _roof_layers(plane: Plane) -> list[alt.Chart]:
         labels[0].encode(_x(plane), _y(plane), alt.Text("label:N")),
         labels[1].transform_calculate(shown=chosen).encode(_x(plane), _y(plane), alt.Text("label:N"), opacity),
     ]
+
+
+def _twin_layers(plane: Plane) -> list[alt.Chart]:
+    """Draw the attainable roofs, where any is known: light, in short dashes whatever the level."""
+    if not any(roof.attainable for roof in (*plane.level_roofs, *plane.pipe_roofs)):
+        return []
+    line = _named("twins").mark_line(style="twin", strokeDash=[3, 3], clip=True)
+    return [line.encode(_x(plane), _y(plane), alt.Detail("key:N"))]
 
 
 def _roof_angle(plane: Plane) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor, inf, log10, sqrt
 from statistics import median
 from typing import TYPE_CHECKING, TypeGuard
@@ -70,12 +70,14 @@ class Roof:
     Attributes:
         keys: Levels or pipes that share this line.
         peak: Bytes per second for a level, FLOP per second for a pipe.
+        attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
     """
 
     keys: tuple[str, ...]
     peak: float
     low: float
     high: float
+    attainable: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +141,8 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
         gpu=gpu,
         points=points,
         strip=strip,
-        level_roofs=_roofs(_level_peaks(drawn)),
-        pipe_roofs=_roofs(_pipe_peaks(drawn)),
+        level_roofs=_with_attainable(_roofs(_level_peaks(drawn)), drawn),
+        pipe_roofs=_with_attainable(_roofs(_pipe_peaks(drawn)), drawn),
         clocks_hz=_clocks(drawn),
         unplaced=sum(launch.key not in placed for launch in launches),
     )
@@ -215,6 +217,18 @@ def _roofs(peaks: Mapping[str, Sequence[float]]) -> tuple[Roof, ...]:
         else:
             roofs.append(Roof((key,), peak, min(values), max(values)))
     return tuple(roofs)
+
+
+def _with_attainable(roofs: Iterable[Roof], launches: Sequence[Launch]) -> tuple[Roof, ...]:
+    """Give each roof the median of what its keys attain; it is never drawn above the roof itself."""
+    return tuple(replace(roof, attainable=_attainable(roof, launches)) for roof in roofs)
+
+
+def _attainable(roof: Roof, launches: Sequence[Launch]) -> float | None:
+    analyses = [launch.analysis for launch in launches]
+    ones = [one for a in analyses for key in roof.keys if (one := a.levels.get(key) or a.pipes.get(key)) is not None]
+    known = [one.attainable_per_s for one in ones if one.attainable_per_s]
+    return min(median(known), roof.peak) if known else None
 
 
 def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:

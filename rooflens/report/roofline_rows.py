@@ -137,6 +137,25 @@ def roof_rows(plane: Plane) -> list[Row]:
     return rows
 
 
+def twin_rows(plane: Plane) -> list[Row]:
+    """Make two rows per attainable roof: the lighter dashed twin under its diagonal or flat roof."""
+    (x_lo, x_hi), (y_lo, y_hi) = plane.x_domain(), plane.y_domain()
+    top = max((roof.attainable or roof.peak for roof in plane.pipe_roofs), default=y_hi)
+    fastest = max((roof.attainable or roof.peak for roof in plane.level_roofs), default=None)
+    rows = []
+    for roof in plane.level_roofs:
+        if slope := roof.attainable:
+            rows += _twin(roof, [(x, x * slope) for x in (max(x_lo, y_lo / slope), min(x_hi, top / slope))])
+    for roof in plane.pipe_roofs:
+        if flat := roof.attainable:
+            rows += _twin(roof, [(x, flat) for x in (max(x_lo, flat / fastest if fastest else x_lo), x_hi)])
+    return rows
+
+
+def _twin(roof: Roof, ends: Sequence[tuple[float, float]]) -> list[Row]:
+    return [{"key": roof.keys[0], "x": x, "y": y} for x, y in ends if ends[0][0] < ends[1][0]]
+
+
 def _roof_row(roof: Roof, x: float, *, end: bool) -> Row:
     names = ", ".join(resource_label(key) for key in roof.keys)
     return {

@@ -98,6 +98,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
         },
         "style": {
             "roof": {"color": inks.ink, "strokeWidth": 1.5, "opacity": 1},
+            "twin": {"color": inks.ink, "strokeWidth": 1.25, "opacity": 0.5},
             "band": {"color": inks.ink, "opacity": 0.07},
             "label": {"color": inks.ink, "fontSize": 12},
             "strong": {"color": inks.ink, "fontSize": 13, "fontWeight": 600},

@@ -1,0 +1,273 @@
+"""Plan a collection and take it: which program runs, which counters are asked for, what it will cost.
+
+Workloads and ncu meet here, without a word about flags or terminals. Standard library only: it runs on a bare GPU box.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.ingest.chips import FAMILIES, ChipChoice, check_chip, chip_of
+from rooflens.ingest.estimate import Cost, estimate
+from rooflens.ingest.gpu_at_hand import find_gpu, obstacles
+from rooflens.ingest.ncu import NEWEST, find_ncu, known_metrics, profiles_one_of_each
+from rooflens.ingest.nsys import find_nsys, trace
+from rooflens.ingest.run_ncu import collect
+from rooflens.ingest.tiers import NVIDIA_SECTIONS, metrics_for
+from rooflens.ingest.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
+from rooflens.workloads.build import build
+from rooflens.workloads.commands import command_for, require_torch
+from rooflens.workloads.registry import RANGE_NAME, find_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflens.ingest.gpu_at_hand import Gpu
+    from rooflens.ingest.ncu import Collection, Ncu
+    from rooflens.ingest.ncu_log import Progress
+    from rooflens.ingest.run_ncu import Collected
+    from rooflens.ingest.tiers import Detail
+    from rooflens.workloads.registry import Case, Workload
+
+UNPROFILED_ITERATIONS = 20
+PROFILED_ITERATIONS = 1
+"""Once is enough for counters; the clock wants more."""
+
+_SCRIPTS = (".py", ".sh", ".jl")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is profiled: one case of a bundled workload, or a command of the user's."""
+
+    name: str
+    workload: Workload | None = None
+    case: Case | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the user asks for.
+
+    Attributes:
+        collection: How to profile; its program and its metrics are still to be found.
+        detail: Tier of counters: quick, standard or deep.
+        chip: Chip to ask counters for; None for the one at hand.
+        ncu_path: The ncu to run; None to look for one.
+        timeout_s: Seconds that the program, and then ncu, may take; None for no limit.
+    """
+
+    target: Target
+    collection: Collection
+    detail: Detail
+    chip: str | None = None
+    ncu_path: str | None = None
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What will be run.
+
+    Attributes:
+        gpu: The GPU at hand; None where nothing tells.
+        program: Command of the un-profiled run; that of the profile stands in `collection`.
+        warnings: What about this machine leaves counters out.
+    """
+
+    request: Request
+    ncu: Ncu
+    gpu: Gpu | None
+    chip: str
+    program: tuple[str, ...]
+    collection: Collection
+    warnings: tuple[str, ...] = ()
+
+
+def workload_target(name: str, case_name: str | None) -> Target:
+    """Make the target of a bundled workload.
+
+    Raises:
+        InputError: There is no such workload, or it has no such case.
+    """
+    workload = find_workload(name)
+    case = workload.case(case_name)
+    return Target(f"{name}.{case.name}" if case_name else name, workload, case)
+
+
+def command_target(command: tuple[str, ...]) -> Target:
+    """Make the target of a command, named after its script, else after its program."""
+    script = next((part for part in command[1:] if part.endswith(_SCRIPTS)), command[0])
+    return Target(Path(script).stem or "program", command=command)
+
+
+def make_plan(request: Request, *, dry_run: bool) -> Plan:
+    """Find ncu, the GPU, the counters and the program; start nothing that costs time but nvcc.
+
+    Args:
+        request: What the user asks for.
+        dry_run: Only the command line is wanted: what is missing here may be there where it is run.
+
+    Raises:
+        EnvironmentMissingError: ncu, a GPU, PyTorch or nvcc is missing; a workload's hint names its replay.
+        UsageError: The chip is unknown.
+    """
+    try:
+        return _make_plan(request, dry_run=dry_run)
+    except EnvironmentMissingError as error:
+        raise with_replay(error, request.target) from error
+
+
+def with_replay(error: EnvironmentMissingError, target: Target) -> EnvironmentMissingError:
+    """Say in the hint of an error how to see a bundled workload without a GPU."""
+    if target.workload is None:
+        return error
+    replay = f"without a GPU, `make replay WORKLOAD={target.workload.name}` draws the same page from stored reports"
+    return EnvironmentMissingError(str(error), f"{error.hint}; {replay}" if error.hint else replay)
+
+
+def _make_plan(request: Request, *, dry_run: bool) -> Plan:
+    if os.name != "posix":
+        raise EnvironmentMissingError("collecting needs Linux", "run `ncu` yourself: its reports can be read here")
+    ncu = _ncu(request.ncu_path, dry_run=dry_run)
+    gpu = _gpu(request.chip)
+    choice = _chip(request.chip, gpu)
+    plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
+    names, lacking = _metrics(ncu, choice.chip, request.detail)
+    collection = replace(
+        request.collection,
+        program=profiled,
+        nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
+        metrics=names,
+        sections=NVIDIA_SECTIONS[request.detail],
+    )
+    said = (*(obstacles(gpu) if gpu else ()), choice.reason, lacking)
+    return Plan(request, ncu, gpu, choice.chip, plain, collection, tuple(warning for warning in said if warning))
+
+
+def _metrics(ncu: Ncu, chip: str, detail: Detail) -> tuple[tuple[str, ...], str]:
+    """Return the names of a tier that this ncu knows, and a word about those it lacks.
+
+    What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists.
+    """
+    wanted = metrics_for(chip, detail)
+    known = None if ncu is NEWEST else known_metrics(ncu, chip)
+    lacking = {
+        metric.name
+        for metric in wanted
+        if known is not None and metric.kind == "hardware" and metric.name.partition(".")[0] not in known
+    }
+    word = f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has" if lacking else ""
+    return tuple(metric.name for metric in wanted if metric.name not in lacking), word
+
+
+def _ncu(path: str | None, *, dry_run: bool) -> Ncu:
+    try:
+        return find_ncu(path)
+    except EnvironmentMissingError:
+        if not dry_run or path is not None:
+            raise
+        return NEWEST
+
+
+def _gpu(chip: str | None) -> Gpu | None:
+    try:
+        return find_gpu()
+    except EnvironmentMissingError:
+        if chip is None:
+            raise
+        return None
+
+
+def _chip(given: str | None, gpu: Gpu | None) -> ChipChoice:
+    """Choose the chip to ask counters for: the one the user names, else that of the GPU at hand."""
+    if given is not None or gpu is None:
+        return ChipChoice(check_chip(given or ""), certain=True)
+    return chip_of(gpu.compute_capability)
+
+
+def _architecture(gpu: Gpu | None, chip: str) -> str:
+    """Return what nvcc calls the GPU, as `sm_90`."""
+    capability = gpu.compute_capability if gpu else next(known for known, family in FAMILIES if chip in family)
+    return f"sm_{capability.replace('.', '')}"
+
+
+def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the command that runs un-profiled, and the one that ncu runs."""
+    if target.workload is None or target.case is None:
+        return target.command, target.command
+    binary = None
+    if target.workload.kind == "cuda":
+        # A dry run compiles nothing: the program stands there without the folder and the digest of its cache entry.
+        binary = Path(f"{target.workload.name}-{architecture}") if dry_run else build(target.workload, architecture)
+    elif not dry_run:
+        require_torch()
+    return (
+        command_for(target.workload, target.case, UNPROFILED_ITERATIONS, binary, watch_kernels=True),
+        command_for(target.workload, target.case, PROFILED_ITERATIONS, binary),
+    )
+
+
+def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unprofiled:
+    """Run the program once without ncu, and under nsys where it is no workload of ours and nsys is here.
+
+    Raises:
+        ProgramError: The program failed.
+        EnvironmentMissingError: It cannot be started, or a workload misses something.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    timeout_s, target = plan.request.timeout_s, plan.request.target
+    if target.workload is not None:
+        try:
+            return run_workload(plan.program, timeout_s, on_progress)
+        except EnvironmentMissingError as error:
+            raise with_replay(error, target) from error
+    ran = run_program(plan.program, timeout_s, on_progress)
+    nsys = find_nsys()
+    traced = trace(nsys, plan.program, timeout_s, on_progress) if nsys else None
+    return traced or Unprofiled(ran.wall_ns)
+
+
+def take(plan: Plan, unprofiled: Unprofiled, on_progress: Callable[[Progress], None]) -> Collected:
+    """Run ncu, and keep the un-profiled run beside its report.
+
+    Raises:
+        EnvironmentMissingError, InputError, StoppedError: As `run_ncu.collect` says.
+    """
+    try:
+        collected = collect(plan.ncu, plan.collection, plan.request.timeout_s, on_progress)
+    except EnvironmentMissingError as error:
+        raise with_replay(error, plan.request.target) from error
+    write_unprofiled(collected.report, unprofiled)
+    return collected
+
+
+def estimate_cost(plan: Plan, unprofiled: Unprofiled) -> str:
+    """Write what the collection will cost."""
+    iterations = unprofiled.iterations
+    collection = plan.collection
+    return estimate(
+        Cost(
+            launches=unprofiled.launches // iterations if unprofiled.launches else None,
+            kernel_ns=unprofiled.kernel_ns // iterations if unprofiled.kernel_ns else None,
+            passes=_passes(plan.chip, collection.metrics),
+            max_launches=collection.launch_count or collection.max_launches,
+            one_of_each=profiles_one_of_each(plan.ncu, collection),
+            saves_memory=collection.replay_mode in {"kernel", "range"},
+        )
+    )
+
+
+def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
+    """Count the hardware passes, where NVIDIA's scheduler is installed: a bare GPU box may lack it."""
+    from rooflens.ingest.passes import count_passes  # noqa: PLC0415 - loads NVIDIA's library
+
+    try:
+        return count_passes(chip, metrics).hardware_passes
+    except (EnvironmentMissingError, UsageError):
+        return None

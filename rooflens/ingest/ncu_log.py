@@ -1,0 +1,83 @@
+"""Follow ncu's log while it is written: kernels profiled so far, the one in work, passes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
+_DONE = re.compile(r" - (?P<passes>\d+) pass(?:es)?\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come.
+
+    Attributes:
+        doing: `running` the program un-profiled, `tracing` it, or `profiling` it.
+        profiled_count: Kernels of which ncu has all passes.
+        kernel: Name of the one in work, or of the last, as ncu abbreviates it.
+        passes: Passes of the last finished kernel.
+        quiet_s: Seconds since the last kernel was finished, or since the start.
+    """
+
+    doing: str
+    elapsed_s: float
+    profiled_count: int = 0
+    kernel: str | None = None
+    passes: int | None = None
+    quiet_s: float = 0.0
+
+
+class LogFollower:
+    """Read a growing log; each line is read once."""
+
+    def __init__(self, log_file: Path) -> None:
+        self._log_file = log_file
+        self._offset = 0
+        self._rest = ""
+        self._changed_s = 0.0
+        self.kernel: str | None = None
+        self.passes: int | None = None
+        self.profiled_count = 0
+        self.max_passes = 0
+
+    def progress(self, elapsed_s: float) -> Progress:
+        """Read what is new and say how far ncu is."""
+        before = self.profiled_count
+        self._read()
+        if self.profiled_count != before:
+            self._changed_s = elapsed_s
+        return Progress(
+            "profiling", elapsed_s, self.profiled_count, self.kernel, self.passes, elapsed_s - self._changed_s
+        )
+
+    def _read(self) -> None:
+        try:
+            with self._log_file.open("rb") as file:
+                file.seek(self._offset)
+                new = file.read()
+        except FileNotFoundError:
+            return
+        self._offset += len(new)
+        *lines, self._rest = (self._rest + new.decode("utf-8", errors="replace")).split("\n")
+        for line in lines:
+            self._take(line)
+        self._note_kernel(self._rest)
+
+    def _take(self, line: str) -> None:
+        self._note_kernel(line)
+        done = _DONE.search(line)
+        if done and self.kernel is not None:
+            self.passes = int(done["passes"])
+            self.max_passes = max(self.max_passes, self.passes)
+            self.profiled_count += 1
+
+    def _note_kernel(self, line: str) -> None:
+        started = _KERNEL.search(line)
+        if started:
+            self.kernel = started["name"]

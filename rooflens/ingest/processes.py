@@ -1,0 +1,216 @@
+"""Run programs so that none of them outlives us: a session of their own, and an end for every process they started.
+
+Ending the session's process group is not enough: profilers and launchers start sessions of their own. So every program
+also gets a mark in its environment, which its children inherit, and whatever still carries it is ended too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from rooflens.errors import EnvironmentMissingError, StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import FrameType
+
+MARK = "ROOFLENS_RUN"
+"""Environment variable by which the processes of one run are known."""
+
+POLL_SECONDS = 0.05
+_ENDINGS = ((signal.SIGINT, 10.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 3.0))
+"""What is sent, and the seconds it gets: ncu gives back the GPU's clocks on SIGINT, so that comes first and waits."""
+
+_LEFTOVER_SECONDS = 0.5
+"""What those get that outlive the program itself, after each signal: a shell's background jobs ignore SIGINT."""
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_QUERY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How a run ended.
+
+    Attributes:
+        status: What the program returned; negative for the signal that ended it; None if we ended it.
+        wall_ns: From start to end.
+        timed_out: It was over its time and was ended.
+    """
+
+    status: int | None
+    wall_ns: int
+    timed_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to run.
+
+    Attributes:
+        stdout: File that gets its output; its standard input is empty.
+        stderr: File that gets its messages.
+        environment: Variables put over our own.
+    """
+
+    argv: tuple[str, ...]
+    stdout: Path
+    stderr: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def run(command: Command, timeout_s: float | None = None, watch: Callable[[float], bool] = lambda _: True) -> Finished:
+    """Run a program to its end.
+
+    Args:
+        command: What to run.
+        timeout_s: Seconds after which it is ended; None for no limit.
+        watch: Called many times a second with the seconds since the start; False ends the program.
+
+    Raises:
+        EnvironmentMissingError: It cannot be started.
+        StoppedError: Ctrl-C, SIGTERM or SIGHUP; the program and all its children have been ended.
+    """
+    mark = uuid.uuid4().hex
+    start_ns = time.monotonic_ns()
+    with _stopping(), command.stdout.open("wb") as stdout, command.stderr.open("wb") as stderr:
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            process = _start(command, mark, stdout, stderr)
+            ended = _wait(process, start_ns, timeout_s, watch)
+        except KeyboardInterrupt:
+            raise StoppedError("stopped before the end: nothing was written") from None
+        finally:
+            # After a good end, what still runs was left behind on purpose: a server, a compiler's workers.
+            if process is not None and process.returncode != 0:
+                end_all(process, mark)
+    return Finished(
+        status=process.returncode if ended else None,
+        wall_ns=time.monotonic_ns() - start_ns,
+        timed_out=not ended and timeout_s is not None and _seconds_since(start_ns) >= timeout_s,
+    )
+
+
+def query(argv: Sequence[str]) -> str | None:
+    """Return what a short program prints; None where it cannot be started, fails or hangs."""
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed questions to tools that were found on this machine
+            argv, capture_output=True, text=True, errors="replace", check=False, timeout=_QUERY_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, **command.environment, MARK: mark}
+    try:
+        return subprocess.Popen(  # noqa: S603 - running the user's program is what this is for
+            command.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        name = command.argv[0]
+        raise EnvironmentMissingError(
+            f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"
+        ) from error
+
+
+def _wait(
+    process: subprocess.Popen[bytes], start_ns: int, timeout_s: float | None, watch: Callable[[float], bool]
+) -> bool:
+    """Wait for the end; False if the time is up or `watch` said so."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(POLL_SECONDS)
+        elapsed_s = _seconds_since(start_ns)
+        go_on = watch(elapsed_s)
+        if process.returncode is not None:
+            return True
+        if not go_on or (timeout_s is not None and elapsed_s >= timeout_s):
+            return False
+
+
+def _seconds_since(start_ns: int) -> float:
+    return (time.monotonic_ns() - start_ns) / 1e9
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do what Ctrl-C does. Only the main thread may, and only it is told of signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heeded = [number for number in _STOP_SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # nohup ignores one
+    before = {number: signal.signal(number, _interrupt) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def end_all(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End a process and everything that it started; a further Ctrl-C only makes it faster."""
+    for number, grace_s in _ENDINGS:
+        try:
+            if _ended(process, mark, number, grace_s):
+                return
+        except KeyboardInterrupt:
+            continue
+
+
+def _ended(process: subprocess.Popen[bytes], mark: str, number: signal.Signals, grace_s: float) -> bool:
+    """Send one signal to all that are left; tell whether they are gone before its grace is over."""
+    deadline_s = time.monotonic() + grace_s
+    left = _alive(process, mark)
+    _send(process, left, number)
+    while left and time.monotonic() < deadline_s:
+        time.sleep(POLL_SECONDS)
+        left = _alive(process, mark)
+        if process.returncode is not None:
+            deadline_s = min(deadline_s, time.monotonic() + _LEFTOVER_SECONDS)
+    return not left
+
+
+def _send(process: subprocess.Popen[bytes], left: set[int], number: signal.Signals) -> None:
+    # The group as well: on systems without /proc it is all we know.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+    for pid in left:
+        with suppress(ProcessLookupError, PermissionError):
+            if os.getpgid(pid) != process.pid:
+                os.kill(pid, number)
+
+
+def _alive(process: subprocess.Popen[bytes], mark: str) -> set[int]:
+    left = marked(mark)
+    return left | {process.pid} if process.poll() is None else left - {process.pid}
+
+
+def marked(mark: str) -> set[int]:
+    """Return the processes whose environment carries a mark; empty where there is no /proc."""
+    entry = f"{MARK}={mark}".encode()
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if entry in (folder / "environ").read_bytes().split(b"\0"):
+                found.add(int(folder.name))
+    return found

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support import fake_ncu
+
+from rooflens.errors import EnvironmentMissingError, InputError, UsageError
+from rooflens.ingest.ncu import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
+from rooflens.ingest.run_ncu import collect
+from rooflens.ingest.tiers import DETAILS, NVIDIA_SECTIONS, Detail, metrics_for
+
+OLD = Ncu("/opt/ncu", (2022, 3), "2022.3.0.0")
+NEW = Ncu("/opt/ncu", (2024, 1), "2024.1.1.0")
+COLLECTION = Collection(("python", "train.py", "--epochs", "1"), Path("out/train.ncu-rep"), ("a.sum", "b.avg"))
+HEAD = ("/opt/ncu", "--config-file", "off", "--export", "out/train.ncu-rep", "--force-overwrite")
+HOW = ("--target-processes", "all", "--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "base")
+ONE_OF_EACH = ("--filter-mode", "per-launch-config", "--launch-count", "1")
+METRICS = ("--metrics", "a.sum,b.avg")
+PROGRAM = ("python", "train.py", "--epochs", "1")
+
+
+def test_the_whole_command_line() -> None:
+    """By default each distinct launch is profiled once, in all processes, on base clocks and from cold caches."""
+    assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *ONE_OF_EACH, *METRICS, *PROGRAM)
+
+
+@pytest.mark.parametrize("detail", DETAILS)
+@pytest.mark.parametrize("chip", ["tu102", "gh100", "gb100"])
+def test_the_command_line_of_each_tier(detail: Detail, chip: str) -> None:
+    """A tier gives its names, and its sections of NVIDIA's, and changes nothing else."""
+    names = tuple(metric.name for metric in metrics_for(chip, detail))
+    sections = tuple(part for name in NVIDIA_SECTIONS[detail] for part in ("--section", name))
+    argv = build_argv(NEW, replace(COLLECTION, metrics=names, sections=NVIDIA_SECTIONS[detail]))
+    assert argv == (*HEAD, *HOW, *ONE_OF_EACH, *sections, "--metrics", ",".join(names), *PROGRAM)
+
+
+OPTIONS = {
+    "kernel": (
+        {"kernel": "regex:gemm|softmax"},
+        (*HOW, "--kernel-name", "regex:gemm|softmax", *ONE_OF_EACH, *METRICS),
+    ),
+    "launch_skip": ({"launch_skip": 5}, (*HOW, "--launch-skip", "5", "--launch-count", "200", *METRICS)),
+    "launch_count": ({"launch_count": 3}, (*HOW, "--launch-count", "3", *METRICS)),
+    "both": (
+        {"launch_skip": 0, "launch_count": 3},
+        (*HOW, "--launch-skip", "0", "--launch-count", "3", *METRICS),
+    ),
+    "max_launches": (
+        {"launch_skip": 1, "max_launches": 9},
+        (*HOW, "--launch-skip", "1", "--launch-count", "9", *METRICS),
+    ),
+    "nvtx_include": (
+        {"nvtx_include": ("rooflens", "step/")},
+        (*HOW, "--nvtx", "--nvtx-include", "rooflens", "--nvtx-include", "step/", *ONE_OF_EACH, *METRICS),
+    ),
+    "replay_mode": (
+        {"replay_mode": "application"},
+        (*HOW[:3], "application", *HOW[4:], *ONE_OF_EACH, *METRICS),
+    ),
+    "range": ({"replay_mode": "range"}, (*HOW[:3], "range", *HOW[4:], "--launch-count", "200", *METRICS)),
+    "cache_control": ({"cache_control": "none"}, (*HOW[:5], "none", *HOW[6:], *ONE_OF_EACH, *METRICS)),
+    "clock_control": ({"clock_control": "none"}, (*HOW[:7], "none", *ONE_OF_EACH, *METRICS)),
+    "target_processes": (
+        {"target_processes": "application-only"},
+        (HOW[0], "application-only", *HOW[2:], *ONE_OF_EACH, *METRICS),
+    ),
+    "graph_profiling": (
+        {"graph_profiling": "graph"},
+        (*HOW, "--graph-profiling", "graph", *ONE_OF_EACH, *METRICS),
+    ),
+    "extra_metrics": (
+        {"extra_metrics": ("c.max", "a.sum")},
+        (*HOW, *ONE_OF_EACH, "--metrics", "a.sum,b.avg,c.max"),
+    ),
+    "section_file": (
+        {"metrics": (), "section_file": Path("/tmp/x/Rooflens.section")},  # noqa: S108 - only a name here
+        (*HOW, *ONE_OF_EACH, "--section-folder", "/tmp/x", "--section", "Rooflens"),  # noqa: S108 - only a name here
+    ),
+}
+"""Option -> fields of the collection, and the command line between the head and the program."""
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_command_line_of_each_option(option: str) -> None:
+    """Each option changes exactly its own part."""
+    fields, expected = OPTIONS[option]
+    assert build_argv(NEW, replace(COLLECTION, **fields)) == (*HEAD, *expected, *PROGRAM)  # type: ignore[arg-type]
+
+
+def test_an_older_ncu_gets_only_what_it_knows() -> None:
+    """Before 2024.1 there is no `one of each` and no way to switch the configuration file off: a plain cap instead."""
+    head = ("/opt/ncu", "--export", "out/train.ncu-rep", "--force-overwrite")
+    expected = (*head, *HOW, "--launch-count", "200", *METRICS, *PROGRAM)
+    assert build_argv(OLD, COLLECTION) == expected
+    assert build_argv(Ncu("/opt/ncu"), COLLECTION) == expected
+
+
+def test_the_log_file_and_a_name_that_ncu_would_expand() -> None:
+    """A per cent sign in the report's name is doubled: ncu replaces %p, %i and others."""
+    argv = build_argv(NEW, replace(COLLECTION, output=Path("50%p.ncu-rep")), Path("ncu.log"))
+    assert argv[3:8] == ("--export", "50%%p.ncu-rep", "--force-overwrite", "--log-file", "ncu.log")
+
+
+def test_nothing_to_run_or_to_count_is_wrong_usage() -> None:
+    """A collection needs a program and a counter."""
+    with pytest.raises(UsageError, match="no program"):
+        build_argv(NEW, replace(COLLECTION, program=()))
+    with pytest.raises(UsageError, match="no counters"):
+        build_argv(NEW, replace(COLLECTION, metrics=()))
+
+
+def test_ncu_is_looked_for_in_its_order(tmp_path: Path) -> None:
+    """First the one given, then PATH, then CUDA_HOME, then CUDA_PATH, then the usual places, the newest first."""
+    places = {
+        "old": tmp_path / "opt/nvidia/nsight-compute/2023.3.1",
+        "new": tmp_path / "opt/nvidia/nsight-compute/2025.10.0",
+        "path": tmp_path / "cuda_path/bin",
+        "home": tmp_path / "cuda_home/bin",
+        "on_path": tmp_path / "somewhere",
+        "given": tmp_path / "given",
+    }
+    variables = {"path": "CUDA_PATH", "home": "CUDA_HOME", "on_path": "PATH"}
+    environment = {"PATH": str(tmp_path / "nothing")}
+    for name, folder in places.items():
+        fake_ncu.install(folder)
+        if name in variables:
+            environment[variables[name]] = str(folder.parent if name in {"path", "home"} else folder)
+        given = str(folder) if name == "given" else None
+        found = find_ncu(given, environment, tmp_path)
+        assert found == Ncu(str(folder / "ncu"), (2025, 3), "2025.3.1.0"), name
+
+
+def test_a_missing_ncu_is_an_error_with_its_cure(tmp_path: Path) -> None:
+    """Where there is none the environment lacks it; a wrong --ncu is named."""
+    with pytest.raises(EnvironmentMissingError, match="was not found") as caught:
+        find_ncu(environment={"PATH": ""}, root=tmp_path)
+    assert "--ncu" in caught.value.hint
+    with pytest.raises(EnvironmentMissingError, match="no `ncu` to run at"):
+        find_ncu(str(tmp_path / "ncu"), {"PATH": ""}, tmp_path)
+    with pytest.raises(EnvironmentMissingError, match="does not answer"):
+        find_ncu("/bin/true")
+
+
+@pytest.mark.parametrize("text", ["", "Version unknown"])
+def test_an_unknown_version_is_kept_as_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """An ncu on PATH whose version cannot be read is used, with the options of old ones."""
+    monkeypatch.setenv(fake_ncu.VERSION, text)
+    fake_ncu.install(tmp_path)
+    found = find_ncu(environment={"PATH": str(tmp_path)})
+    assert found.version is None
+    assert not found.knows((2024, 1))
+    assert NEWEST.knows((2024, 1))
+
+
+def test_what_ncu_knows_is_read_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Base names are taken from its list; an ncu that has no list for the chip says nothing."""
+    ncu = Ncu(str(fake_ncu.install(tmp_path)))
+    assert known_metrics(ncu, "gh100") is None
+    monkeypatch.setenv(fake_ncu.KNOWN, "dram__bytes lts__t_sectors")
+    assert known_metrics(ncu, "gh100") == {"dram__bytes", "lts__t_sectors"}
+
+
+def _real_ncu() -> Ncu:
+    try:
+        return find_ncu(os.environ.get("ROOFLENS_NCU"))
+    except EnvironmentMissingError:
+        pytest.skip("no ncu on this machine: install Nsight Compute, or set ROOFLENS_NCU to one")
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
+    """On a machine without a GPU the real ncu's words are understood, and nothing is left."""
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine may have a GPU")
+    collection = Collection(("/bin/true",), tmp_path / "100%.ncu-rep", ("gpu__time_duration.sum",))
+    with pytest.raises(EnvironmentMissingError, match="ncu finds no NVIDIA driver"):
+        collect(_real_ncu(), collection)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_knows_our_options(tmp_path: Path) -> None:
+    """Every option of the command line is accepted by the real ncu: what it complains of is another thing."""
+    ncu = _real_ncu()
+    collection = Collection(
+        ("/bin/true",),
+        tmp_path / "x.ncu-rep",
+        sections=("NoSuchSection",),
+        kernel="regex:x",
+        launch_skip=1,
+        nvtx_include=("rooflens",),
+        graph_profiling="node" if ncu.knows((2024, 1)) else None,
+    )
+    with pytest.raises(InputError, match="no section `NoSuchSection`"):
+        collect(ncu, collection)
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_knows_the_tiers_counters() -> None:
+    """From 2024.1 on every hardware counter of the tiers is in its list for GH100; an unknown chip has none."""
+    ncu = _real_ncu()
+    known = known_metrics(ncu, "gh100") or frozenset()
+    assert "dram__bytes" in known
+    assert known_metrics(ncu, "gx000") is None
+    bases = {metric.name.partition(".")[0] for metric in metrics_for("gh100", "deep") if metric.kind == "hardware"}
+    assert not ncu.knows((2024, 1)) or bases <= known
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_refuses_a_missing_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A TMPDIR that is not there is explained."""
+    ncu = _real_ncu()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    with pytest.raises(EnvironmentMissingError, match="temporary folder"):
+        collect(ncu, Collection(("/bin/true",), tmp_path / "x.ncu-rep", ("gpu__time_duration.sum",)))
+
+
+@pytest.mark.ncu
+def test_the_real_ncu_lists_a_filter_mode_from_2024(tmp_path: Path) -> None:
+    """`per-launch-config` is in the help of exactly the versions that we give it to."""
+    ncu = _real_ncu()
+    done = subprocess.run([ncu.path, "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)  # noqa: S603 - ncu
+    assert ("per-launch-config" in done.stdout) == ncu.knows((2024, 1))

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support import fake_ncu
+
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
+from rooflens.ingest import processes
+from rooflens.ingest.container import inspect
+from rooflens.ingest.ncu import Collection, Ncu, find_ncu
+from rooflens.ingest.ncu_failures import FAILURES, explain
+from rooflens.ingest.processes import MARK
+from rooflens.ingest.run_ncu import Collected, collect
+
+if TYPE_CHECKING:
+    from rooflens.ingest.ncu_log import Progress
+
+SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
+TRUE = ("/bin/true",)
+
+
+@pytest.fixture
+def bin_folder(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the stand-in ncu on PATH."""
+    folder = tmp_path / "bin"
+    fake_ncu.install(folder)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv(fake_ncu.REPORT, str(fixtures / "synthetic" / "attention.synthetic.ncu-rep"))
+    return folder
+
+
+def take(tmp_path: Path, behaviour: str, program: tuple[str, ...] = TRUE, **options: object) -> Collected:
+    """Collect with the stand-in behaving in one way."""
+    os.environ[fake_ncu.BEHAVIOUR] = behaviour
+    timeout_s = options.pop("timeout_s", None)
+    on_progress = options.pop("on_progress", lambda _: None)
+    collection = Collection(program, tmp_path / "new" / "a 100%i.ncu-rep", ("gpu__time_duration.sum",), **options)  # type: ignore[arg-type]
+    return collect(Ncu("ncu", (2025, 3)), collection, timeout_s, on_progress)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def _clean_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
+
+
+def left_files(tmp_path: Path) -> list[str]:
+    """Name what stands in the folder of the report."""
+    return sorted(path.name for path in (tmp_path / "new").iterdir())
+
+
+def left_processes() -> list[int]:
+    """Find processes that carry a mark of ours."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{MARK}=".encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+    return found
+
+
+def test_a_report_appears_under_its_name_alone(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A good run leaves exactly the report, whole, even where its name holds what ncu would expand."""
+    collected = take(tmp_path, "success")
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
+    assert inspect(collected.report).result_count > 0
+    assert (collected.profiled_count, collected.max_passes, collected.capped) == (3, 9, False)
+    assert collected.warnings == ("Something is a little odd.",)
+
+
+def test_progress_is_told_while_ncu_runs(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001 - on PATH
+    """The callback sees kernels being finished one by one, with name, passes and a growing time."""
+    monkeypatch.setenv("FAKE_NCU_PAUSE", "0.15")
+    seen: list[Progress] = []
+    take(tmp_path, "success", on_progress=seen.append)
+    assert {0, 1, 2, 3} <= {progress.profiled_count for progress in seen}
+    assert {"kernel_0", "kernel_1", "kernel_2"} <= {progress.kernel for progress in seen}
+    assert seen[-1].passes == 9
+    assert seen[-1].elapsed_s > seen[0].elapsed_s
+    assert seen[0].doing == "profiling"
+
+
+EXPECTED = {
+    "permission": (3, "for root only (ERR_NVGPUCTRPERM)", "NVreg_RestrictProfilingToAdminUsers=0"),
+    "no_kernels": (1, "no kernel was profiled", "--nvtx-include"),
+    "no_driver": (3, "ncu finds no NVIDIA driver", "machine with an NVIDIA GPU"),
+    "resource": (3, "another tool holds the GPU's counters", "dcgmi profile --pause"),
+    "resource_or_permission": (3, "held by another tool, or are for root only", "dcgmi profile --pause"),
+    "lock": (3, "lock file belongs to another user", "TMPDIR"),
+    "temporary_folder": (3, "temporary folder", "TMPDIR"),
+    "metric": (1, "no metric `nonsense__x.sum`", "rooflens metrics"),
+    "section": (1, "ncu has no section `Nope`", "--list-sections"),
+    "option": (3, "too old for `--graph-profiling`", "newer"),
+    "old_filter_mode": (3, "too old for `--filter-mode`", "newer"),
+    "mig_clocks": (3, "split by MIG, and its clocks", "--clock-control none"),
+    "mig_metrics": (3, "split by MIG: counters", "whole GPU"),
+    "clocks": (3, "may not lock the GPU's clocks", "--clock-control none"),
+    "wsl": (3, "under WSL", "driver of Windows"),
+    "vgpu": (3, "virtual GPU", "enable_profiling"),
+    "unsupported": (3, "does not know the GPU", "--list-chips"),
+    "old_driver": (3, "driver is too old", "--ncu"),
+    "injection": (3, "another tool injects itself", "unset CUDA_INJECTION64_PATH"),
+    "confidential": (3, "confidential-computing", "normal mode"),
+    "mining": (3, "mining", "another GPU"),
+    "disk": (3, "the disk is full", "TMPDIR"),
+    "unwritable": (1, "could not write the report", "-o"),
+    "memory": (3, "no memory left to save", "--replay-mode application"),
+    "kernel": (1, "ncu failed on kernel `saxpy`", "--replay-mode application"),
+    "program": (1, "ended with status 7 under ncu", "--launch-count"),
+    "unheard_of": (1, "status 3: The moon is in the wrong phase. / Try again later.", "--dry-run"),
+    "nothing": (1, "ncu ended well but wrote no report", "--dry-run"),
+    "half": (1, "not whole: truncated", "profile again"),
+    "dies": (1, "ncu failed with status -9", "--dry-run"),
+}
+"""Behaviour of the stand-in -> exit code, part of the message, part of the hint."""
+
+
+@pytest.mark.parametrize("behaviour", EXPECTED)
+def test_each_failure_has_its_message_hint_and_exit_code(tmp_path: Path, bin_folder: Path, behaviour: str) -> None:  # noqa: ARG001 - on PATH
+    """What ncu says becomes one error that names cause and cure, and no file is left."""
+    exit_code, message, hint = EXPECTED[behaviour]
+    with pytest.raises(RooflensError) as caught:
+        take(tmp_path, behaviour)
+    assert caught.value.exit_code == exit_code
+    assert message in str(caught.value)
+    assert hint in caught.value.hint
+    assert "\n" not in str(caught.value) + caught.value.hint
+    assert left_files(tmp_path) == []
+
+
+def test_every_failure_of_the_stand_in_is_expected() -> None:
+    """No failure that the stand-in knows is left out of the table above, and every row of ours is met by one."""
+    assert set(fake_ncu.FAILURES) <= set(EXPECTED)
+    says = fake_ncu.FAILURES.values()
+    messages = [str(explain(one.log, one.stdout + one.stderr, one.status)) for one in says]
+    for failure in FAILURES:
+        start = failure.message.partition("{}")[0]
+        assert any(message.startswith(start) for message in messages), failure.message
+
+
+def test_what_a_killed_run_left_is_swept(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A partial report of a process that is gone is removed by the next run; that of a living one is left alone."""
+    (tmp_path / "new").mkdir()
+    dead, alive = (tmp_path / "new" / f".a 100%i.{pid}.partial.ncu-rep" for pid in (2**22 + 1, os.getppid()))
+    dead.touch()
+    alive.touch()
+    take(tmp_path, "success")
+    assert left_files(tmp_path) == [alive.name, "a 100%i.ncu-rep"]
+
+
+def test_an_old_report_survives_a_failure(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A failed run leaves the report of an earlier one as it was."""
+    report = take(tmp_path, "success").report
+    before = report.read_bytes()
+    with pytest.raises(InputError):
+        take(tmp_path, "half")
+    assert report.read_bytes() == before
+
+
+def test_a_hang_ends_at_the_timeout_with_all_children(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A profile that hangs is ended, its children in other sessions too, and the hint names application replay."""
+    with pytest.raises(InputError, match=r"did not finish within 0\.6 s; it was in kernel `ncclDevKernel`") as caught:
+        take(tmp_path, "hang", SLEEP, timeout_s=0.6)
+    assert "--replay-mode application" in caught.value.hint
+    assert left_processes() == []
+    assert left_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_ncu_and_all_its_children(tmp_path: Path, bin_folder: Path, number: int) -> None:  # noqa: ARG001 - on PATH
+    """Ctrl-C, SIGTERM and SIGHUP leave no process and no file."""
+    threading.Timer(0.6, lambda: os.kill(os.getpid(), number)).start()
+    with pytest.raises(StoppedError):
+        take(tmp_path, "hang", SLEEP)
+    assert left_processes() == []
+    assert left_files(tmp_path) == []
+
+
+def test_one_that_ignores_signals_is_killed(
+    tmp_path: Path,
+    bin_folder: Path,  # noqa: ARG001 - on PATH
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An ncu that ignores SIGINT and SIGTERM gets its grace and then SIGKILL."""
+    endings = tuple((number, 0.2) for number, _ in processes._ENDINGS)
+    monkeypatch.setattr(processes, "_ENDINGS", endings)
+    start_s = time.monotonic()
+    with pytest.raises(InputError, match="did not finish"):
+        take(tmp_path, "stubborn", SLEEP, timeout_s=0.6)
+    assert time.monotonic() - start_s < 5
+    assert left_processes() == []
+
+
+def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """With one profile of each launch ncu has no cap of its own: it is interrupted, and writes what it has."""
+    collected = take(tmp_path, "many", max_launches=5)
+    assert collected.capped
+    assert collected.profiled_count >= 5
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
+
+
+def test_a_report_needs_its_suffix(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A name without `.ncu-rep` is refused: ncu would add it, and the report would stand elsewhere."""
+    with pytest.raises(InputError, match="is no name for a report"):
+        collect(find_ncu(), Collection(TRUE, tmp_path / "report", ("x.sum",)))
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """A file in the place of the folder is named before anything runs."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        collect(find_ncu(), Collection(TRUE, tmp_path / "file" / "x.ncu-rep", ("x.sum",)))
+
+
+def test_an_ncu_that_vanished_is_an_error(tmp_path: Path, bin_folder: Path) -> None:
+    """An ncu that cannot be started is missing from the environment."""
+    ncu = find_ncu()
+    (bin_folder / "ncu").unlink()
+    with pytest.raises(EnvironmentMissingError, match="cannot be started"):
+        collect(ncu, Collection(TRUE, tmp_path / "x.ncu-rep", ("x.sum",)))
+    assert list(tmp_path.glob("*.ncu-rep")) == []

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+from support.tier_metrics import SHARE, stored_metrics
+
+from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.ingest import chips, tiers
+from rooflens.ingest.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
+from rooflens.ingest.reader import read_report
+from rooflens.ingest.tiers import DETAILS, metrics_for
+from rooflens.model.analyze import analyze
+from rooflens.model.levels import STAGES
+from rooflens.model.pipes import PIPE_ROWS
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
+each_family = pytest.mark.parametrize("chip", ONE_OF_EACH)
+each_detail = pytest.mark.parametrize("detail", DETAILS)
+
+QUICK_COUNTERS = {
+    "duration_ns", "sm_clock_hz", "l2_clock_hz", "sm_count", "elapsed_cycles", "l2_bytes", "l2_tag_bytes",
+    "l2_tag_peak_bytes_per_s", "issued_inst", "issue_share", "achieved_occupancy", "ffma_peak_threads_per_s",
+    "dfma_peak_threads_per_s", "hfma_peak_threads_per_s", "grid_size", "block_size", "waves", "registers_per_thread",
+    "smem_per_block_bytes", "blocks_limit_registers", "blocks_limit_smem", "blocks_limit_warps", "blocks_limit_blocks",
+}  # fmt: skip
+STANDARD_COUNTERS = QUICK_COUNTERS | {
+    "l1_clock_hz", "l2_return_bytes", "l2_return_peak_bytes_per_s", "l2_return_share", "l2_input_share", "l1_tag_bytes",
+    "l1_tag_peak_bytes_per_s", "l1_tag_share", "l1_data_wavefronts", "l1_data_share", "l1_peak_bytes_per_s",
+    "smem_bytes", "smem_share", "smem_conflict_bytes", "alu_share", "xu_share", "lsu_share", "fma_busy_share",
+    "tensor_busy_share", "sm_cycles_active_avg", "sm_cycles_active_max", "theoretical_occupancy",
+    "eligible_warps_per_cycle", "issue_active_per_cycle", "stall_samples",
+}  # fmt: skip
+DEEP_COUNTERS = STANDARD_COUNTERS | {
+    "smem_useful_bytes", "global_load_sectors", "global_load_requests", "l1_hit_rate", "l2_hit_rate", "l2_data_share",
+    "l2_write_bytes", "l1_from_l2_share", "l1_to_l2_share", "l1_bank_read_share", "l1_bank_write_share",
+    "l1_writeback_bytes", "l1_writeback_share", "fp64_busy_share", "adu_share", "cbu_share", "mio_share",
+    "mio_return_share", "sol_compute", "sol_memory",
+    *(f"{letter}{op}_threads" for letter in "dfh" for op in ("add", "mul", "fma")),
+}  # fmt: skip
+PROMISED = {"quick": QUICK_COUNTERS, "standard": STANDARD_COUNTERS, "deep": DEEP_COUNTERS}
+DRAM_COUNTERS = {"dram_bytes", "dram_read_bytes", "dram_write_bytes", "dram_peak_bytes_per_s", "dram_share"}
+
+
+def collected(folder: Path, chip: str, detail: str) -> Analysis:
+    """Analyze a report that holds what a tier collects on a chip, read by NVIDIA's own reader."""
+    kernel = KernelSpec("kernel(float *)", stored_metrics(chip, detail))
+    report = read_report(write_report(folder / "tier.ncu-rep", ReportSpec([kernel])), "tier", with_raw=False)
+    return analyze(report.kernels[0])
+
+
+@each_family
+@each_detail
+def test_a_tier_resolves_every_counter_it_promises(tmp_path: Path, chip: str, detail: str) -> None:
+    """A report with exactly a tier's names gives every promised counter, and none of its values is missing."""
+    analysis = collected(tmp_path, chip, detail)
+    memory = {"sysmem_bytes"} if chip in SOC else DRAM_COUNTERS
+    assert PROMISED[detail] | memory <= analysis.kernel.counters.keys()
+    assert analysis.kernel.status == "ok"
+
+
+@each_family
+@each_detail
+def test_every_tier_counts_all_flops_against_the_reports_own_peaks(tmp_path: Path, chip: str, detail: str) -> None:
+    """FLOPs of every pipe are known, each with a peak from the report and so a share, and the total is exact."""
+    analysis = collected(tmp_path, chip, detail)
+    works = {key: pipe for key, pipe in analysis.pipes.items() if pipe.unit == "FLOP"}
+    assert {"fp64", "fp32", "fp16"} <= works.keys()
+    assert any(key.startswith("tensor") for key in works) is (chip not in TU11X)
+    for key, pipe in works.items():
+        assert (pipe.peak_source, pipe.share is not None) == ("report", True), key
+    assert analysis.flop_total == sum(pipe.amount or 0.0 for pipe in works.values())
+    assert set(analysis.flop_source.values()) <= {"opcode", "tensor_ops"}
+
+
+@each_family
+def test_standard_places_a_kernel_at_every_level_and_pipe(tmp_path: Path, chip: str) -> None:
+    """Bytes, roof and share of all four levels follow from `standard`, and the shares of the pipes."""
+    analysis = collected(tmp_path, chip, "standard")
+    for name, level in analysis.levels.items():
+        assert level.amount_bytes, name
+        if not (name == "dram" and chip in SOC):
+            assert level.peak_bytes_per_s, name
+            assert level.share == pytest.approx(SHARE), name
+    assert {"return", "tag", "input"} <= analysis.levels["l2"].stages.keys()
+    assert {"data", "tag"} <= analysis.levels["l1"].stages.keys()
+    assert all(analysis.pipes[pipe].share is not None for pipe in ("issue", "alu", "xu", "lsu", "fma", "tensor_pipe"))
+
+
+@each_family
+def test_standard_explains_latency(tmp_path: Path, chip: str) -> None:
+    """Stall reasons, occupancy and its limits reach the verdict, at high confidence."""
+    analysis = collected(tmp_path, chip, "standard")
+    assert analysis.kernel.stalls == {"long_scoreboard": 0.5, "wait": 0.25, "barrier": 0.25}
+    assert analysis.verdict.bound == "latency"
+    assert analysis.verdict.confidence == "high"
+    assert analysis.verdict.cause == "long_scoreboard: waits for global memory"
+
+
+def test_system_on_chip_has_no_dram_roof(tmp_path: Path) -> None:
+    """On a chip without DRAM counters the traffic to system memory stands in, without a roof."""
+    analysis = collected(tmp_path, "ga10b", "quick")
+    level = analysis.levels["dram"]
+    assert level.amount_bytes
+    assert (level.peak_bytes_per_s, level.share) == (None, None)
+    assert "no_dram_counters" in analysis.flags
+
+
+@pytest.mark.parametrize("chip", sorted(TCGEN05))
+def test_tcgen05_operations_come_from_counters(tmp_path: Path, chip: str) -> None:
+    """On chips whose matrix opcodes name no shape, every tier counts bf16 operations."""
+    for detail in DETAILS:
+        analysis = collected(tmp_path, chip, detail)
+        assert analysis.flop_source["tensor_bf16"] == "tensor_ops"
+
+
+@pytest.mark.parametrize("chip", ["gh100", "gb100"])
+def test_deep_counts_no_operation_twice(tmp_path: Path, chip: str) -> None:
+    """Of a counter split by density and instruction, `deep` asks for the parts and for the sum over all, not between."""
+    names = {metric.name for metric in metrics_for(chip, "deep")}
+    assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum" in names
+    assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in names
+    assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32.sum" not in names
+    analysis = collected(tmp_path, chip, "deep")
+    assert "tensor_counter_reads_zero" not in analysis.flags
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
+    """Tiers grow, and a name stands once in each."""
+    quick, standard, deep = ([metric.name for metric in metrics_for(chip, detail)] for detail in DETAILS)
+    assert set(quick) < set(standard) < set(deep)
+    assert max(Counter(deep).values()) == 1
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_meanings_and_names_are_plain(chip: str) -> None:
+    """No name breaks a list of arguments, and no meaning the quotes of a section file."""
+    for metric in metrics_for(chip, "deep"):
+        assert re.fullmatch(r"[\w.:]+", metric.name)
+        assert re.fullmatch(r"[^\"\\\n]{3,100}", metric.meaning)
+
+
+def test_deep_collects_every_share_the_model_reads(tmp_path: Path) -> None:
+    """Every stage and pipe of the model has its share on some chip."""
+    read = {stage.share for stage in STAGES} | {share for row in PIPE_ROWS for share in row.shares}
+    found = {name for chip in ONE_OF_EACH for name in collected(tmp_path, chip, "deep").kernel.counters}
+    assert read <= found
+
+
+def test_unknown_chips_and_tiers_are_refused() -> None:
+    """A wrong chip or tier is a usage error that lists the right ones."""
+    with pytest.raises(UsageError, match="no GPU chip `gh999`") as error:
+        metrics_for("gh999", "quick")
+    assert "gh100" in error.value.hint
+    with pytest.raises(UsageError, match="no tier `fast`") as error:
+        metrics_for("gh100", "fast")
+    assert error.value.hint == "one of: quick, standard, deep"
+
+
+def test_chips_are_found_in_any_case() -> None:
+    """`GH100` is gh100."""
+    assert metrics_for("GH100", "quick") == metrics_for("gh100", "quick")
+
+
+@pytest.mark.parametrize(
+    ("compute_capability", "chip", "certain"),
+    [
+        ("7.0", "gv100", True),
+        ("7.5", "tu102", False),
+        ("8.6", "ga102", True),
+        ("9.0", "gh100", True),
+        ("10.1", "gb10b", True),
+        ("11.0", "gb10b", True),
+        ("12.0", "gb202", True),
+        ("9.7", "gh100", False),
+        ("12.9", "gb202", False),
+        ("14.0", "gb202", False),
+    ],
+)
+def test_a_compute_capability_finds_its_chip(compute_capability: str, chip: str, certain: bool) -> None:  # noqa: FBT001 - a table
+    """A known compute capability gives its chip; an unknown one the newest of its family, and says so."""
+    choice = chip_of(compute_capability)
+    assert (choice.chip, choice.certain) == (chip, certain)
+    assert bool(choice.reason) is not certain
+
+
+def test_older_gpus_and_nonsense_have_no_chip() -> None:
+    """Pascal has no counters that ncu reads, and a word is no compute capability."""
+    with pytest.raises(EnvironmentMissingError):
+        chip_of("6.1")
+    with pytest.raises(UsageError):
+        chip_of("hopper")
+
+
+@pytest.mark.parametrize("module", [chips, tiers])
+def test_tiers_need_the_standard_library_only(module: object) -> None:
+    """A bare GPU box can build the request: nothing but the standard library and our own leaf modules is imported."""
+    source = Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]
+    roots = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(source))
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [])
+        + ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+    }
+    assert roots - {"rooflens"} <= sys.stdlib_module_names

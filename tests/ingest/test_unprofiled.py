@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.ingest.estimate import Cost, estimate
+from rooflens.ingest.gpu_at_hand import Gpu, find_gpu, obstacles
+from rooflens.ingest.nsys import find_nsys, read_export, trace, trace_argv, union_ns
+from rooflens.ingest.unprofiled import (
+    LaunchCount,
+    Ran,
+    Unprofiled,
+    parse_workload,
+    read_unprofiled,
+    run_program,
+    run_workload,
+    write_unprofiled,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.ingest.ncu_log import Progress
+
+
+def python(code: str) -> tuple[str, ...]:
+    """Write the command that runs some Python."""
+    return (sys.executable, "-ISc", code)
+
+
+def test_a_program_is_timed_and_heard() -> None:
+    """The wall time and the output of a program that works are returned, and progress is told."""
+    seen: list[Progress] = []
+    ran = run_program(python("import time; time.sleep(0.2); print('done')"), on_progress=seen.append)
+    assert ran.stdout == "done\n"
+    assert 2e8 < ran.wall_ns < 5e9
+    assert seen[-1].doing == "running"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "message"),
+    [
+        (
+            "import os; os.write(2, b'Error: no data\\nbye'); os._exit(7)",
+            7,
+            "status 7, without the profiler: Error: no data",
+        ),
+        ("raise ValueError('bad shape')", 1, "status 1, without the profiler: ValueError: bad shape"),
+        ("print('only this'); import sys; sys.exit(2)", 2, "status 2, without the profiler: only this"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", -11, "failed with SIGSEGV, without the profiler"),
+    ],
+)
+def test_a_failing_program_keeps_its_own_status(code: str, status: int, message: str) -> None:
+    """A program that fails by itself is exit code 4, with its status and its last words."""
+    with pytest.raises(ProgramError) as caught:
+        run_program(python(code))
+    assert caught.value.exit_code == 4
+    assert caught.value.status == status
+    assert message in str(caught.value)
+    assert "program's own failure" in caught.value.hint
+
+
+def test_a_program_that_does_not_end_is_ended() -> None:
+    """Over its time it is the program's failure too."""
+    with pytest.raises(ProgramError, match=r"did not end within 0\.3 s"):
+        run_program(python("import time; time.sleep(60)"), timeout_s=0.3)
+
+
+def test_a_program_that_is_not_there_is_the_environments() -> None:
+    """A command that cannot be started exits with 3."""
+    with pytest.raises(EnvironmentMissingError, match="`/no/such/program` cannot be started: No such file"):
+        run_program(("/no/such/program",))
+
+
+def test_a_program_has_an_empty_standard_input() -> None:
+    """It reads nothing: it is run more than once, and what it read would be gone the second time."""
+    assert run_program(python("import sys; print(repr(sys.stdin.read()))")).stdout == "''\n"
+
+
+def test_a_workload_tells_its_own_times() -> None:
+    """The last JSON line of a bundled workload gives wall time, kernel time and launches."""
+    line = {"workload": "x", "iterations": 10, "launches": 20, "wall_ns": 1000, "kernel_ns": 799.6, "ok": True}
+    found = run_workload(python(f"print('noise'); print('''{json.dumps(line)}''')"))
+    assert found == Unprofiled(1000, 800, 20, "workload", 10)
+    assert found.gap_share == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("stdout", ["", "no json", "[1]", '{"wall_ns": null}'])
+def test_a_workload_without_its_line_has_wall_time_only(stdout: str) -> None:
+    """What is unknown is null, never 0."""
+    found = parse_workload(Ran(5, stdout))
+    assert found == Unprofiled(5)
+    assert found.gap_share is None
+
+
+def test_a_workload_that_misses_something_exits_with_three() -> None:
+    """Status 3 of a bundled workload means that PyTorch or a GPU is missing, as it says itself."""
+    with pytest.raises(EnvironmentMissingError, match="without the profiler: PyTorch finds no NVIDIA GPU"):
+        run_workload(python("import sys; print('error: PyTorch finds no NVIDIA GPU', file=sys.stderr); sys.exit(3)"))
+
+
+def test_kernels_that_overlap_count_once() -> None:
+    """The gap share is of the union of intervals; more kernel time than wall time is no negative gap."""
+    assert union_ns([(0, 10), (5, 20), (30, 40), (32, 33)]) == 30
+    assert union_ns([]) == 0
+    assert Unprofiled(10, 12).gap_share == 0.0
+    assert Unprofiled(0, 12).gap_share is None
+
+
+def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
+    """What is written comes back, counts of launches too; no file is no run."""
+    report = tmp_path / "a.b.ncu-rep"
+    found = Unprofiled(1000, 800, 20, "nsys", 1, (LaunchCount("k<int>", (1, 2, 3), (4, 5, 6), 20),))
+    assert read_unprofiled(report) is None
+    path = write_unprofiled(report, found)
+    assert path.name == "a.b.unprofiled.json"
+    assert read_unprofiled(report) == found
+    assert json.loads(path.read_text())["gap_share"] == pytest.approx(0.2)
+    assert list(tmp_path.iterdir()) == [path]
+    path.write_text("{}")
+    with pytest.raises(InputError, match="no record of an un-profiled run"):
+        read_unprofiled(report)
+
+
+def export(path: Path, kernels: list[tuple[int, int, int]], copies: list[tuple[int, int, int]] | None = None) -> Path:
+    """Write an SQLite file as nsys exports it; a kernel or copy is device, start and end."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+        database.execute("INSERT INTO StringIds VALUES (7, 'saxpy(float *)')")
+        database.execute(
+            "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL "
+            "(start INTEGER, end INTEGER, deviceId INTEGER, demangledName INTEGER, "
+            "gridX INTEGER, gridY INTEGER, gridZ INTEGER, blockX INTEGER, blockY INTEGER, blockZ INTEGER)"
+        )
+        for device, start, end in kernels:
+            row = (start, end, device, 7, 8, 1, 1, 128, 1, 1)
+            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+        if copies is not None:
+            database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start INTEGER, end INTEGER, deviceId INTEGER)")
+            rows = [(start, end, device) for device, start, end in copies]
+            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,?)", rows)
+    return path
+
+
+def test_nsys_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
+    """From the first to the last kernel of each GPU: copies between them are no gap, the rest does not count."""
+    path = export(tmp_path / "t.sqlite", [(0, 100, 200), (0, 250, 300), (1, 0, 50)], [(0, 0, 120), (0, 200, 210)])
+    found = read_export(path)
+    assert found == Unprofiled(250, 210, 3, "nsys", 1, (LaunchCount("saxpy(float *)", (8, 1, 1), (128, 1, 1), 3),))
+    assert found.gap_share == pytest.approx(0.16)
+
+
+def test_an_export_without_kernels_says_nothing(tmp_path: Path) -> None:
+    """No file, no kernels, no such table, no database: nothing is known."""
+    (tmp_path / "text").write_text("no database at all, but long enough to be read as one")
+    assert read_export(tmp_path / "nowhere") is None
+    assert read_export(tmp_path / "text") is None
+    assert read_export(export(tmp_path / "empty.sqlite", [])) is None
+    with closing(sqlite3.connect(tmp_path / "bare.sqlite")) as database, database:
+        database.execute("CREATE TABLE x (y INTEGER)")
+    assert read_export(tmp_path / "bare.sqlite") is None
+
+
+def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace of a stand-in nsys is read; one that fails leaves the question open."""
+    made = export(tmp_path / "made.sqlite", [(0, 0, 10)])
+    nsys = tmp_path / "nsys"
+    nsys.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp "{made}" "$2.sqlite"\n')
+    nsys.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert find_nsys(tmp_path) == str(nsys)
+    found = trace(str(nsys), ("/bin/true",))
+    assert found is not None
+    assert found.kernel_ns == 10
+    assert trace("/bin/false", ("/bin/true",)) is None
+
+
+def test_the_command_line_of_nsys(tmp_path: Path) -> None:
+    """It traces CUDA alone, samples nothing, and exports SQLite."""
+    options = (
+        "profile --trace cuda --sample none --cpuctxsw none --stats false --export sqlite --force-overwrite true -o"
+    )
+    expected = ("/opt/nsys", *options.split(), str(tmp_path / "t"), "python", "x.py")
+    assert trace_argv("/opt/nsys", ("python", "x.py"), tmp_path / "t.sqlite") == expected
+
+
+TWO_GPUS = "0, GPU-aaa, Tesla T4, 7.5, 550.1, [N/A]\n1, GPU-bbb, NVIDIA A100-SXM4-40GB, 8.0, 550.1, Enabled\n"
+
+
+@pytest.mark.parametrize(
+    ("visible", "name"),
+    [(None, "Tesla T4"), ("0,1", "Tesla T4"), ("1", "NVIDIA A100-SXM4-40GB"), ("GPU-bb", "NVIDIA A100-SXM4-40GB")],
+)
+def test_the_gpu_is_the_first_that_programs_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, name: str
+) -> None:
+    """CUDA_VISIBLE_DEVICES chooses by index or identity."""
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    gpu = find_gpu({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+    assert gpu.name == name
+    assert gpu.mig == (name != "Tesla T4")
+    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen") as caught:
+        find_gpu({"CUDA_VISIBLE_DEVICES": "-1"})
+    assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
+
+
+def test_no_driver_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an nvidia-smi that answers there is no GPU to speak of."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentMissingError, match="`nvidia-smi` does not answer"):
+        find_gpu({})
+
+
+def test_what_is_in_the_way_is_said() -> None:
+    """MIG, WSL and virtual GPUs are named; a plain GPU has nothing in its way."""
+    assert obstacles(Gpu("NVIDIA H200", "9.0", "580"), "6.1.0-amd64") == ()
+    assert "MIG" in obstacles(Gpu("NVIDIA H200", "9.0", "580", mig=True), "6.1.0")[0]
+    assert "WSL" in obstacles(Gpu("NVIDIA RTX 4090", "8.9", "580"), "5.15.90.1-microsoft-standard-WSL2")[0]
+    assert "virtual GPU" in obstacles(Gpu("GRID A100-10C", "8.0", "550"), "6.1.0")[0]
+
+
+def test_the_estimate_multiplies_what_is_known() -> None:
+    """Launches x passes x time + saved memory."""
+    text = estimate(Cost(4, 8_000_000, 3, 200, one_of_each=True, saves_memory=True))
+    assert text == (
+        "estimate: at most 4 distinct launches x 3 passes (ncu adds 1 to 3) x 2 ms each = 24 ms "
+        "+ saving and restoring what the kernels write, for each pass (how much is not known)"
+    )
+
+
+def test_the_estimate_says_what_is_not_known() -> None:
+    """Unknown launches, passes and times are called so; application replay saves nothing."""
+    text = estimate(Cost(None, None, None, 200, one_of_each=False, saves_memory=False))
+    assert text == (
+        "estimate: at most 200 launches (how many is not known) x passes (not counted) x the kernels' time (not known)"
+        "; the program is run again for each pass, nothing is saved"
+    )

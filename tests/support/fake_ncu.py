@@ -1,0 +1,275 @@
+"""Stands in for `ncu` in tests: a program that behaves as the variable FAKE_NCU says.
+
+What it says is what real ncu says: taken from ncu 2022.3 and 2024.1 run without a GPU, from the texts inside them, and
+from logs that people published. It uses the standard library only, and runs by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+BEHAVIOUR, REPORT, VERSION, KNOWN = "FAKE_NCU", "FAKE_NCU_REPORT", "FAKE_NCU_VERSION", "FAKE_NCU_KNOWN"
+_FLAGS = {"--force-overwrite", "--nvtx"}
+_FAQ = "See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details."
+_SHUTDOWN = (
+    '==ERROR== Failed to profile "saxpy" in process 4711\n==PROF== Trying to shutdown target application\n'
+    "==ERROR== The application returned an error code (9).\n==ERROR== An error occurred while trying to profile.\n"
+    "==WARNING== No kernels were profiled.\n"
+)
+_CONNECTED = "==PROF== Connected to process 4711 (/home/me/saxpy)\n"
+
+
+@dataclass(frozen=True)
+class Says:
+    """What ncu writes where, and what it returns."""
+
+    log: str = ""
+    stderr: str = ""
+    stdout: str = ""
+    status: int = 1
+
+
+def _driver(message: str) -> Says:
+    return Says(log=f"{_CONNECTED}\n==ERROR== An error was reported by the driver:\n==ERROR== {message}\n{_SHUTDOWN}")
+
+
+FAILURES = {
+    "permission": Says(
+        log=f"{_CONNECTED}==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU "
+        "Performance Counters on the target device 0. For instructions on enabling permissions and to get more "
+        "information see "
+        f"https://developer.nvidia.com/ERR_NVGPUCTRPERM\n==PROF== Disconnected from process 4711\n{_SHUTDOWN}"
+    ),
+    "no_kernels": Says(
+        log=f"{_CONNECTED}==PROF== Disconnected from process 4711\n==WARNING== No kernels were profiled.\n", status=0
+    ),
+    "no_driver": Says(
+        stderr="==ERROR== Nsight Compute failed to connect to the CUDA driver (stub libcuda.so[.1] on path?).\n",
+        log="==ERROR== The application returned an error code (1).\n==WARNING== No kernels were profiled.\n",
+    ),
+    "resource": _driver(
+        "Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is "
+        f"concurrently collecting profiling data. {_FAQ}"
+    ),
+    "resource_or_permission": _driver(
+        "Profiling failed because a driver resource was unavailable or the user does not have permission to access "
+        "NVIDIA GPU Performance Counters. Ensure that no other tool (like DCGM) is concurrently collecting profiling "
+        f"data. {_FAQ}"
+    ),
+    "lock": Says(
+        log="==ERROR== Failed to open/create lock file /tmp/nsight-compute-lock. Please check that this process "
+        f"has write permissions on this file. {_FAQ}\n{_SHUTDOWN}",
+        status=9,
+    ),
+    "temporary_folder": Says(
+        log="==ERROR== Failed to access the temporary directory.\n"
+        "Ensure that /tmp is writable or set the TMPDIR environment variable to another directory.\n"
+        "==ERROR== Launching the target application failed.\n"
+    ),
+    "metric": Says(
+        log=f"{_CONNECTED}==ERROR== Failed to find metric regex:^nonsense__x.sum(\\.(sum|min|max|avg))?$\n{_SHUTDOWN}"
+    ),
+    "section": Says(
+        log="==ERROR== Option '--section Nope' did not match any section.\n"
+        "==ERROR== Use --list-sections to see the list of available sections.\n"
+    ),
+    "option": Says(stdout="==ERROR== unrecognised option '--graph-profiling'. Use --help for further details.\n"),
+    "old_filter_mode": Says(
+        stderr="the argument for option '--filter-mode' is invalid\n\nUse --help for further details.\n", status=255
+    ),
+    "mig_clocks": _driver(
+        "Cannot lock GPU clock frequencies on MIG! Try locking the clocks externally (e.g. using 'nvidia-smi "
+        "--lock-gpu-clocks=tdp,tdp') or profile without fixed frequencies (see '--clock-control')."
+    ),
+    "mig_metrics": Says(
+        log=f"{_CONNECTED}==ERROR== Failed to access the following metrics: pcie__read_bytes.sum. If profiling on a "
+        "MIG instance, it is not possible to collect metrics from GPU units that are shared with other MIG instances.\n"
+        f"{_SHUTDOWN}"
+    ),
+    "clocks": _driver("Failed to lock GPU clock frequencies! Try locking the clocks externally."),
+    "wsl": Says(
+        log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0 as it uses the Windows Subsystem for Linux "
+        "(WSL).\n==WARNING== No kernels were profiled.\n",
+        status=0,
+    ),
+    "vgpu": Says(
+        log=f"{_CONNECTED}==ERROR== The user does not have permission to access NVIDIA GPU Performance Counters on the "
+        f"target vGPU device 0.\n{_SHUTDOWN}"
+    ),
+    "unsupported": Says(
+        log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0. To find out supported GPUs refer "
+        "--list-chips option.\n==PROF== Disconnected from process 4711\n==WARNING== No kernels were profiled.\n",
+        status=0,
+    ),
+    "old_driver": Says(
+        stderr="==ERROR== An error was reported by the driver:\n"
+        "==ERROR== Cuda driver is not compatible with Nsight Compute.\n",
+        log="==ERROR== The application returned an error code (11).\n",
+    ),
+    "injection": Says(
+        stderr="==ERROR== Another tool/injection might be loaded since CUDA_INJECTION64_PATH is set to /x.so. To run "
+        "Nsight Compute unset CUDA_INJECTION64_PATH environment variable.\n"
+    ),
+    "confidential": _driver(
+        "Confidential computing mode detected on device 0. Nsight Compute cannot run in a secure confidential "
+        "computing environment."
+    ),
+    "mining": _driver("ERR_NVCMPGPU - Profiling is not supported on the NVIDIA Crypto Mining Processors (CMP)."),
+    "disk": Says(
+        log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 9 passes\n'
+        "==ERROR== Failed to write report: No space left on device\n"
+    ),
+    "unwritable": Says(
+        log="==ERROR== Unable to write to file x.ncu-rep. Please verify this file is not locked, and writable.\n"
+    ),
+    "memory": Says(
+        log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%\n==WARNING== Backing up device memory in system memory. '
+        'Kernel replay might be slow. Consider using "--replay-mode application" to avoid memory save-and-restore.\n'
+        f"==ERROR== Unhandled C++ exception: bad allocation\n{_SHUTDOWN}"
+    ),
+    "kernel": Says(log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%\n==ERROR== UnknownError\n{_SHUTDOWN}'),
+    "program": Says(
+        log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 9 passes\n'
+        "==PROF== Disconnected from process 4711\n==ERROR== The application returned an error code (7).\n"
+    ),
+    "unheard_of": Says(log="==ERROR== The moon is in the wrong phase.\n==ERROR== Try again later.\n", status=3),
+    "nothing": Says(log=_CONNECTED, status=0),
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Behave as FAKE_NCU says."""
+    if arguments == ["--version"]:
+        version = os.environ.get(VERSION, "2025.3.1.0")
+        sys.stdout.write(f"NVIDIA (R) Nsight Compute Command Line Profiler\nVersion {version} (build 1) (public)\n")
+        return 0
+    if arguments[0] == "--query-metrics":
+        names = os.environ.get(KNOWN, "")
+        sys.stdout.write(names.replace(" ", " Counter byte # of things\n") + "\n")
+        return 0 if names else 1
+    options, program = split(arguments)
+    behaviour = os.environ.get(BEHAVIOUR, "success")
+    log = Path(options["--log-file"])
+    if behaviour in FAILURES:
+        return _say(FAILURES[behaviour], log)
+    return _BEHAVIOURS[behaviour](log, _report(options["--export"]), program)
+
+
+def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Split the command line into ncu's options and the program."""
+    options: dict[str, str] = {}
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("--"):
+        is_flag = arguments[at] in _FLAGS
+        options[arguments[at]] = "" if is_flag else arguments[at + 1]
+        at += 1 if is_flag else 2
+    return options, arguments[at:]
+
+
+def _report(export: str) -> Path:
+    """Do with the name what ncu does: add the suffix, and read `%%` as `%`."""
+    name = export.replace("%%", "%")
+    return Path(name if name.endswith(".ncu-rep") else f"{name}.ncu-rep")
+
+
+def _say(says: Says, log: Path) -> int:
+    log.write_text(says.log)
+    sys.stdout.write(says.stdout)
+    sys.stderr.write(says.stderr)
+    return says.status
+
+
+def _write(log: Path, text: str) -> None:
+    with log.open("a") as file:
+        file.write(text)
+
+
+def _profile(log: Path, index: int, pause_s: float = 0.0) -> None:
+    _write(log, f'==PROF== Profiling "kernel_{index}" - {index}: 0%....50%')
+    time.sleep(pause_s)
+    _write(log, "....100% - 9 passes\n")
+
+
+def _success(log: Path, report: Path, program: list[str]) -> int:
+    _write(log, _CONNECTED)
+    done = subprocess.run(program, check=False)  # noqa: S603 - the program of the test
+    for index in range(3):
+        _profile(log, index, float(os.environ.get("FAKE_NCU_PAUSE", "0")))
+    _write(log, "==WARNING== Something is a little odd.\n==PROF== Disconnected from process 4711\n")
+    report.write_bytes(Path(os.environ[REPORT]).read_bytes())
+    _write(log, f"==PROF== Report: {report}\n")
+    return done.returncode
+
+
+def _half(log: Path, report: Path, _program: list[str]) -> int:
+    _profile(log, 0)
+    report.write_bytes(Path(os.environ[REPORT]).read_bytes()[:-100])
+    return 0
+
+
+def _die(log: Path, report: Path, program: list[str]) -> int:
+    _half(log, report, program)
+    os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def _hang(log: Path, report: Path, program: list[str]) -> int:
+    """Start children in every way there is, begin to write a report, and never end."""
+    for own_session in (False, True):
+        subprocess.Popen(program, start_new_session=own_session)  # noqa: S603 - the program of the test
+    subprocess.Popen(["/bin/sh", "-c", "setsid sleep 60 & exit 0"]).wait()  # an orphan in its own session
+    _write(log, '==PROF== Profiling "ncclDevKernel" - 0: 0%....50%')
+    report.write_bytes(b"NVR\0")
+    time.sleep(60)
+    return 0
+
+
+def _stubborn(log: Path, report: Path, program: list[str]) -> int:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    return _hang(log, report, program)
+
+
+def _many(log: Path, report: Path, _program: list[str]) -> int:
+    """Profile one kernel after another; write the report of those when interrupted, as ncu does."""
+    try:
+        for index in range(1000):
+            _profile(log, index, 0.02)
+    except KeyboardInterrupt:
+        _write(log, "==PROF== Received signal\n==PROF== Trying to shutdown target application\n")
+        report.write_bytes(Path(os.environ[REPORT]).read_bytes())
+        _write(log, f"==ERROR== The application returned an error code (15).\n==PROF== Report: {report}\n")
+    return 1
+
+
+_BEHAVIOURS = {
+    "success": _success,
+    "half": _half,
+    "dies": _die,
+    "hang": _hang,
+    "stubborn": _stubborn,
+    "many": _many,
+}
+
+
+def install(folder: Path) -> Path:
+    """Put an `ncu` that is this program, and an `nvidia-smi` with one GPU, into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _script(folder / "nvidia-smi", 'echo "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"')
+    return _script(folder / "ncu", f'exec "{sys.executable}" -IS "{Path(__file__).resolve()}" "$@"')
+
+
+def _script(path: Path, line: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""Imagines what ncu stores for one metric tier: exactly its names, with values that fit together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.ncu_rep_writer import Instances
+
+from rooflens.ingest.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
+from rooflens.ingest.tiers import metrics_for
+
+if TYPE_CHECKING:
+    from support.ncu_rep_writer import MetricValue
+
+SHARE = 0.3
+"""Every other counter reaches this part of its peak."""
+_TENSOR_SHARE = 0.1
+"""Less for tensor counters, whose stored peak may be that of sparse operands, twice the dense one."""
+DURATION_NS = 1_000_000.0
+_SM_COUNT = 100
+_PEAKS = {
+    "smsp__issue_active": 4.0 * _SM_COUNT,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared": 1.0 * _SM_COUNT,
+    "l1tex__t_bytes": 128.0 * _SM_COUNT,
+}
+"""Units a cycle where the model knows the peak of an SM itself; elsewhere any will do."""
+_ANY_PEAK = 1024.0
+_CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 3e9}
+
+_STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 400}
+_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HFMA2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
+_TENSOR_OPCODES = {
+    GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
+    TU10X: {"HMMA.1688.F32": 1e5},
+    TU11X: {},
+    TCGEN05: {"UTCHMMA": 1e4},
+    frozenset(CHIPS): {"HMMA.16816.F32.BF16": 1e5},
+}
+"""Chips -> their matrix instruction; the first that fits counts. TU11X has no tensor cores."""
+
+_FIXED: dict[str, MetricValue] = {
+    "gpu__time_duration.sum": DURATION_NS,
+    "sm__cycles_elapsed.max": _CLOCKS_HZ["sm"] * DURATION_NS / 1e9,
+    "sm__cycles_active.avg": 0.9 * _CLOCKS_HZ["sm"] * DURATION_NS / 1e9,
+    "sm__cycles_active.max": 0.99 * _CLOCKS_HZ["sm"] * DURATION_NS / 1e9,
+    "sm__maximum_warps_per_active_cycle_pct": 75.0,
+    "smsp__pcsamp_sample_count": 800,
+    "launch__waves_per_multiprocessor": 2.5,
+}
+
+_RATIOS = {
+    "pct_of_peak_sustained_elapsed": 100 * SHARE,
+    "pct_of_peak_sustained_active": 100 * SHARE / 0.9,
+    "per_cycle_active": 0.7,
+    "pct": 80.0,
+}
+"""Last part of a name -> value."""
+
+
+def stored_metrics(chip: str, detail: str) -> dict[str, MetricValue]:
+    """Return what a report of one kernel holds after collecting a tier on a chip."""
+    stored = _attributes(chip)
+    for metric in metrics_for(chip, detail):
+        stored |= _stored(chip, metric.name)
+    return stored
+
+
+def _attributes(chip: str) -> dict[str, MetricValue]:
+    """Return what ncu stores unasked."""
+    major, minor = next(known for known, family in FAMILIES if chip in family).split(".")
+    return {
+        "device__attribute_display_name": f"synthetic {chip}",
+        "device__attribute_compute_capability_major": int(major),
+        "device__attribute_compute_capability_minor": int(minor),
+        "device__attribute_multiprocessor_count": _SM_COUNT,
+        "profiler__replayer_passes": 4.0,
+    }
+
+
+def _stored(chip: str, name: str) -> dict[str, MetricValue]:
+    if name.startswith("group:"):
+        return {f"smsp__pcsamp_warps_issue_stalled_{reason}": count for reason, count in _STALLS.items()}
+    if name.startswith("sass__"):
+        return {name: _opcode_table(chip, threads=32 if "thread" in name else 1)}
+    if name.startswith("launch__"):
+        return {name: _FIXED.get(name, 64)}
+    return {name: _FIXED.get(name, _value(name))}
+
+
+def _opcode_table(chip: str, threads: int) -> Instances:
+    opcodes = _OPCODES | next(opcodes for chips, opcodes in _TENSOR_OPCODES.items() if chip in chips)
+    return Instances({opcode: count * threads for opcode, count in opcodes.items()})
+
+
+def _value(name: str) -> float:
+    base, _, form = name.partition(".")
+    clock_hz, peak = _CLOCKS_HZ.get(base.partition("__")[0], 0.0), _PEAKS.get(base, _ANY_PEAK)
+    match form.rpartition(".")[2]:
+        case "per_second":
+            return clock_hz
+        case "peak_sustained":
+            return peak
+        case ratio if ratio in _RATIOS:
+            return _RATIOS[ratio]
+    share = _TENSOR_SHARE if "_ops_path_tensor_" in base else SHARE
+    return share * peak * clock_hz * DURATION_NS / 1e9
