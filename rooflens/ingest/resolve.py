@@ -82,13 +82,18 @@ class Resolver:
         return None
 
     def _amount(self, recipe: Amount) -> Found | None:
-        for form in (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare):
+        for form in (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare, self._in_any_form):
             for group in recipe.groups:
                 parts = [form(base) for base in group]
                 known = [part for part in parts if part is not None]
                 if len(known) == len(parts):
                     return sum(value for value, _ in known) * recipe.scale, " + ".join(source for _, source in known)
         return None
+
+    def _in_any_form(self, base: str) -> Found | None:
+        """Take one part in whatever form it has: the parts of a sum need not agree."""
+        forms = (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare)
+        return next((found for form in forms if (found := form(base)) is not None), None)
 
     def amount(self, base: str) -> Found | None:
         """Find the amount of one base metric in any of its forms."""

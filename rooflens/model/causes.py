@@ -86,13 +86,19 @@ def _causes(kernel: Kernel, limits: Thresholds) -> Iterator[Cause]:
         and (idle := 1 - waves / math.ceil(waves)) >= limits.tail_share
     ):
         yield Cause(
-            "tail", "tail", f"{significant(waves, 2)} waves: the last one leaves {percent(idle)} of the run half empty"
+            "tail",
+            "tail",
+            f"{significant(waves)} waves: {percent(idle)} of the SM time of {math.ceil(waves)} waves is idle",
         )
 
 
 def _grid(kernel: Kernel) -> str:
     blocks, sms = kernel.counters.get("grid_size"), kernel.counters.get("sm_count")
-    return f"{blocks:.0f} blocks on {sms:.0f} SMs" if blocks is not None and sms is not None else "the blocks"
+    return (
+        f"{blocks:.0f} block{'' if blocks == 1 else 's'} on {sms:.0f} SMs"
+        if blocks is not None and sms is not None
+        else "the blocks"
+    )
 
 
 def occupancy_limiter(kernel: Kernel) -> str | None:

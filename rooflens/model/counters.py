@@ -252,7 +252,10 @@ L1: tuple[Counter, ...] = (
         "l1tex__lsu_writeback_active_mem_lg",
     ),
     _amount(
-        "l1_data_wavefronts", "wavefronts of the L1 data stage, all memory spaces", "l1tex__data_pipe_lsu_wavefronts"
+        "l1_data_bytes",
+        "wavefronts of the L1 data stage x 128: all memory spaces, conflict and divergence replays included",
+        "l1tex__data_pipe_lsu_wavefronts",
+        scale=WAVEFRONT_BYTES,
     ),
     _share("l1_data_share", "use of the L1 data stage by the LSU", "l1tex__data_pipe_lsu_wavefronts"),
     _share("l1_bank_read_share", "use of the L1 data banks by reads", "l1tex__data_bank_reads"),

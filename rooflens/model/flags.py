@@ -20,11 +20,13 @@ MEANINGS: dict[str, str] = {
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
     "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
+    "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
     "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
     "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
     "no_flop": "The kernel does no floating-point work: it has bandwidth shares but no intensity.",
     "no_flop_counters": "The report holds no FLOP counters: no intensity can be computed.",
     "not_a_kernel": "This result is a range, graph or command list: launch figures do not exist for it.",
+    "one_side_only": "Only memory or only compute is measured: the other side may lead.",
     "partial_counters": "Some counters of this result are missing or NaN.",
     "peak_from_datasheet": "A peak is not in the report: the published one, scaled to the profiled clock, stands in.",
     "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
@@ -53,7 +55,7 @@ def find_flags(
         *flops.flags,
         *_of_result(kernel),
         *_of_traffic(kernel, levels, limits),
-        *_of_flops(kernel, pipes, flops),
+        *_of_flops(kernel, levels, pipes, flops),
         *_of_passes(kernel, levels, pipes, limits),
     }
     return tuple(sorted(found))
@@ -76,7 +78,7 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
     wrote = to_l2 is not None and to_l2 >= limits.resident_write_bytes
     if wrote and to_l2 and to_dram is not None and to_dram < to_l2 * limits.resident_write_share:
         yield "dram_writes_stay_in_l2"
-    if "dram_bytes" not in counters and "sysmem_bytes" in counters:
+    if "dram_bytes" not in counters and levels["dram"].amount_bytes is not None:
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
         yield "l1_misses_async_copies"
@@ -94,7 +96,7 @@ def _copies_asynchronously(kernel: Kernel) -> bool:
     return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS
 
 
-def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
+def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
     if kernel.status == "failed":
         return
     scalar_known = any(work.dtype_key in SCALAR_DTYPES for work in flops.work)
@@ -103,6 +105,11 @@ def _of_flops(kernel: Kernel, pipes: Mapping[str, Pipe], flops: Flops) -> Iterat
         yield "no_flop_counters"
     elif not scalar_known and "sol_compute" in kernel.counters:
         yield "sol_pair_only"
+    if scalar_known and "fp16" not in {work.key for work in flops.work}:
+        yield "fp16_not_measured"
+    memory = any(level.share is not None for level in levels.values()) or "sol_memory" in kernel.counters
+    if memory != (has_shares or "sol_compute" in kernel.counters):
+        yield "one_side_only"
     if flops.complete and not any(work.ops for work in flops.work if work.is_float):
         yield "no_flop"
     if any(work.ops and work.peak_source == "datasheet" for work in flops.work):

@@ -33,7 +33,7 @@ Kernels whose opcode tables hold no tensor instruction show up to 2.1 % (public 
 
 _TENSOR_CORES_FROM = (7, 0)
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
-_MMA_PART_OF_PEAK = {(9, 0): 2 / 3}
+_MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
 """Chips whose warp-wide mma reaches only a part of the dense peak: on GH100 2,731 of 4,096 bf16 FLOP a cycle and SM."""
 _COUNTER_NAME = re.compile(
     r"^(?:op_(?P<op>[a-z]+)_)?src_(?P<dtype>fp16_bf16_tf32|fp4_fp6_fp8|fp4_fp6|bf16|tf32|fp\d+|int\d)"
@@ -149,8 +149,21 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
     if wrong_counter:
         return (), False, flags | {"tensor_counter_reads_zero"}
     if kernel.tensor_ops:
-        return counted, True, flags
+        explained = _explains(kernel, counted)
+        return counted, explained, flags if explained else flags | {"tensor_flop_unknown"}
     return _tensor_estimate(kernel, flags)
+
+
+def _explains(kernel: Kernel, counted: Iterable[Work]) -> bool:
+    """Tell whether the counted operations make up at least half of what kept the tensor pipe busy.
+
+    A report can hold the counters of some types only; the rest of the work is then unknown, not zero.
+    """
+    works, duration_ns = tuple(counted), kernel.duration_ns
+    if _busy(kernel) <= TENSOR_NOISE_SHARE or duration_ns is None or any(not work.peak_ops_per_s for work in works):
+        return True
+    used = sum(work.ops / work.peak_ops_per_s for work in works if work.peak_ops_per_s) / (duration_ns / 1e9)
+    return used >= _busy(kernel) / 2
 
 
 def _busy(kernel: Kernel) -> float:
@@ -173,7 +186,7 @@ def _tensor_opcodes(
         return (counted, True, flags) if known else ((), False, flags | {"tcgen05_without_operation_counters"})
     matrix = {opcode: tensor_op(opcode) for opcode in kernel.warp_opcodes if is_matrix(opcode)}
     exact = all(op is not None and not op.warpgroup for op in matrix.values())
-    if matrix and not exact and any(work.ops for work in counted):
+    if matrix and not exact and _covers(counted, matrix.values()):
         return counted, True, flags
     if None in matrix.values():
         return (), False, flags | {"tensor_flop_unknown"}
@@ -183,6 +196,12 @@ def _tensor_opcodes(
     if any(op.sparse for op, _ in operations):
         flags = flags | {"sparse_tensor_work"}
     return tuple(_from_opcodes(kernel, operations)), True, flags
+
+
+def _covers(counted: Iterable[Work], operations: Iterable[TensorOp | None]) -> bool:
+    """Tell whether the counters hold work of every type that the opcodes name."""
+    types = {work.dtype_key.removeprefix("tensor_").removesuffix("_sparse") for work in counted if work.ops}
+    return bool(types) and {op.dtype for op in operations if op is not None} <= types
 
 
 def _from_opcodes(kernel: Kernel, operations: Iterable[tuple[TensorOp, int]]) -> Iterator[Work]:
@@ -212,7 +231,7 @@ def _counted_kinds(tensor_ops: Mapping[str, float]) -> Iterator[tuple[str, _Tens
     """Yield family, kind and operations of each counter; a plain name beside its sparse and dense parts is left out."""
     for name, ops in tensor_ops.items():
         match = _COUNTER_NAME.match(name)
-        if match is None or _is_said_twice(name, tensor_ops):
+        if match is None or _is_said_twice(name, tensor_ops) or _has_targets(name, match, tensor_ops):
             continue
         instruction = next((key for key, opcodes in _INSTRUCTIONS.items() if match["op"] in opcodes), "")
         kind = _TensorKind(_counter_dtype(match), match["dst"] == "fp16", instruction, match["sparsity"] == "on")
@@ -224,6 +243,13 @@ def _is_said_twice(name: str, tensor_ops: Mapping[str, float]) -> bool:
     plain, _, part = name.partition("_sparsity_")
     both = f"{plain}_sparsity_on" in tensor_ops and f"{plain}_sparsity_off" in tensor_ops
     return not both and plain in tensor_ops if part else both
+
+
+def _has_targets(name: str, match: re.Match[str], tensor_ops: Mapping[str, float]) -> bool:
+    """Tell whether a counter without accumulator stands beside the same one split by accumulator."""
+    stem, _, part = name.partition("_sparsity_")
+    ending = f"_sparsity_{part}" if part else ""
+    return match["dst"] is None and any(f"{stem}_dst_{dst}{ending}" in tensor_ops for dst in ("fp16", "fp32"))
 
 
 def _counter_dtype(match: re.Match[str]) -> str:
@@ -268,11 +294,15 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
     types = (kind.dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == kind.dtype))
     targets = ("_dst_fp16", "", "_dst_fp32") if kind.half_accumulate else ("_dst_fp32", "", "_dst_fp16")
     sources = [f"src_{name}{target}" for name in types for target in targets]
-    for prefix in (*(f"op_{op}_" for op in _INSTRUCTIONS.get(kind.instruction, ())), ""):
+    parts = _MMA_PART_OF_PEAK.get(_capability(kernel), {}) if kind.instruction == "mma" else {}
+    part = parts.get(kind.dtype, 1.0)
+    for prefix in (f"op_{op}_" for op in _INSTRUCTIONS.get(kind.instruction, ())):
         for source in sources:
             if (dense := peaks.get(f"{prefix}{source}_sparsity_off")) is not None:
                 return dense, "report"
-    part = _MMA_PART_OF_PEAK.get(_capability(kernel), 1.0) if kind.instruction == "mma" else 1.0
+    for source in sources:
+        if (dense := peaks.get(f"{source}_sparsity_off")) is not None:
+            return part * dense, "report"
     for source in sources:
         if (base := peaks.get(source)) is not None:
             return part * base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"

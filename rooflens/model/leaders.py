@@ -39,16 +39,29 @@ class Case:
 
 
 def memory_leader(case: Case) -> Leader | None:
-    """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it."""
+    """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
+
+    A report that shows neither L1 nor L2 may hide the busiest unit: then NVIDIA's memory per cent stands for the side
+    where it is higher.
+    """
     shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
-    if not shares:
-        sol = case.kernel.counters.get("sol_memory")
-        return None if sol is None else Leader(None, sol)
-    name = max(shares, key=lambda level: shares[level])
-    wavefronts = case.levels["l1"].stages.get("data", shares["l1"]) if name == "l1" else 0.0
-    if name == "l1" and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts:
+    sol = case.kernel.counters.get("sol_memory")
+    name = max(shares, key=lambda level: shares[level], default=None)
+    if sol is not None and not shares.keys() & {"l1", "l2"} and sol > shares.get(name or "", 0.0):
+        return Leader(None, sol)
+    if name is None:
+        return None
+    if name == "l1" and _is_shared_memory(case, shares):
         return Leader("smem", shares["l1"])
     return Leader(name, shares[name])
+
+
+def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
+    """Tell whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
+    stages = case.levels["l1"].stages
+    leading = max(stages, key=lambda stage: stages[stage], default="data")
+    wavefronts = stages.get("data", shares["l1"])
+    return leading in {"data", "writeback"} and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
 
 
 def compute_leader(case: Case) -> Leader | None:
@@ -57,9 +70,11 @@ def compute_leader(case: Case) -> Leader | None:
     CUDA-core fp16 counts are an upper bound and never lead by themselves.
     """
     shares = {key: pipe.share for key, pipe in case.pipes.items() if pipe.share is not None and key != "fp16"}
+    sol = case.kernel.counters.get("sol_compute")
+    if sol is not None and "issue" not in shares and sol > max(shares.values(), default=0.0):
+        return Leader(None, sol)
     if not shares:
-        sol = case.kernel.counters.get("sol_compute")
-        return None if sol is None else Leader(None, sol)
+        return None
     key = max(shares, key=lambda pipe: shares[pipe])
     return Leader(_explained(case, key, shares[key]), shares[key])
 

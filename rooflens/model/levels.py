@@ -35,8 +35,8 @@ STAGES: tuple[Stage, ...] = (
     Stage("l2", "tag_requests", "l2_request_share"),
     Stage("l2", "input", "l2_input_share"),
     Stage("l2", "data", "l2_data_share"),
-    Stage("l1", "data", "l1_data_share"),
-    Stage("l1", "writeback", "l1_writeback_share"),
+    Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
+    Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
     Stage("l1", "bank_reads", "l1_bank_read_share"),
     Stage("l1", "bank_writes", "l1_bank_write_share"),
@@ -57,6 +57,9 @@ AMOUNTS: dict[str, tuple[str, ...]] = {
     "smem": ("smem_bytes",),
 }
 """Level -> counters of the bytes it moved, best first. L1's write-back sees the returns of loads only."""
+
+SOC_CAPABILITIES = frozenset({"7.2", "8.7", "10.1", "11.0", "12.1"})
+"""Chips that share the host's memory and have no DRAM counters: Xavier, Orin, Thor (both its numbers) and GB10."""
 
 ROOFS: dict[str, tuple[str, ...]] = {
     "dram": ("dram_peak_bytes_per_s",),
@@ -94,7 +97,7 @@ def binding_stage(level: Level) -> str | None:
 
 def _level(kernel: Kernel, level: str) -> Level:
     counters, duration_ns = kernel.counters, kernel.duration_ns
-    amount = next((name for name in AMOUNTS[level] if name in counters), None)
+    amount = next((name for name in AMOUNTS[level] if name in counters and _stands_for(kernel, name)), None)
     amount_bytes = counters[amount] if amount else None
     stages = {
         stage.name: share for stage in STAGES if stage.level == level and (share := _share(kernel, stage)) is not None
@@ -107,6 +110,11 @@ def _level(kernel: Kernel, level: str) -> Level:
         share=max(stages.values(), default=None),
         stages=stages,
     )
+
+
+def _stands_for(kernel: Kernel, amount: str) -> bool:
+    """Tell whether an amount is the level's traffic on this chip: system memory is device memory on SoCs only."""
+    return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
 
 
 def _share(kernel: Kernel, stage: Stage) -> float | None:

@@ -26,6 +26,7 @@ _DOUBTS = (
     "clocks_moved",
     "partial_counters",
     "no_flop_counters",
+    "one_side_only",
     "tensor_flop_estimated",
     "tensor_flop_unknown",
     "tensor_counter_reads_zero",

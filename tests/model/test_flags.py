@@ -44,7 +44,10 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"l1_writeback_bytes": 0.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
         make_kernel({"l1_writeback_bytes": 0.0, "l1_tag_bytes": 9.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
     ),
-    "no_dram_counters": (make_kernel({"sysmem_bytes": 1.0}), make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 1.0})),
+    "no_dram_counters": (
+        make_kernel({"sysmem_bytes": 1.0}, compute_capability="8.7"),
+        make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 1.0}),
+    ),
     "no_flop": (make_kernel({"tensor_busy_share": 0.0}, thread_opcodes={"MOV": 1}), make_kernel(**COUNTED)),
     "no_flop_counters": (make_kernel({"alu_share": 0.1}), make_kernel({"alu_share": 0.1}, **COUNTED)),
     "not_a_kernel": (make_kernel(workload="range"), make_kernel(workload="kernel")),
@@ -88,6 +91,14 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
     "wgmma_count_estimated": (
         make_kernel(warp_opcodes={"HGMMA.64x64x16.F32": 1}),
         make_kernel(warp_opcodes={"HGMMA.64x64x16.F32": 1}, tensor_ops={"op_hgmma_src_fp16": 1.0}),
+    ),
+    "fp16_not_measured": (
+        make_kernel({"fadd_threads": 1.0, "fmul_threads": 1.0, "ffma_threads": 1.0}),
+        make_kernel(thread_opcodes={"FFMA": 1}),
+    ),
+    "one_side_only": (
+        make_kernel({"dram_share": 0.9}),
+        make_kernel({"dram_share": 0.9, "issue_share": 0.1}),
     ),
 }
 """Flag -> a kernel that has it, and one that just has not."""

@@ -488,3 +488,34 @@ def test_kinds_of_one_type_add_up_by_type() -> None:
     result = analyze(make_kernel(thread_opcodes=NO_THREADS, warp_opcodes={"HMMA.16816.F32": 1, "HMMA.16816.F16": 1}))
     assert result.flop["tensor_fp16"] == 8192
     assert {"tensor_fp16", "tensor_fp16_acc16"} <= result.pipes.keys()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "opcode", "part"), [("bf16", "HMMA.16816.F32.BF16", 2 / 3), ("fp64", "DMMA.8x8x4", 1)]
+)
+def test_warp_wide_mma_on_hopper_has_its_own_roof(dtype: str, opcode: str, part: float) -> None:
+    """On CC 9.0 mma reaches two thirds of what wgmma does; fp64 has no wgmma, so its peak is mma's own."""
+    name = "src_fp64" if dtype == "fp64" else "src_bf16_dst_fp32_sparsity_off"
+    kernel = make_kernel(warp_opcodes={opcode: 1}, tensor_peaks_per_s={name: 3e12}, **HOPPER)
+    assert work_by_key(kernel)[f"tensor_{dtype}"].peak_ops_per_s == pytest.approx(3e12 * part)
+
+
+def test_a_counter_is_not_added_to_its_split_by_accumulator() -> None:
+    """GH100 stores `op_hmma_src_fp16` beside its fp16 and fp32 results: the same operations."""
+    stem = "op_hmma_src_fp16"
+    assert total_tensor_ops({stem: 1000.0, f"{stem}_dst_fp16": 400.0, f"{stem}_dst_fp32": 600.0}) == 1000
+
+
+def test_counters_of_some_types_do_not_stand_for_others() -> None:
+    """HGMMA bf16 and QGMMA fp8 ran, and only bf16 was counted: the opcodes are the better source."""
+    opcodes = {"HGMMA.64x64x16.F32.BF16": 4, "QGMMA.64x64x32.F32.E4M3.E4M3": 4}
+    found = ops(warp_opcodes=opcodes, tensor_ops={"src_bf16_dst_fp32": 5.0}, **HOPPER)
+    assert found.keys() >= {"tensor_bf16_wgmma", "tensor_fp8_wgmma"}
+
+
+def test_a_busy_pipe_that_the_counters_do_not_explain_is_unknown_work() -> None:
+    """The tensor pipe is 70 % busy and the stored counters explain next to nothing of it: no total."""
+    kernel = make_kernel(
+        {**SASS, "tensor_busy_share": 0.7}, tensor_ops={"src_int8": 5.0}, tensor_peaks_per_s={"src_int8": 1e15}, **A100
+    )
+    assert not count_flops(kernel).complete

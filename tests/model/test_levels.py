@@ -124,11 +124,18 @@ def test_shared_memory_against_one_wavefront_a_cycle() -> None:
 def test_a_chip_without_dram_counters_has_traffic_and_no_roof() -> None:
     """SoC chips: sectors to system memory stand in for the bytes, without peak and without share."""
     kernel = make_kernel(
-        {"sysmem_bytes": 6.4e7}, counter_sources={"sysmem_bytes": "lts__t_sectors_aperture_sysmem.sum"}
+        {"sysmem_bytes": 6.4e7},
+        counter_sources={"sysmem_bytes": "lts__t_sectors_aperture_sysmem.sum"},
+        compute_capability="8.7",
     )
     level = place_levels(kernel)["dram"]
     assert (level.amount_bytes, level.source) == (6.4e7, "lts__t_sectors_aperture_sysmem.sum")
     assert (level.peak_bytes_per_s, level.share) == (None, None)
+
+
+def test_system_memory_is_not_the_memory_of_a_discrete_gpu() -> None:
+    """An H100 without DRAM counters has no device-memory traffic to show: PCIe's is another."""
+    assert place_levels(make_kernel({"sysmem_bytes": 320.0}, compute_capability="9.0"))["dram"].amount_bytes is None
 
 
 def test_dram_counters_go_before_system_memory() -> None:
@@ -158,3 +165,14 @@ def test_zero_bytes_have_no_intensity() -> None:
     placed = place_levels(make_kernel({"smem_bytes": 0.0, "l1_peak_bytes_per_s": 2e12}))
     level = with_intensity(placed, 1e9)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (0, 0, None)
+
+
+def test_l1_stages_are_worked_out_from_their_amounts() -> None:
+    """95 wavefronts of 100 slots fill the data stage to 95 %, without any stored per cent."""
+    counters = {
+        "l1_data_bytes": 95 * 128.0 * 1e6,
+        "l1_writeback_bytes": 80 * 128.0 * 1e6,
+        "l1_peak_bytes_per_s": 128e11,
+    }
+    stages = place_levels(make_kernel(counters))["l1"].stages
+    assert stages == {"data": pytest.approx(0.95), "writeback": pytest.approx(0.80)}

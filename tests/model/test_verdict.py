@@ -258,13 +258,16 @@ def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected:
     assert compute_leader(make_case(shares)) == expected
 
 
-def test_nvidias_pair_leads_only_where_nothing_else_is_known() -> None:
-    """The Speed-Of-Light per cents stand in for a side without any share of its own, without a name."""
+def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
+    """Its per cents stand for a side that shows neither caches nor issue slots, where they are the highest."""
     pair = {"sol_memory": 0.9, "sol_compute": 0.8}
     assert memory_leader(make_case({}, pair)) == Leader(None, 0.9)
     assert compute_leader(make_case({}, pair)) == Leader(None, 0.8)
-    assert memory_leader(make_case({"dram": 0.1}, pair)) == Leader("dram", 0.1)
-    assert compute_leader(make_case({"fp32": 0.1}, pair)) == Leader("fp32", 0.1)
+    assert memory_leader(make_case({"dram": 0.1}, pair)) == Leader(None, 0.9)
+    assert compute_leader(make_case({"fp32": 0.1}, pair)) == Leader(None, 0.8)
+    assert memory_leader(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Leader("l2", 0.2)
+    assert compute_leader(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Leader("issue", 0.3)
+    assert memory_leader(make_case({"dram": 0.95}, pair)) == Leader("dram", 0.95)
 
 
 # Confidence
