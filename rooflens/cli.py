@@ -5,7 +5,6 @@ Heavy modules are imported inside the commands, so that `--help` answers at once
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +12,19 @@ import click
 
 from rooflens import __version__
 from rooflens.cli_collect import collect, profile
+from rooflens.cli_show import console, count, default_title, finish, print_table, progress, show_error, write_page
 from rooflens.errors import InputError, RooflensError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from rooflens.ingest.inputs import Inputs
     from rooflens.ingest.load import Loaded
-    from rooflens.ingest.supervise import Outcome
-    from rooflens.model.attainable import Attainable
-    from rooflens.model.records import Analysis, Kernel, Run
+    from rooflens.model.records import Analysis
     from rooflens.model.thresholds import Thresholds
 
-
+_NAMED_FILES = 3
+"""Files left unread that are named; of more, only the count is told."""
 COMMANDS = (
     "profile",
     "collect",
@@ -53,13 +52,6 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
-
-
-def show_error(error: RooflensError, about: str = "") -> None:
-    """Print one error and its hint to stderr."""
-    click.echo(f"error: {f'{about}: ' if about else ''}{error}", err=True)
-    if error.hint:
-        click.echo(f"\nhint: {error.hint}", err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -93,14 +85,12 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     from rooflens.model.store import Store
 
     inputs = _find(paths)
-    with _progress(len(inputs.jobs)) as advance:
+    with progress(len(inputs.jobs)) as advance:
         loaded = ingest_reports(inputs.jobs, Store(store), advance)
     kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
-    skipped = f", {_count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
-    click.echo(
-        f"stored {_count(len(loaded.reports), 'report')} with {_count(kernel_count, 'kernel')}{skipped}", err=True
-    )
-    _finish(loaded, f"wrote {store}")
+    skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
+    click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)
+    finish(loaded, f"wrote {store}")
 
 
 @main.command()
@@ -115,13 +105,13 @@ def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None,
     """Say for every kernel which wall it hits."""
     loaded, analyses = _analyses(paths, store, thresholds)
     if style == "table":
-        _print_table(analyses, top)
+        print_table(analyses, top)
     else:
         from rooflens.report import contract, terminal
 
         writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
         click.echo(writers[style](analyses), nl=style == "json")
-    _finish(loaded, f"wrote {store}" if store else "")
+    finish(loaded, f"wrote {store}" if store else "")
 
 
 @main.command()
@@ -153,17 +143,18 @@ def report(
     _check_output(output, force=force)
     loaded, analyses = _analyses(paths, store, thresholds)
     if not analyses:
-        _finish(loaded, "")
+        finish(loaded, "")
         return
     from rooflens.report.page import render_page
 
     runs = [run for run, _ in loaded.reports]
     unread = [(job.source, str(error)) for job, error in loaded.failures]
-    html = render_page(runs, analyses, title=title or _title(runs), limits=_thresholds(thresholds), unread=unread)
-    _write(output, html)
+    limits = _thresholds(thresholds)
+    html = render_page(runs, analyses, title=title or default_title(runs), limits=limits, unread=unread)
+    write_page(output, html)
     if table:
-        _print_table(analyses)
-    _finish(loaded, f"wrote {output}")
+        print_table(analyses)
+    finish(loaded, f"wrote {output}")
 
 
 main.add_command(collect)
@@ -177,7 +168,7 @@ def workloads(name: str | None) -> None:
     from rooflens.report.workloads import case_table, workload_table
     from rooflens.workloads.registry import find_workload, load_workloads
 
-    _console().print(case_table(find_workload(name).cases) if name else workload_table(load_workloads()))
+    console().print(case_table(find_workload(name).cases) if name else workload_table(load_workloads()))
 
 
 @main.command()
@@ -197,7 +188,7 @@ def metrics(chip: str, detail: str, *, names: bool) -> None:
         click.echo(metric_names(rows))
         return
     passes = count_passes(chip, hardware_names(chip, detail)).hardware_passes
-    _console().print(metrics_table(chip, detail, rows, passes))
+    console().print(metrics_table(chip, detail, rows, passes))
     click.echo(passes_text(rows, passes), err=True)
 
 
@@ -221,12 +212,12 @@ def gpus(name: str | None) -> None:
     from rooflens.report.gpus import gpu_details, gpu_table, matching_gpus
 
     if name is None:
-        _console().print(gpu_table(load_gpus()))
+        console().print(gpu_table(load_gpus()))
         return
     found = matching_gpus(name)
     if not found:
         raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
-    _console().print(gpu_details(found[0]) if len(found) == 1 else gpu_table(found))
+    console().print(gpu_details(found[0]) if len(found) == 1 else gpu_table(found))
 
 
 @main.command()
@@ -263,46 +254,65 @@ def _find(paths: Sequence[str]) -> Inputs:
         names = ", ".join(path.name for path in inputs.ignored[:_NAMED_FILES])
         more = ", ..." if len(inputs.ignored) > _NAMED_FILES else ""
         verb = "is" if len(inputs.ignored) == 1 else "are"
-        click.echo(f"left {_count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
+        click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
     return inputs
 
 
 def _analyses(paths: Sequence[str], store: Path | None, thresholds: Path | None) -> tuple[Loaded, list[Analysis]]:
     """Load reports from paths or from a store and analyze them; a store also gets its table `roofline`."""
-    from rooflens.ingest.load import Loaded, load_reports
-    from rooflens.ingest.unprofiled import read_unprofiled
-    from rooflens.model.analyze import analyze as analyze_kernel
-    from rooflens.model.calibrations import calibrations_folder, load_calibrations
+    from rooflens.ingest.load import load_reports
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
     limits = _thresholds(thresholds)
     if store is not None:
-        from rooflens.model.store import Store
-
-        opened = Store.existing(store)
-        loaded = Loaded(reports=opened.load())
+        loaded = _from_store(store)
     else:
         inputs = _find(paths)
-        with _progress(len(inputs.jobs)) as advance:
+        with progress(len(inputs.jobs)) as advance:
             loaded = load_reports(inputs.jobs, advance)
+    by_report = _analyze(loaded, limits)
+    if store is not None:
+        _keep_rooflines(store, by_report, limits)
+    return loaded, [analysis for analyses in by_report for analysis in analyses]
+
+
+def _from_store(store: Path) -> Loaded:
+    from rooflens.ingest.load import Loaded
+    from rooflens.ingest.supervise import Job
+    from rooflens.model.store import Store
+
+    reports, failures = Store.existing(store).load()
+    return Loaded(reports=reports, failures=[(Job(file, str(file)), error) for file, error in failures])
+
+
+def _analyze(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
+    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
+    from rooflens.ingest.unprofiled import read_unprofiled
+    from rooflens.model.analyze import analyze as analyze_kernel
+    from rooflens.model.attainable import find_attainable
+    from rooflens.model.calibrations import calibrations_folder, load_calibrations
+
     calibrations = load_calibrations(calibrations_folder())
     by_report = []
     for run, kernels in loaded.reports:
         unprofiled = read_unprofiled(Path(run.source))
         gap_share = unprofiled.gap_share if unprofiled else None
+        attainable = [find_attainable(k.gpu, k.counters.get("sm_clock_hz"), calibrations) for k in kernels]
         by_report.append(
-            [analyze_kernel(kernel, limits, gap_share, _attainable(kernel, calibrations)) for kernel in kernels]
+            [analyze_kernel(k, limits, gap_share, roof) for k, roof in zip(kernels, attainable, strict=True)]
         )
-    if store is not None:
-        opened.put_rooflines(by_report, limits)
-    return loaded, [analysis for analyses in by_report for analysis in analyses]
+    return by_report
 
 
-def _attainable(kernel: Kernel, calibrations: Sequence[Attainable]) -> Attainable | None:
-    from rooflens.model.attainable import find_attainable
+def _keep_rooflines(store: Path, by_report: Sequence[Sequence[Analysis]], limits: Thresholds) -> None:
+    """Write positions and verdicts back to the store; where that fails, the analysis is still worth showing."""
+    from rooflens.model.store import Store
 
-    return find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
+    try:
+        Store(store).put_rooflines(by_report, limits)
+    except InputError as error:
+        click.echo(f"warning: {error}; verdicts are not kept", err=True)
 
 
 def _thresholds(file: Path | None) -> Thresholds:
@@ -312,85 +322,7 @@ def _thresholds(file: Path | None) -> Thresholds:
         return default_thresholds()
     try:
         return override_thresholds(file.read_text(encoding="utf-8"), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read `{file}`: {error}") from error
-
-
-class _progress:  # noqa: N801 - a context manager used like a function
-    """Show a bar on stderr while reports are read; nothing where stderr is no terminal."""
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-
-    def __enter__(self) -> Callable[[Outcome], None]:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-        )
-        self._progress.start()
-        task = self._progress.add_task("", total=self._total)
-        return lambda _: self._progress.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-
-def _finish(loaded: Loaded, last_line: str) -> None:
-    """Name every report that could not be read; print the last line; set the exit code."""
-    for job, error in loaded.failures:
-        show_error(error, job.source)
-    if loaded.failures:
-        total = len(loaded.failures) + len(loaded.reports) + loaded.skipped_count
-        click.echo(f"{len(loaded.failures)} of {_count(total, 'report')} could not be read", err=True)
-    if last_line:
-        click.echo(last_line, err=True)
-    if loaded.failures:
-        click.get_current_context().exit(1)
-
-
-def _print_table(analyses: Sequence[Analysis], top: int | None = None) -> None:
-    from rooflens.report.terminal import LEGEND, to_sections, to_table
-
-    console = _console()
-    for section in to_sections(analyses, top):
-        console.print(section.heading, style="bold", markup=False, highlight=False)
-        console.print(to_table(section, console.width))
-        console.print()
-    if analyses:
-        click.echo(LEGEND, err=True)
-    synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
-    if synthetic:
-        click.echo(f"note: {_count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    # Without a terminal there is no width to keep to: lines stay whole for grep and logs.
-    return Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
-
-
-def _title(runs: Sequence[Run]) -> str:
-    names = [Path(run.source).name.partition(".")[0] for run in runs]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file beside and rename it, so that no half-written page is left."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
     except OSError as error:
-        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
-
-
-_NAMED_FILES = 3
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        raise InputError(f"cannot read `{file}`: {error.strerror}", "docs/method.md shows a thresholds file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{file}` is no text", "docs/method.md shows a thresholds file") from error

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.resolve import Resolver
-from rooflens.model.counters import DRAM, FLOPS, L1, L2, PIPES, SMEM
+from rooflens.model.counters import COUNTERS, DRAM, FLOPS, L1, L2, PIPES, SMEM
+from rooflens.model.recipes import bases_of
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
@@ -25,6 +26,21 @@ _MEASURED = frozenset(
     {"duration_ns", *(row.name for row in (*DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
 )
 """Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
+
+_WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
+_WANTED_PREFIXES = (
+    "sm__ops_path_tensor_",
+    "smsp__pcsamp_warps_issue_stalled_",
+    "warpsampling:smsp__pcsamp_warps_issue_stalled_",
+    "smsp__average_warps_issue_stalled_",
+    "device__attribute_display_name",
+    "device__attribute_compute_capability_",
+    "launch__grid_dim_",
+    "launch__block_dim_",
+    *THREAD_TABLES,
+    WARP_TABLE,
+)
+"""What a kernel record is made of beside the counters of the table."""
 
 _TENSOR = "sm__ops_path_tensor_"
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
@@ -80,6 +96,11 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         stalls=_stalls(raw.numbers),
         rules=raw.rules,
     )
+
+
+def is_wanted(metric: str) -> bool:
+    """Tell whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
+    return metric.partition(".")[0] in _WANTED_BASES or metric.startswith(_WANTED_PREFIXES)
 
 
 def short_name(signature: str) -> str:

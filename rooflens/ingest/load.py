@@ -29,7 +29,7 @@ class Loaded:
     Attributes:
         reports: Each run with its kernels.
         failures: Job and error.
-        skipped_count: Reports that the store held already.
+        skipped_count: Reports that were there already: in the store, or under another name among those asked for.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
@@ -45,8 +45,14 @@ def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = la
         on_outcome(outcome)
         outcomes.append(outcome)
     loaded = Loaded()
+    seen: set[str] = set()
     for outcome in sorted(outcomes, key=lambda done: order[done.job]):
-        _sort_in(loaded, outcome)
+        if isinstance(outcome.result, InputError) or outcome.result.run.digest not in seen:
+            _sort_in(loaded, outcome)
+        else:
+            loaded.skipped_count += 1
+        if not isinstance(outcome.result, InputError):
+            seen.add(outcome.result.run.digest)
     return loaded
 
 
@@ -72,7 +78,10 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
 
 
 def _is_stored(job: Job, store: Store) -> bool:
-    return job.path.is_file() and store.is_current(_digest(job.path))
+    try:
+        return job.path.is_file() and store.is_current(_digest(job.path))
+    except OSError:
+        return False  # the reader says why it cannot be opened
 
 
 def _digest(path: Path) -> str:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+import tempfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.ingest.container import inspect
-from rooflens.ingest.kernels import RawResult, to_kernel
+from rooflens.ingest.kernels import RawResult, is_wanted, to_kernel
 from rooflens.model.records import Rule, Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from rooflens.ingest.container import Container
     from rooflens.model.records import Kernel
@@ -30,8 +31,8 @@ OPCODE_TABLES = (
 )
 """Instanced metrics the model needs: opcode -> count."""
 
-TIMELINES = "pmsampling:"
-"""Metrics sampled over time: NaN there means no sample, and nothing of the kernel."""
+_MOST_INSTRUCTIONS = 2**62
+"""No kernel executes more instructions: a larger count is damage, and would not fit the store."""
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
@@ -57,12 +58,32 @@ class RawColumns:
     def add(self, kernel_index: int, name: str, value: Any, instance: int = -1, key: Any = None) -> None:
         """Append one value under the column of its type."""
         self.kernel_index.append(kernel_index)
-        self.name.append(name)
+        self.name.append(_clean(name))
         self.instance.append(instance)
-        self.instance_key.append(None if key is None else str(key))
+        self.instance_key.append(None if key is None else _clean(str(key)))
         self.value_double.append(value if isinstance(value, float) else None)
         self.value_uint64.append(value if isinstance(value, int) else None)
-        self.value_string.append(value if isinstance(value, str) else None)
+        self.value_string.append(_clean(value) if isinstance(value, str) else None)
+
+
+@dataclass(slots=True)
+class _Values:
+    """The values of one result, sorted by kind."""
+
+    numbers: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    nan_count: int = 0
+
+    def add(self, name: str, value: Any) -> None:
+        if isinstance(value, str):
+            self.texts[name] = _clean(value)
+        elif value is None:
+            return
+        elif math.isnan(value):
+            self.nan_count += is_wanted(name)
+        elif math.isfinite(value):
+            self.numbers[name] = float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +123,7 @@ def _run(container: Container, source: str, kernel_count: int) -> Run:
     session = container.sessions[0] if container.sessions else None
     return Run(
         digest=container.digest,
-        source=source,
+        source=_clean(source),
         file_bytes=container.file_bytes,
         kernel_count=kernel_count,
         synthetic=container.synthetic,
@@ -123,54 +144,67 @@ def _kernels(path: Path, source: str, container: Container, raw: RawColumns | No
             result = _raw_result(action, index, raw)
         except _READER_ERRORS as error:
             raise InputError(f"damaged: result {index} cannot be read: {error}", _RERECORD) from error
-        yield to_kernel(result, container.digest, source, synthetic=container.synthetic)
+        yield to_kernel(result, container.digest, _clean(source), synthetic=container.synthetic)
 
 
 def _actions(path: Path) -> Iterator[Any]:
     import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where a report is read
 
-    with contextlib.redirect_stdout(io.StringIO()):
-        context = ncu_report.load_report(str(path))
-    if context is None or context.num_ranges() == 0:
-        raise InputError("damaged: no results can be read", _RERECORD)
-    for range_index in range(context.num_ranges()):
-        profiled_range = context.range_by_idx(range_index)
-        for action_index in range(profiled_range.num_actions()):
-            yield profiled_range.action_by_idx(action_index)
+    # The link of an odd name must last: the reader opens the file again for each result.
+    with _plain_path(path) as plain:
+        with contextlib.redirect_stdout(io.StringIO()):
+            context = ncu_report.load_report(plain)
+        if context is None or context.num_ranges() == 0:
+            raise InputError("damaged: no results can be read", _RERECORD)
+        for range_index in range(context.num_ranges()):
+            profiled_range = context.range_by_idx(range_index)
+            for action_index in range(profiled_range.num_actions()):
+                yield profiled_range.action_by_idx(action_index)
+
+
+@contextlib.contextmanager
+def _plain_path(path: Path) -> Iterator[str]:
+    """Give NVIDIA's reader a name it takes: file names that are no UTF-8 are reached through a link."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        with tempfile.TemporaryDirectory() as folder:
+            link = Path(folder) / "report.ncu-rep"
+            link.symlink_to(path.resolve())
+            yield str(link)
+    else:
+        yield str(path)
+
+
+def _clean(text: str) -> str:
+    """Replace what is no UTF-8: names and values come from whatever the profiled program was called."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _raw_result(action: Any, index: int, raw: RawColumns | None) -> RawResult:
     name = action.name()
     if name is None:
         raise InputError(f"damaged: result {index} has no name", _RERECORD)
-    numbers: dict[str, float] = {}
-    texts: dict[str, str] = {}
-    tables: dict[str, dict[str, int]] = {}
-    nan_count = 0
+    values = _Values()
     for metric_name in action.metric_names():
+        if raw is None and not is_wanted(metric_name):
+            continue
         metric = action.metric_by_name(metric_name)
         value = metric.value()
         if raw is not None:
             _keep(raw, index, metric_name, metric, value)
         if metric_name in OPCODE_TABLES:
-            tables[metric_name] = _table(metric)
-        if isinstance(value, str):
-            texts[metric_name] = value
-        elif value is None:
-            continue
-        elif math.isnan(value):
-            nan_count += not metric_name.startswith(TIMELINES)
-        else:
-            numbers[metric_name] = float(value)
+            values.tables[metric_name] = _table(metric)
+        values.add(metric_name, value)
     return RawResult(
         index=index,
-        function_name=name,
-        signature=action.name(action.NameBase_DEMANGLED) or name,
+        function_name=_clean(name),
+        signature=_clean(action.name(action.NameBase_DEMANGLED) or name),
         workload=_workload(action),
-        numbers=numbers,
-        texts=texts,
-        tables=tables,
-        nan_count=nan_count,
+        numbers=values.numbers,
+        texts=values.texts,
+        tables=values.tables,
+        nan_count=values.nan_count,
         rules=_rules(action),
     )
 
@@ -187,7 +221,8 @@ def _table(metric: Any) -> dict[str, int]:
     if not metric.has_correlation_ids():
         return {}
     keys = metric.correlation_ids()
-    return {str(keys.value(i)): int(metric.as_uint64(i)) for i in range(metric.num_instances())}
+    counts = {_clean(str(keys.value(i))): int(metric.as_uint64(i)) for i in range(metric.num_instances())}
+    return {key: count for key, count in counts.items() if count <= _MOST_INSTRUCTIONS}
 
 
 def _workload(action: Any) -> str:
@@ -206,10 +241,10 @@ def _rules(action: Any) -> tuple[Rule, ...]:
         message = result.get("rule_message") or {}
         rules.append(
             Rule(
-                identifier=result.get("rule_identifier", ""),
-                section=result.get("section_identifier", ""),
-                title=message.get("title", ""),
-                message=message.get("message", ""),
+                identifier=_clean(result.get("rule_identifier", "")),
+                section=_clean(result.get("section_identifier", "")),
+                title=_clean(message.get("title", "")),
+                message=_clean(message.get("message", "")),
             )
         )
     return tuple(rules)

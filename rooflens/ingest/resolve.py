@@ -12,8 +12,7 @@ from rooflens.model.recipes import Amount, CyclesOverTime, Exact, Peak, PerSm, R
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from rooflens.model.counters import Counter
-    from rooflens.model.recipes import Recipe
+    from rooflens.model.recipes import Counter, Recipe
 
 NS_PER_S = 1e9
 MIN_PCT_FOR_PEAK = 0.01

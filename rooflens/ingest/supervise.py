@@ -15,6 +15,7 @@ import traceback
 from collections import deque
 from dataclasses import dataclass
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
-    from pathlib import Path
 
 MAX_CHILDREN = 8
 SECONDS_PER_FILE = 120.0
@@ -32,6 +32,7 @@ SECONDS_PER_BYTE = 1e-6
 """A file may take two minutes and a second more for each megabyte, far over what any report needs."""
 
 _RERECORD = "record the report again, or copy it again from where it was made"
+_BUG = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _SPAWN = multiprocessing.get_context("spawn")
 
 
@@ -49,10 +50,6 @@ class Outcome:
 
     job: Job
     result: Report | InputError
-
-
-class ReaderCrash(RuntimeError):  # noqa: N818 - a bug of ours with the child's traceback, not an error of the user's
-    """Carry an unexpected exception of a child, with its traceback, to the parent."""
 
 
 class _Child:
@@ -89,8 +86,6 @@ class _Child:
         except (EOFError, ConnectionResetError):
             self.process.join()
             return _death(self.process.exitcode)
-        if isinstance(result, str):
-            raise ReaderCrash(result)
         return result  # type: ignore[no-any-return]  # a pipe carries any object; `_serve` sends only these
 
     def stop(self) -> None:
@@ -112,13 +107,15 @@ def _serve(connection: Connection, read: Callable[..., Report], with_raw: bool) 
         connection.send(_answer(job, read, with_raw=with_raw))
 
 
-def _answer(job: Job, read: Callable[..., Report], *, with_raw: bool) -> Report | InputError | str:
+def _answer(job: Job, read: Callable[..., Report], *, with_raw: bool) -> Report | InputError:
     try:
         return read(job.path, job.source, with_raw=with_raw)
     except InputError as error:
         return error
-    except Exception:  # noqa: BLE001 - sent to the parent, which raises it
-        return f"while reading {job.source}:\n{traceback.format_exc()}"
+    except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        return InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG)
 
 
 def _death(exit_code: int | None) -> InputError:
@@ -139,8 +136,6 @@ def read_reports(
         children: How many processes to read in; by default one a core, at most `MAX_CHILDREN`.
         read: What reads one file in the child; tests put a crashing one here.
 
-    Raises:
-        ReaderCrash: A child met an exception that damaged input cannot explain.
     """
     waiting = deque(jobs)
     count = min(len(jobs), children or min(os.cpu_count() or 1, MAX_CHILDREN))

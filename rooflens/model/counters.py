@@ -9,9 +9,22 @@ Every name carries its unit. `*_share` is a fraction of the peak over the elapse
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rooflens.model.recipes import Amount, CyclesOverTime, Exact, Peak, PerSm, RateOverShare, Recipe, Same, Share
+from rooflens.model.recipes import (
+    Amount,
+    Counter,
+    CyclesOverTime,
+    Exact,
+    Peak,
+    PerSm,
+    RateOverShare,
+    Same,
+    Share,
+    amount,
+    exact,
+    pipe_rows,
+    sass_rows,
+    share,
+)
 
 SECTOR_BYTES = 32.0
 WAVEFRONT_BYTES = 128.0
@@ -19,54 +32,8 @@ WAVEFRONT_BYTES = 128.0
 SCHEDULERS_PER_SM = 4.0
 """Warp schedulers of every SM from Volta on; each issues at most one instruction a cycle."""
 
-
-@dataclass(frozen=True, slots=True)
-class Counter:
-    """One resolved quantity: a column of the table `kernels`."""
-
-    name: str
-    meaning: str
-    recipes: tuple[Recipe, ...]
-
-
-def _exact(name: str, meaning: str, *stored: str, scale: float = 1.0) -> Counter:
-    return Counter(name, meaning, (Exact(stored, scale),))
-
-
-def _amount(name: str, meaning: str, *bases: str, scale: float = 1.0) -> Counter:
-    return Counter(name, meaning, (Amount(tuple((base,) for base in bases), scale),))
-
-
-def _share(name: str, meaning: str, *bases: str) -> Counter:
-    return Counter(name, meaning, (Share(bases),))
-
-
-def _sass(letter: str, dtype: str) -> tuple[Counter, ...]:
-    """Make the rows of one precision: thread instructions add, mul, fma, and the peak rate of fma."""
-    base = "smsp__sass_thread_inst_executed_op_{}_pred_on"
-    rows = [
-        _amount(
-            f"{letter}{op}_threads", f"predicated-on {dtype} {op} thread instructions", base.format(f"{letter}{op}")
-        )
-        for op in ("add", "mul", "fma")
-    ]
-    fma = base.format(f"{letter}fma").removeprefix("smsp")
-    peaks = (Peak(f"sm{fma}", "sm_clock_hz"), Peak(f"smsp{fma}", "sm_clock_hz"))
-    return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {dtype} fma thread instructions", peaks))
-
-
-def _pipe(pipe: str, meaning: str) -> tuple[Counter, ...]:
-    """Make the rows of one instruction pipe: warp instructions, their peak rate, and the busiest share of it."""
-    base = f"sm__inst_executed_pipe_{pipe}"
-    return (
-        _amount(f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}"),
-        Counter(f"{pipe}_peak_inst_per_s", f"peak rate of the {meaning}", (Peak(base, "sm_clock_hz"),)),
-        _share(f"{pipe}_share", f"use of the {meaning}", base),
-    )
-
-
 CLOCKS: tuple[Counter, ...] = (
-    _exact(
+    exact(
         "duration_ns",
         "GPU time of the launch",
         "gpu__time_duration.sum",
@@ -101,17 +68,17 @@ CLOCKS: tuple[Counter, ...] = (
         "L1/TEX clock; equal to the SM clock wherever a report holds both",
         (Exact(("l1tex__cycles_elapsed.avg.per_second",)), Same("sm_clock_hz")),
     ),
-    _exact("l2_clock_hz", "L2 slice clock", "lts__cycles_elapsed.avg.per_second", "ltc__frequency"),
-    _exact("dram_clock_hz", "DRAM clock", "dram__cycles_elapsed.avg.per_second", "dram__frequency"),
-    _exact(
+    exact("l2_clock_hz", "L2 slice clock", "lts__cycles_elapsed.avg.per_second", "ltc__frequency"),
+    exact("dram_clock_hz", "DRAM clock", "dram__cycles_elapsed.avg.per_second", "dram__frequency"),
+    exact(
         "sm_count",
         "streaming multiprocessors of the device",
         "device__attribute_multiprocessor_count",
         "launch__sm_count",
     ),
-    _exact("sm_cycles_active_avg", "cycles with work, mean over the SMs", "sm__cycles_active.avg"),
-    _exact("sm_cycles_active_max", "cycles with work, busiest SM", "sm__cycles_active.max"),
-    _exact("elapsed_cycles", "elapsed GPC or SM cycles", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.max"),
+    exact("sm_cycles_active_avg", "cycles with work, mean over the SMs", "sm__cycles_active.avg"),
+    exact("sm_cycles_active_max", "cycles with work, busiest SM", "sm__cycles_active.max"),
+    exact("elapsed_cycles", "elapsed GPC or SM cycles", "gpc__cycles_elapsed.max", "sm__cycles_elapsed.max"),
 )
 
 DRAM: tuple[Counter, ...] = (
@@ -167,7 +134,7 @@ DRAM: tuple[Counter, ...] = (
             Exact(("fbpa__sol_pct", "dram__sol_pct"), 0.01),
         ),
     ),
-    _amount(
+    amount(
         "sysmem_bytes",
         "bytes between L2 and system memory: the memory of chips without their own",
         "lts__t_sectors_aperture_sysmem",
@@ -193,13 +160,13 @@ L2: tuple[Counter, ...] = (
             Amount((("lts__t_sectors_srcunit_tex_op_write",), ("lts__t_sectors_op_write",)), SECTOR_BYTES),
         ),
     ),
-    _amount("l2_tag_bytes", "bytes looked up in the L2 tag stage", "lts__t_sectors", scale=SECTOR_BYTES),
+    amount("l2_tag_bytes", "bytes looked up in the L2 tag stage", "lts__t_sectors", scale=SECTOR_BYTES),
     Counter(
         "l2_tag_peak_bytes_per_s",
         "peak rate of the L2 tag stage",
         (Peak("lts__t_sectors", "l2_clock_hz", SECTOR_BYTES),),
     ),
-    _share("l2_tag_share", "use of the L2 tag stage", "lts__t_sectors"),
+    share("l2_tag_share", "use of the L2 tag stage", "lts__t_sectors"),
     Counter(
         "l2_return_bytes",
         "bytes returned from L2 to the SMs",
@@ -216,11 +183,11 @@ L2: tuple[Counter, ...] = (
             RateOverShare("l1tex__m_xbar2l1tex_read_bytes", "lts__lts2xbar_cycles_active"),
         ),
     ),
-    _share("l2_return_share", "use of the path from L2 to the SMs", "lts__lts2xbar_cycles_active"),
-    _share("l2_input_share", "use of the path from the SMs to L2", "lts__xbar2lts_cycles_active"),
-    _share("l2_data_share", "use of the L2 data banks", "lts__d_sectors"),
-    _share("l2_request_share", "use of the L2 tag stage, counted in requests", "lts__t_tag_requests"),
-    _exact("l2_hit_rate", "share of L2 sector look-ups that hit", "lts__t_sector_hit_rate.pct", scale=0.01),
+    share("l2_return_share", "use of the path from L2 to the SMs", "lts__lts2xbar_cycles_active"),
+    share("l2_input_share", "use of the path from the SMs to L2", "lts__xbar2lts_cycles_active"),
+    share("l2_data_share", "use of the L2 data banks", "lts__d_sectors"),
+    share("l2_request_share", "use of the L2 tag stage, counted in requests", "lts__t_tag_requests"),
+    exact("l2_hit_rate", "share of L2 sector look-ups that hit", "lts__t_sector_hit_rate.pct", scale=0.01),
 )
 
 L1: tuple[Counter, ...] = (
@@ -234,8 +201,8 @@ L1: tuple[Counter, ...] = (
         "peak rate of the L1 tag stage",
         (Peak("l1tex__t_bytes", "l1_clock_hz"), PerSm(WAVEFRONT_BYTES, "l1_clock_hz")),
     ),
-    _share("l1_tag_share", "use of the L1 tag stage", "l1tex__t_bytes", "l1tex__t_sectors"),
-    _amount(
+    share("l1_tag_share", "use of the L1 tag stage", "l1tex__t_bytes", "l1tex__t_sectors"),
+    amount(
         "l1_writeback_bytes",
         "bytes returned from L1 to registers: loads only, none for asynchronous copies",
         "l1tex__lsu_writeback_active_mem_lgds",
@@ -244,77 +211,77 @@ L1: tuple[Counter, ...] = (
         scale=WAVEFRONT_BYTES,
     ),
     Counter("l1_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
-    _share(
+    share(
         "l1_writeback_share",
         "use of the return path from L1 to registers",
         "l1tex__lsu_writeback_active",
         "l1tex__lsu_writeback_active_mem_lgds",
         "l1tex__lsu_writeback_active_mem_lg",
     ),
-    _amount(
+    amount(
         "l1_data_bytes",
         "wavefronts of the L1 data stage x 128: all memory spaces, conflict and divergence replays included",
         "l1tex__data_pipe_lsu_wavefronts",
         scale=WAVEFRONT_BYTES,
     ),
-    _share("l1_data_share", "use of the L1 data stage by the LSU", "l1tex__data_pipe_lsu_wavefronts"),
-    _share("l1_bank_read_share", "use of the L1 data banks by reads", "l1tex__data_bank_reads"),
-    _share("l1_bank_write_share", "use of the L1 data banks by writes", "l1tex__data_bank_writes"),
-    _share("l1_tex_data_share", "use of the L1 data stage by textures", "l1tex__data_pipe_tex_wavefronts"),
-    _share("l1_filter_share", "use of the texture filter stage", "l1tex__f_wavefronts"),
-    _share("l1_to_l2_share", "use of the request path from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active"),
-    _share("l1_from_l2_share", "use of the fill path from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors"),
-    _exact("l1_hit_rate", "share of L1 sector look-ups that hit", "l1tex__t_sector_hit_rate.pct", scale=0.01),
-    _amount("global_load_sectors", "sectors of global loads", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"),
-    _amount("global_load_requests", "requests of global loads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld"),
+    share("l1_data_share", "use of the L1 data stage by the LSU", "l1tex__data_pipe_lsu_wavefronts"),
+    share("l1_bank_read_share", "use of the L1 data banks by reads", "l1tex__data_bank_reads"),
+    share("l1_bank_write_share", "use of the L1 data banks by writes", "l1tex__data_bank_writes"),
+    share("l1_tex_data_share", "use of the L1 data stage by textures", "l1tex__data_pipe_tex_wavefronts"),
+    share("l1_filter_share", "use of the texture filter stage", "l1tex__f_wavefronts"),
+    share("l1_to_l2_share", "use of the request path from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active"),
+    share("l1_from_l2_share", "use of the fill path from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors"),
+    exact("l1_hit_rate", "share of L1 sector look-ups that hit", "l1tex__t_sector_hit_rate.pct", scale=0.01),
+    amount("global_load_sectors", "sectors of global loads", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"),
+    amount("global_load_requests", "requests of global loads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld"),
 )
 
 SMEM: tuple[Counter, ...] = (
-    _amount(
+    amount(
         "smem_bytes",
         "bytes delivered by shared memory, bank-conflict replays included",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared",
         scale=WAVEFRONT_BYTES,
     ),
-    _share("smem_share", "use of the shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
-    _amount(
+    share("smem_share", "use of the shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+    amount(
         "smem_conflict_bytes",
         "part of the delivered bytes that were bank-conflict replays",
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared",
         scale=WAVEFRONT_BYTES,
     ),
-    _amount(
+    amount(
         "smem_tensor_wavefronts",
         "shared-memory wavefronts of the tensor pipe (tcgen05); their width is not documented",
         "l1tex__data_pipe_tc_wavefronts_mem_shared",
     ),
-    _exact(
+    exact(
         "smem_useful_bytes", "bytes that instructions asked of shared memory", "smsp__sass_data_bytes_mem_shared.sum"
     ),
 )
 
-FLOPS: tuple[Counter, ...] = (*_sass("d", "fp64"), *_sass("f", "fp32"), *_sass("h", "packed fp16"))
+FLOPS: tuple[Counter, ...] = (*sass_rows("d", "fp64"), *sass_rows("f", "fp32"), *sass_rows("h", "packed fp16"))
 
 PIPES: tuple[Counter, ...] = (
-    *_pipe("alu", "ALU pipe (integer, logic, compare)"),
-    *_pipe("xu", "XU pipe (transcendental, conversion)"),
-    *_pipe("lsu", "LSU pipe (load and store instructions)"),
-    *_pipe("tex", "texture pipe"),
-    *_pipe("uniform", "uniform data path"),
-    *_pipe("adu", "address divergence unit"),
-    *_pipe("cbu", "branch unit"),
-    _share("alu_busy_share", "cycles the ALU pipe was busy", "sm__pipe_alu_cycles_active"),
-    _share("alu_heavy_busy_share", "cycles the heavy ALU pipe was busy", "sm__pipe_aluheavy_cycles_active"),
-    _share("fma_busy_share", "cycles the FMA pipe was busy", "sm__pipe_fma_cycles_active"),
-    _share("fma_heavy_busy_share", "cycles the heavy FMA pipe was busy", "sm__pipe_fmaheavy_cycles_active"),
-    _share("fp64_busy_share", "cycles the FP64 pipe was busy", "sm__pipe_fp64_cycles_active"),
-    _share("fp16_busy_share", "use of the FP16 pipe", "sm__inst_executed_pipe_fp16"),
-    _share(
+    *pipe_rows("alu", "ALU pipe (integer, logic, compare)"),
+    *pipe_rows("xu", "XU pipe (transcendental, conversion)"),
+    *pipe_rows("lsu", "LSU pipe (load and store instructions)"),
+    *pipe_rows("tex", "texture pipe"),
+    *pipe_rows("uniform", "uniform data path"),
+    *pipe_rows("adu", "address divergence unit"),
+    *pipe_rows("cbu", "branch unit"),
+    share("alu_busy_share", "cycles the ALU pipe was busy", "sm__pipe_alu_cycles_active"),
+    share("alu_heavy_busy_share", "cycles the heavy ALU pipe was busy", "sm__pipe_aluheavy_cycles_active"),
+    share("fma_busy_share", "cycles the FMA pipe was busy", "sm__pipe_fma_cycles_active"),
+    share("fma_heavy_busy_share", "cycles the heavy FMA pipe was busy", "sm__pipe_fmaheavy_cycles_active"),
+    share("fp64_busy_share", "cycles the FP64 pipe was busy", "sm__pipe_fp64_cycles_active"),
+    share("fp16_busy_share", "use of the FP16 pipe", "sm__inst_executed_pipe_fp16"),
+    share(
         "shared_pipe_busy_share",
         "cycles the pipe shared by tensor, FP64 and FP16 was busy",
         "sm__pipe_shared_cycles_active",
     ),
-    _share(
+    share(
         "tensor_busy_share",
         "cycles the tensor pipe was busy",
         "sm__pipe_tensor_cycles_active",
@@ -322,7 +289,7 @@ PIPES: tuple[Counter, ...] = (
         "sm__pipe_tensor_op_hmma_cycles_active",
         "sm__inst_executed_pipe_tensor",
     ),
-    _share(
+    share(
         "tensor_float_busy_share",
         "cycles the tensor pipe was busy with floating-point work",
         "sm__pipe_tensor_op_hmma_cycles_active",
@@ -330,64 +297,60 @@ PIPES: tuple[Counter, ...] = (
         "sm__inst_executed_pipe_tensor_op_hmma",
         "sm__inst_executed_pipe_tensor_op_gmma",
     ),
-    _share("mio_share", "use of the memory input/output queue", "sm__mio_inst_issued"),
-    _share(
-        "mio_return_share", "use of the return path of the memory input/output queue", "sm__mio2rf_writeback_active"
-    ),
-    _amount("issued_inst", "warp instructions issued", "smsp__inst_issued", "sm__inst_issued", "smsp__issue_active"),
+    share("mio_share", "use of the memory input/output queue", "sm__mio_inst_issued"),
+    share("mio_return_share", "use of the return path of the memory input/output queue", "sm__mio2rf_writeback_active"),
+    amount("issued_inst", "warp instructions issued", "smsp__inst_issued", "sm__inst_issued", "smsp__issue_active"),
     Counter(
         "issue_peak_inst_per_s", "one instruction a cycle and scheduler", (PerSm(SCHEDULERS_PER_SM, "sm_clock_hz"),)
     ),
-    _share("issue_share", "use of the issue slots", "sm__issue_active", "smsp__issue_active", "sm__inst_issued"),
-    _share("executed_share", "use of the issue slots by executed instructions", "sm__inst_executed"),
+    share("issue_share", "use of the issue slots", "sm__issue_active", "smsp__issue_active", "sm__inst_issued"),
+    share("executed_share", "use of the issue slots by executed instructions", "sm__inst_executed"),
 )
 
 WARPS: tuple[Counter, ...] = (
-    _exact(
+    exact(
         "achieved_occupancy",
         "resident warps over the most an SM can hold",
         "sm__warps_active.avg.pct_of_peak_sustained_active",
         "sm__active_warps_avg_per_active_cycle_pct",
         scale=0.01,
     ),
-    _exact(
+    exact(
         "theoretical_occupancy",
         "warps that the launch allows over the most an SM can hold",
         "sm__maximum_warps_per_active_cycle_pct",
         scale=0.01,
     ),
-    _exact(
-        "eligible_warps_per_cycle", "warps ready to issue, a scheduler", "smsp__warps_eligible.avg.per_cycle_active"
-    ),
-    _exact("issue_active_per_cycle", "instructions issued, a scheduler", "smsp__issue_active.avg.per_cycle_active"),
-    _exact("grid_size", "thread blocks", "launch__grid_size"),
-    _exact("block_size", "threads a block", "launch__block_size"),
-    _exact("waves", "waves of blocks over the SMs", "launch__waves_per_multiprocessor"),
-    _exact("registers_per_thread", "registers a thread", "launch__registers_per_thread"),
-    _exact(
+    exact("eligible_warps_per_cycle", "warps ready to issue, a scheduler", "smsp__warps_eligible.avg.per_cycle_active"),
+    exact("issue_active_per_cycle", "instructions issued, a scheduler", "smsp__issue_active.avg.per_cycle_active"),
+    exact("grid_size", "thread blocks", "launch__grid_size"),
+    exact("block_size", "threads a block", "launch__block_size"),
+    exact("waves", "waves of blocks over the SMs", "launch__waves_per_multiprocessor"),
+    exact("registers_per_thread", "registers a thread", "launch__registers_per_thread"),
+    exact(
         "smem_per_block_bytes",
         "shared memory a block",
         "launch__shared_mem_per_block_allocated",
         "launch__shared_mem_per_block",
     ),
-    _exact("blocks_limit_registers", "blocks an SM can hold by registers", "launch__occupancy_limit_registers"),
-    _exact("blocks_limit_smem", "blocks an SM can hold by shared memory", "launch__occupancy_limit_shared_mem"),
-    _exact("blocks_limit_warps", "blocks an SM can hold by warps", "launch__occupancy_limit_warps"),
-    _exact("blocks_limit_blocks", "blocks an SM can hold by block slots", "launch__occupancy_limit_blocks"),
-    _exact("blocks_limit_barriers", "blocks an SM can hold by barriers", "launch__occupancy_limit_barriers"),
-    _exact("stall_samples", "warp samples taken", "smsp__pcsamp_sample_count"),
+    exact("blocks_limit_registers", "blocks an SM can hold by registers", "launch__occupancy_limit_registers"),
+    exact("blocks_limit_smem", "blocks an SM can hold by shared memory", "launch__occupancy_limit_shared_mem"),
+    exact("blocks_limit_warps", "blocks an SM can hold by warps", "launch__occupancy_limit_warps"),
+    exact("blocks_limit_blocks", "blocks an SM can hold by block slots", "launch__occupancy_limit_blocks"),
+    exact("blocks_limit_barriers", "blocks an SM can hold by barriers", "launch__occupancy_limit_barriers"),
+    exact("stall_samples", "warp samples taken", "smsp__pcsamp_sample_count"),
 )
 
 REPORT: tuple[Counter, ...] = (
-    _exact("passes", "replay passes ncu needed", "profiler__replayer_passes"),
-    _exact(
+    exact("passes", "replay passes ncu needed", "profiler__replayer_passes"),
+    exact(
         "sol_compute",
         "NVIDIA's compute throughput: its busiest sub-unit, not a roofline position",
         "sm__throughput.avg.pct_of_peak_sustained_elapsed",
         "sm__sol_pct",
         scale=0.01,
     ),
-    _exact(
+    exact(
         "sol_memory",
         "NVIDIA's memory throughput: its busiest sub-unit, not a roofline position",
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -397,4 +360,4 @@ REPORT: tuple[Counter, ...] = (
 )
 
 COUNTERS: tuple[Counter, ...] = (*CLOCKS, *DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES, *WARPS, *REPORT)
-NAMES: frozenset[str] = frozenset(counter.name for counter in COUNTERS)
+NAMES = frozenset(counter.name for counter in COUNTERS)

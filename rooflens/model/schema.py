@@ -169,7 +169,7 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         grid=_size(row, "grid"),
         block=_size(row, "block"),
         synthetic=row["synthetic"],
-        counters={counter.name: row[counter.name] for counter in COUNTERS if row[counter.name] is not None},
+        counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
         **{name: dict(row[name]) for name in _MAPS},
     )

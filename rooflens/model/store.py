@@ -46,22 +46,39 @@ class Store:
         return cls(folder)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
-        """Hold the store's lock, make its folders, and sweep what a killed ingest left."""
-        for table in TABLES:
-            (self.folder / table).mkdir(parents=True, exist_ok=True)
-        with _locked(self.folder / _LOCK):
-            self._sweep()
-            yield
+    def writing(self, *, wait: bool = True) -> Iterator[None]:
+        """Hold the store's lock, make its folders, and sweep what a killed ingest left.
+
+        Args:
+            wait: Wait for another writer to finish.
+
+        Raises:
+            InputError: The store cannot be written, or another process is writing it and `wait` is False.
+        """
+        try:
+            for table in TABLES:
+                (self.folder / table).mkdir(parents=True, exist_ok=True)
+            with _locked(self.folder / _LOCK, wait=wait):
+                self._sweep()
+                yield
+        except BlockingIOError as error:
+            raise InputError(f"the store `{self.folder}` is being written by another process", "try again") from error
+        except OSError as error:
+            message = f"cannot write to the store `{self.folder}`: {error.strerror}"
+            raise InputError(message, "give a folder that can be written with --store") from error
 
     def digests(self) -> frozenset[str]:
         """Return the digests of the committed reports."""
         return frozenset(file.stem for file in (self.folder / "runs").glob("*.parquet"))
 
     def is_current(self, digest: str) -> bool:
-        """Tell whether a report is stored in this version's schema."""
-        file = self._file("runs", digest)
-        return file.exists() and _read(file)["schema_version"][0].as_py() == SCHEMA_VERSION
+        """Tell whether a report is stored whole, in this version's schema."""
+        try:
+            for table in ("kernels", "metrics"):
+                pq.read_metadata(self._file(table, digest))
+            return bool(_read(self._file("runs", digest))["schema_version"][0].as_py() == SCHEMA_VERSION)
+        except (pa.ArrowInvalid, OSError, InputError):
+            return False
 
     def put(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
         """Store the tables of one report; `runs`, where it is among them, is written last and commits."""
@@ -70,20 +87,29 @@ class Store:
 
     def put_rooflines(self, by_report: Iterable[Sequence[Analysis]], limits: Thresholds) -> None:
         """Store the positions and verdicts of analyzed reports, stamped with the model and the thresholds."""
-        with self.writing():
+        with self.writing(wait=False):
             for analyses in by_report:
                 if analyses:
                     table = roofline_table(analyses, MODEL_VERSION, limits.digest)
                     self.put(analyses[0].kernel.digest, {"roofline": table})
 
-    def load(self) -> list[tuple[Run, tuple[Kernel, ...]]]:
-        """Read every committed report, in the order of their sources.
+    def load(self) -> tuple[list[tuple[Run, tuple[Kernel, ...]]], list[tuple[Path, InputError]]]:
+        """Read every committed report in the order of their sources, and the errors of those that cannot be read.
 
         Raises:
-            InputError: The store was written in another schema version, or a file of it is damaged.
+            InputError: The store holds no report.
         """
-        reports = [self._load_one(digest) for digest in sorted(self.digests())]
-        return sorted(reports, key=lambda report: report[0].source)
+        reports, failures = [], []
+        for digest in sorted(self.digests()):
+            try:
+                reports.append(self._load_one(digest))
+            except InputError as error:
+                failures.append((self._file("runs", digest), error))
+        if not reports and not failures:
+            raise InputError(
+                f"the store `{self.folder}` is empty", "fill it with `rooflens ingest REPORT --store FOLDER`"
+            )
+        return sorted(reports, key=lambda report: report[0].source), failures
 
     def _load_one(self, digest: str) -> tuple[Run, tuple[Kernel, ...]]:
         row = _read(self._file("runs", digest)).to_pylist()[0]
@@ -110,7 +136,9 @@ def _read(file: Path) -> pa.Table:
     try:
         return pq.read_table(file, partitioning=None)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"damaged store file `{file}`: {error}", "delete it and ingest its report again") from error
+        raise InputError(
+            f"damaged store file `{file}`: {error}", "ingest its report again: it takes the place of the file"
+        ) from error
 
 
 def _write(table: pa.Table, file: Path) -> None:
@@ -135,13 +163,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Hold an exclusive lock that ends with the process; a second writer waits."""
+def _locked(file: Path, *, wait: bool) -> Iterator[None]:
+    """Hold an exclusive lock that ends with the process; a second writer waits, or gets a BlockingIOError."""
     with file.open("a") as stream:
         try:
             import fcntl  # noqa: PLC0415 - POSIX only
         except ImportError:
             yield
             return
-        fcntl.flock(stream, fcntl.LOCK_EX)
+        fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

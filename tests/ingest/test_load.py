@@ -89,7 +89,7 @@ def test_a_killed_ingest_leaves_nothing_visible(tmp_path: Path) -> None:
     run = min((store / "runs").iterdir())
     run.unlink()
     (store / "kernels" / "x.parquet.partial").write_bytes(b"half")
-    assert len(Store(store).load()) == 1
+    assert len(Store(store).load()[0]) == 1
     _ingest(_reports(tmp_path / "more", 1), store)
     assert {file.stem for file in (store / "kernels").iterdir()} == set(Store(store).digests())
 
@@ -99,14 +99,14 @@ def test_a_store_gives_back_what_was_read(tmp_path: Path, fixtures: Path) -> Non
     jobs = find_inputs([str(fixtures)]).jobs
     direct = load_reports(jobs).reports
     ingest_reports(jobs, Store(tmp_path / "store"))
-    assert Store(tmp_path / "store").load() == direct
+    assert Store(tmp_path / "store").load() == (direct, [])
 
 
 def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures: Path) -> None:
     """The tables join on the digest in DuckDB and load in pandas, without any of our code."""
     store = tmp_path / "store"
     ingest_reports(find_inputs([str(fixtures)]).jobs, Store(store))
-    by_report = [[analyze(kernel) for kernel in kernels] for _, kernels in Store(store).load()]
+    by_report = [[analyze(kernel) for kernel in kernels] for _, kernels in Store(store).load()[0]]
     Store(store).put_rooflines(by_report, default_thresholds())
     count = sum(len(analyses) for analyses in by_report)
     query = (
@@ -120,15 +120,66 @@ def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures:
     assert metrics.loc[metrics["name"] == "gpu__time_duration.sum", "value_double"].count() > 0
 
 
-def test_a_damaged_store_file_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """A store file that is no Parquet is named, with what to do."""
-    store = tmp_path / "store"
-    _ingest(_reports(tmp_path / "reports", 1), store)
-    file = next((store / "kernels").iterdir())
-    file.write_bytes(b"not parquet")
-    with pytest.raises(InputError, match="damaged store file") as caught:
-        Store(store).load()
-    assert "ingest" in caught.value.hint
+def test_a_damaged_store_file_costs_its_report_and_can_be_mended(tmp_path: Path) -> None:
+    """A store file that is no Parquet is named; the other reports are read, and a new ingest takes its place."""
+    store, folder = tmp_path / "store", _reports(tmp_path / "reports", 2)
+    _ingest(folder, store)
+    min((store / "kernels").iterdir()).write_bytes(b"not parquet")
+    reports, ((_, error),) = Store(store).load()
+    assert len(reports) == 1
+    assert "damaged store file" in str(error)
+    assert _ingest(folder, store) == (1, 0, 1)
+    assert Store(store).load()[1] == []
+
+
+def test_runs_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An ingest that dies while it writes its tables has committed nothing."""
+    written: list[str] = []
+
+    def dying(table: object, file: Path) -> None:  # noqa: ARG001 - the writer's signature
+        written.append(file.parent.name)
+        if file.parent.name == "metrics":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rooflens.model.store._write", dying)
+    with pytest.raises(KeyboardInterrupt):
+        _ingest(_reports(tmp_path / "reports", 1), tmp_path / "store")
+    assert "runs" not in written
+    assert Store(tmp_path / "store").digests() == frozenset()
+
+
+def test_a_second_writer_waits_or_is_told(tmp_path: Path) -> None:
+    """While one process writes, another that will not wait gets an error, and nothing is swept from under the first."""
+    store = Store(tmp_path / "store")
+    with store.writing():
+        half = tmp_path / "store" / "kernels" / "half.parquet"
+        half.write_bytes(b"being written")
+        with pytest.raises(InputError, match="another process"), Store(tmp_path / "store").writing(wait=False):
+            pass
+        assert half.exists()
+
+
+def test_a_store_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    """A file where the folder should be is named, with a hint."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot write to the store"):
+        _ingest(_reports(tmp_path / "reports", 1), tmp_path / "file" / "store")
+
+
+def test_an_empty_store_is_an_error(tmp_path: Path) -> None:
+    """A store without reports is no analysis of nothing."""
+    with Store(tmp_path / "store").writing():
+        pass
+    with pytest.raises(InputError, match="is empty"):
+        Store.existing(tmp_path / "store").load()
+
+
+def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
+    """The same content under two names is one report, in memory as in a store."""
+    folder = _reports(tmp_path / "reports", 1)
+    shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
+    loaded = load_reports(find_inputs([str(folder)]).jobs)
+    assert (len(loaded.reports), loaded.skipped_count) == (1, 1)
 
 
 def test_a_folder_that_is_no_store_is_an_error(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING
 
 import pytest
-from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.errors import InputError
 from rooflens.ingest.reader import read_report
+from rooflens.model.analyze import analyze
+from rooflens.report.contract import to_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,3 +57,31 @@ def test_a_report_without_results_is_an_error(tmp_path: Path) -> None:
     file = write_report(tmp_path / "none.ncu-rep", ReportSpec([]))
     with pytest.raises(InputError):
         read_report(file, "none", with_raw=False)
+
+
+def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
+    """A kernel name of Latin-1 bytes comes out as text that every writer takes, and so does an odd file name."""
+    data = encode_report(ReportSpec([KernelSpec("kernel_XX(int)", DURATION)])).replace(b"kernel_XX", b"kernel_\xe9\xff")
+    file = tmp_path / os.fsdecode(b"caf\xe9.ncu-rep")
+    file.write_bytes(data)
+    report = read_report(file, str(file), with_raw=True)
+    (kernel,) = report.kernels
+    assert kernel.function_name == "kernel_\ufffd\ufffd"
+    to_json([analyze(kernel)]).encode("utf-8")
+    report.run.source.encode("utf-8")
+
+
+def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
+    """Infinite launch figures and impossible instruction counts are left out, and the kernel is read."""
+    table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
+    metrics = {
+        **DURATION,
+        "launch__grid_dim_x": math.inf,
+        "launch__grid_dim_y": 1.0,
+        "launch__grid_dim_z": 1.0,
+        "sass__inst_executed_per_opcode_with_modifier_all": table,
+    }
+    file = write_report(tmp_path / "odd.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
+    (kernel,) = read_report(file, "odd", with_raw=False).kernels
+    assert kernel.grid is None
+    assert kernel.warp_opcodes == {"FADD": 7}

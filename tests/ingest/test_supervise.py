@@ -5,15 +5,15 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-
 from rooflens.errors import InputError
 from rooflens.ingest.reader import Report
-from rooflens.ingest.supervise import Job, ReaderCrash, read_reports
+from rooflens.ingest.supervise import Job, read_reports
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 
 def _report(source: str) -> Report:
@@ -69,10 +69,12 @@ def test_a_refused_file_keeps_its_message_and_hint() -> None:
     assert (str(error), error.hint) == ("damaged: on purpose", "none")
 
 
-def test_a_bug_stays_a_traceback() -> None:
-    """An exception that damage cannot explain is raised in the parent with the child's traceback."""
-    with pytest.raises(ReaderCrash, match=r"(?s)while reading 0/file.*ZeroDivisionError"):
-        _run(["file"], read_with_a_bug)
+def test_a_bug_costs_one_file_and_says_where_it_is() -> None:
+    """An exception that damage cannot explain is one file's error, with its place and the wish to be reported."""
+    error = _run(["file"], read_with_a_bug)["0/file"]
+    assert isinstance(error, InputError)
+    assert "ZeroDivisionError at test_supervise.py:" in str(error)
+    assert "bug" in error.hint
 
 
 def test_a_reader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ QUICK_COUNTERS = {
 }  # fmt: skip
 STANDARD_COUNTERS = QUICK_COUNTERS | {
     "l1_clock_hz", "l2_return_bytes", "l2_return_peak_bytes_per_s", "l2_return_share", "l2_input_share", "l1_tag_bytes",
-    "l1_tag_peak_bytes_per_s", "l1_tag_share", "l1_data_wavefronts", "l1_data_share", "l1_peak_bytes_per_s",
+    "l1_tag_peak_bytes_per_s", "l1_tag_share", "l1_data_bytes", "l1_data_share", "l1_peak_bytes_per_s",
     "smem_bytes", "smem_share", "smem_conflict_bytes", "alu_share", "xu_share", "lsu_share", "fma_busy_share",
     "tensor_busy_share", "sm_cycles_active_avg", "sm_cycles_active_max", "theoretical_occupancy",
     "eligible_warps_per_cycle", "issue_active_per_cycle", "stall_samples",
@@ -125,7 +125,7 @@ def test_tcgen05_operations_come_from_counters(tmp_path: Path, chip: str) -> Non
 
 @pytest.mark.parametrize("chip", ["gh100", "gb100"])
 def test_deep_counts_no_operation_twice(tmp_path: Path, chip: str) -> None:
-    """Of a counter split by density and instruction, `deep` asks for the parts and for the sum over all, not between."""
+    """Of a counter split by density and instruction, `deep` asks for the parts and the sum of all, none between."""
     names = {metric.name for metric in metrics_for(chip, "deep")}
     assert "sm__ops_path_tensor_op_hmma_src_bf16_dst_fp32_sparsity_off.sum" in names
     assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in names

@@ -20,8 +20,12 @@ DURATION_NS = 1_000_000.0
 _SM_COUNT = 100
 _PEAKS = {
     "smsp__issue_active": 4.0 * _SM_COUNT,
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared": 1.0 * _SM_COUNT,
     "l1tex__t_bytes": 128.0 * _SM_COUNT,
+    "l1tex__data_pipe_lsu_wavefronts": 1.0 * _SM_COUNT,
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared": 1.0 * _SM_COUNT,
+    "l1tex__lsu_writeback_active": 1.0 * _SM_COUNT,
+    "l1tex__lsu_writeback_active_mem_lg": 1.0 * _SM_COUNT,
+    "l1tex__lsu_writeback_active_mem_lgds": 1.0 * _SM_COUNT,
 }
 """Units a cycle where the model knows the peak of an SM itself; elsewhere any will do."""
 _ANY_PEAK = 1024.0
