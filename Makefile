@@ -15,7 +15,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard fixtures/synthetic/attention.*.ncu-rep fixtures/synthetic/verdict_*.ncu-rep)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile test lint format bench fixtures build clean
+.PHONY: help install demo replay profile calibrate test lint format bench fixtures build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,7 +39,10 @@ replay: $(STAMP) ## draw the page of WORKLOAD=attention from its stored report
 	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force
 
 profile: $(STAMP) ## collect WORKLOAD=attention on this GPU, and draw its page
-	$(BIN)/rooflens profile $(WORKLOAD)
+	$(BIN)/rooflens profile $(WORKLOAD) --output-folder $(OUT) --force $(PROFILE_OPTIONS)
+
+calibrate: $(STAMP) ## measure what this GPU can reach; drawn as dashed roofs from then on
+	$(BIN)/rooflens calibrate
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest

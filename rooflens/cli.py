@@ -138,13 +138,13 @@ def report(
     *,
     force: bool,
     table: bool,
-) -> None:
+) -> list[Analysis]:
     """Write one offline HTML page about all kernels."""
     _check_output(output, force=force)
     loaded, analyses = _analyses(paths, store, thresholds)
     if not analyses:
         finish(loaded, "")
-        return
+        return analyses
     from rooflens.report.page import render_page
 
     runs = [run for run, _ in loaded.reports]
@@ -155,6 +155,7 @@ def report(
     if table:
         print_table(analyses)
     finish(loaded, f"wrote {output}")
+    return analyses
 
 
 main.add_command(collect)

@@ -16,7 +16,7 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 
 MAY_IMPORT = {
     "cli.py": {"cli_collect", "cli_show", "errors", "doctor", "ingest", "model", "report", "workloads", ""},
-    "cli_collect.py": {"collecting", "errors", "ingest"},
+    "cli_collect.py": {"collecting", "errors", "ingest", "report"},
     "cli_show.py": {"errors", "ingest", "model", "report"},
     "collecting.py": {"errors", "ingest", "workloads"},
     "__main__.py": {"cli"},
