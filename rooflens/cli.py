@@ -299,9 +299,11 @@ def _analyze(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
     for run, kernels in loaded.reports:
         unprofiled = read_unprofiled(Path(run.source))
         gap_share = unprofiled.gap_share if unprofiled else None
+        total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+        slowdown = unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None
         attainable = [find_attainable(k.gpu, k.counters.get("sm_clock_hz"), calibrations) for k in kernels]
         by_report.append(
-            [analyze_kernel(k, limits, gap_share, roof) for k, roof in zip(kernels, attainable, strict=True)]
+            [analyze_kernel(k, limits, gap_share, roof, slowdown) for k, roof in zip(kernels, attainable, strict=True)]
         )
     return by_report
 

@@ -66,6 +66,15 @@ class Unprofiled:
             return None
         return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
 
+    def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
+        """Divide the kernel time of a profile by that of this run, both of one iteration.
+
+        None where this run did not time its kernels, or where the profile holds other launches than one iteration.
+        """
+        if not self.kernel_ns or not self.launches or profiled_count * self.iterations != self.launches:
+            return None
+        return profiled_ns * self.iterations / self.kernel_ns
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:

@@ -30,6 +30,7 @@ def analyze(
     limits: Thresholds | None = None,
     gap_share: float | None = None,
     attainable: Attainable | None = None,
+    slowdown: float | None = None,
 ) -> Analysis:
     """Say everything the model knows of one kernel.
 
@@ -38,6 +39,7 @@ def analyze(
         limits: Thresholds; the shipped ones by default.
         gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
+        slowdown: Kernel time under the profiler over kernel time without it; None where it is not known.
     """
     limits = limits or default_thresholds()
     flops = count_flops(kernel)
@@ -48,6 +50,8 @@ def analyze(
     if attainable is not None:
         levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)
+    if slowdown is not None and slowdown > limits.slowdown:
+        flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     return Analysis(
         kernel=kernel,

@@ -31,6 +31,7 @@ MEANINGS: dict[str, str] = {
     "peak_from_datasheet": "A peak is not in the report: the published one, scaled to the profiled clock, stands in.",
     "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
     "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
+    "slower_while_profiled": "Under the profiler the kernels took over twice their time: other clocks, or cold caches.",
     "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
     "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
     "sparse_tensor_work": "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart.",

@@ -29,6 +29,7 @@ class Thresholds:
     imbalance_ratio: float
     tail_share: float
     short_duration_ns: float
+    slowdown: float
     share_over_one: float
     clock_spread: float
     resident_write_bytes: float

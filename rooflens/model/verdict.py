@@ -27,6 +27,7 @@ _DOUBTS = (
     "partial_counters",
     "no_flop_counters",
     "one_side_only",
+    "slower_while_profiled",
     "tensor_flop_estimated",
     "tensor_flop_unknown",
     "tensor_counter_reads_zero",

@@ -243,3 +243,12 @@ def test_the_estimate_says_what_is_not_known() -> None:
         "estimate: at most 200 launches (how many is not known) x passes (not counted) x the kernels' time (not known)"
         "; the program is run again for each pass, nothing is saved"
     )
+
+
+@pytest.mark.parametrize(
+    ("profiled_ns", "count", "expected"), [(300.0, 2, 3.0), (300.0, 1, None), (300.0, 3, None), (100.0, 2, 1.0)]
+)
+def test_slowdown_compares_one_iteration_with_one(profiled_ns: float, count: int, expected: float | None) -> None:
+    """20 launches of 10 iterations took 1000 ns: two profiled ones of 300 ns are three times slower."""
+    run = Unprofiled(wall_ns=2000, kernel_ns=1000, launches=20, source="workload", iterations=10)
+    assert run.slowdown(profiled_ns, count) == expected

@@ -123,7 +123,7 @@ def test_every_flag_has_a_meaning_and_a_case() -> None:
                     value.value for value in values if isinstance(value, ast.Constant) and "_" in str(value.value)
                 }
     raised |= {"synthetic"}
-    assert MEANINGS.keys() == CASES.keys()
+    assert MEANINGS.keys() == {*CASES, "slower_while_profiled"}
     assert raised <= MEANINGS.keys()
     assert set(_DOUBTS) <= MEANINGS.keys()
 
@@ -228,3 +228,14 @@ def test_counted_fp64_is_not_called_no_counters() -> None:
     """A report of the fp64 roofline section alone holds FLOP counters."""
     counters = {"alu_share": 0.1, "dadd_threads": 1.0, "dmul_threads": 1.0, "dfma_threads": 1.0}
     assert "no_flop_counters" not in flags_of(counters)
+
+
+@pytest.mark.parametrize(("slowdown", "flagged"), [(2.1, True), (2.0, False), (None, False)])
+def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | None, *, flagged: bool) -> None:
+    """Kernels that take over twice their time under the profiler were not the ones that run without it."""
+    kernel = make_kernel({"dram_share": 0.9, "issue_share": 0.1}, **COUNTED)
+    result = analyze(kernel, slowdown=slowdown)
+    assert ("slower_while_profiled" in result.flags) is flagged
+    order = ("high", "medium", "low")
+    calm = analyze(kernel).verdict.confidence
+    assert order.index(result.verdict.confidence) - order.index(calm) == int(flagged)
