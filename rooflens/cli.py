@@ -289,22 +289,33 @@ def _from_store(store: Path) -> Loaded:
 
 def _analyze(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
     """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
+    from collections import Counter
+    from dataclasses import replace
+
     from rooflens.ingest.unprofiled import read_unprofiled
     from rooflens.model.analyze import analyze as analyze_kernel
     from rooflens.model.attainable import find_attainable
     from rooflens.model.calibrations import calibrations_folder, load_calibrations
+    from rooflens.model.records import Outside
 
     calibrations = load_calibrations(calibrations_folder())
     by_report = []
     for run, kernels in loaded.reports:
         unprofiled = read_unprofiled(Path(run.source))
-        gap_share = unprofiled.gap_share if unprofiled else None
         total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
-        slowdown = unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None
-        attainable = [find_attainable(k.gpu, k.counters.get("sm_clock_hz"), calibrations) for k in kernels]
-        by_report.append(
-            [analyze_kernel(k, limits, gap_share, roof, slowdown) for k, roof in zip(kernels, attainable, strict=True)]
+        one_each = Outside(
+            gap_share=unprofiled.gap_share if unprofiled else None,
+            slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
         )
+        profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
+        analyses = []
+        for kernel in kernels:
+            shape = kernel.name, kernel.grid, kernel.block
+            launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
+            attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
+            outside = replace(one_each, launches=launches, attainable=attainable)
+            analyses.append(analyze_kernel(kernel, limits, outside))
+        by_report.append(analyses)
     return by_report
 
 

@@ -15,7 +15,7 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_
 from rooflens.cli import COMMANDS, main
 from rooflens.ingest.inputs import find_inputs
 from rooflens.ingest.load import load_reports
-from rooflens.ingest.unprofiled import Unprofiled, write_unprofiled
+from rooflens.ingest.unprofiled import LaunchCount, Unprofiled, write_unprofiled
 from rooflens.model.analyze import analyze
 from rooflens.report.terminal import to_sections, to_table
 
@@ -171,6 +171,19 @@ def test_gaps_of_an_unprofiled_run_make_overhead(report: Path) -> None:
     write_unprofiled(report, Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="workload"))
     (kernel,) = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]
     assert kernel["verdict"]["bound"] == "unknown" or kernel["verdict"]["cause"] == "gaps between kernels"
+
+
+def test_launch_counts_weight_the_time(tmp_path: Path) -> None:
+    """A kernel profiled once and launched 9 times counts 9 times its time, in the table and on the page."""
+    shape = {"launch__grid_dim_x": 8, "launch__grid_dim_y": 1, "launch__grid_dim_z": 1}
+    shape |= {f"launch__block_dim_{axis}": size for axis, size in zip("xyz", (128, 1, 1), strict=True)}
+    kernels = [KernelSpec(f"{name}(int)", {"gpu__time_duration.sum": 1e6, **shape}) for name in ("often", "once")]
+    report = write_report(tmp_path / "weighted.ncu-rep", ReportSpec(kernels))
+    counts = (LaunchCount("often", (8, 1, 1), (128, 1, 1), 9), LaunchCount("once", (8, 1, 1), (128, 1, 1), 1))
+    write_unprofiled(report, Unprofiled(wall_ns=1, launch_counts=counts))
+    table = run("analyze", report).stdout
+    assert "10 launches, 10.0 ms of GPU time" in table
+    assert "often x9  9.00 ms   90 %" in table
 
 
 def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.ingest.kernels import short_name
 from rooflens.ingest.unprofiled import LaunchCount, Unprofiled, run_program
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _launch_counts(database: sqlite3.Connection) -> tuple[LaunchCount, ...]:
         "SELECT s.value, gridX, gridY, gridZ, blockX, blockY, blockZ, count(*) "  # noqa: S608 - our constant
         f"FROM {_KERNELS} JOIN StringIds AS s ON s.id = demangledName GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 8 DESC, 1"
     )
-    return tuple(LaunchCount(name, tuple(shape[:3]), tuple(shape[3:6]), shape[6]) for name, *shape in rows)
+    return tuple(LaunchCount(short_name(name), tuple(shape[:3]), tuple(shape[3:6]), shape[6]) for name, *shape in rows)
 
 
 def union_ns(intervals: Iterable[Interval]) -> int:

@@ -30,7 +30,7 @@ Source = Literal["workload", "nsys", "wall"]
 
 @dataclass(frozen=True, slots=True)
 class LaunchCount:
-    """How often one kernel was launched in one shape."""
+    """How often one kernel was launched in one shape; its name is that of `Kernel.name`."""
 
     name: str
     grid: tuple[int, int, int]
@@ -65,6 +65,20 @@ class Unprofiled:
         if self.kernel_ns is None or self.wall_ns <= 0:
             return None
         return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
+
+    def launches_of(
+        self, name: str, grid: tuple[int, int, int] | None, block: tuple[int, int, int] | None, profiled: int
+    ) -> int:
+        """Return how many launches of one iteration each of the `profiled` ones of a kernel and shape stands for.
+
+        1 where the un-profiled run did not count launches.
+        """
+        found = sum(
+            entry.count
+            for entry in self.launch_counts
+            if entry.name == name and (entry.grid, entry.block) == (grid, block)
+        )
+        return max(1, round(found / self.iterations / profiled))
 
     def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
         """Divide the kernel time of a profile by that of this run, both of one iteration.

@@ -12,12 +12,11 @@ from rooflens.model.leaders import Case
 from rooflens.model.levels import place_levels, with_intensity
 from rooflens.model.nvidia import read_nvidia
 from rooflens.model.pipes import place_pipes
-from rooflens.model.records import Analysis
+from rooflens.model.records import Analysis, Outside
 from rooflens.model.thresholds import default_thresholds
 from rooflens.model.verdict import reach_verdict
 
 if TYPE_CHECKING:
-    from rooflens.model.attainable import Attainable
     from rooflens.model.records import Kernel
     from rooflens.model.thresholds import Thresholds
 
@@ -25,32 +24,25 @@ MODEL_VERSION = 1
 """Raised whenever the same counters would give other numbers or verdicts."""
 
 
-def analyze(
-    kernel: Kernel,
-    limits: Thresholds | None = None,
-    gap_share: float | None = None,
-    attainable: Attainable | None = None,
-    slowdown: float | None = None,
-) -> Analysis:
+def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside | None = None) -> Analysis:
     """Say everything the model knows of one kernel.
 
     Args:
         kernel: Its resolved counters.
         limits: Thresholds; the shipped ones by default.
-        gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
-        attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
-        slowdown: Kernel time under the profiler over kernel time without it; None where it is not known.
+        outside: What is known from outside the profile; nothing by default.
     """
+    outside = outside or Outside()
     limits = limits or default_thresholds()
     flops = count_flops(kernel)
     pipes = place_pipes(kernel, flops)
     flop, flop_source = _by_dtype(flops)
     flop_total = sum(work.ops for work in flops.work if work.is_float) if flops.complete else None
     levels = with_intensity(place_levels(kernel), flop_total)
-    if attainable is not None:
-        levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, attainable))
+    if outside.attainable is not None:
+        levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, outside.attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)
-    if slowdown is not None and slowdown > limits.slowdown:
+    if outside.slowdown is not None and outside.slowdown > limits.slowdown:
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     return Analysis(
@@ -62,9 +54,10 @@ def analyze(
         flop_total=flop_total,
         flop_per_s=flop_total / duration_ns * 1e9 if flop_total is not None and duration_ns else None,
         flop_peak_per_s=_mixed_peak(flops),
-        verdict=reach_verdict(Case(kernel, levels, pipes, flags, limits, gap_share)),
+        verdict=reach_verdict(Case(kernel, levels, pipes, flags, limits, outside.gap_share)),
         nvidia=read_nvidia(kernel.rules),
         flags=flags,
+        launches=outside.launches,
     )
 
 

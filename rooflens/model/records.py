@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflens.model.attainable import Attainable
+
 Status = Literal["ok", "failed", "partial"]
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 Confidence = Literal["high", "medium", "low"]
@@ -186,6 +188,23 @@ class Nvidia:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """What is known of a kernel from outside its profile.
+
+    Attributes:
+        gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
+        slowdown: Kernel time under the profiler over kernel time without it.
+        launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
+        attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
+    """
+
+    gap_share: float | None = None
+    slowdown: float | None = None
+    launches: int = 1
+    attainable: Attainable | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Analysis:
     """Everything the model says of one kernel: the record that every report reads.
 
@@ -197,6 +216,7 @@ class Analysis:
         flop_total: Sum of `flop`; None when a part of it is unknown.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
+        launches: How many launches this one stands for.
     """
 
     kernel: Kernel
@@ -210,3 +230,10 @@ class Analysis:
     verdict: Verdict
     nvidia: Nvidia
     flags: tuple[str, ...] = ()
+    launches: int = 1
+
+    @property
+    def gpu_time_ns(self) -> float | None:
+        """GPU time of all the launches it stands for, in nanoseconds."""
+        duration_ns = self.kernel.duration_ns
+        return None if duration_ns is None else duration_ns * self.launches

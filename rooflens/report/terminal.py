@@ -80,7 +80,7 @@ class Section:
 
 def by_time(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Sort by GPU time, longest first; those without a time come last."""
-    return sorted(analyses, key=lambda analysis: -(analysis.kernel.duration_ns or 0.0))
+    return sorted(analyses, key=lambda analysis: -(analysis.gpu_time_ns or 0.0))
 
 
 def to_sections(analyses: Sequence[Analysis], top: int | None = None) -> list[Section]:
@@ -92,9 +92,10 @@ def to_sections(analyses: Sequence[Analysis], top: int | None = None) -> list[Se
 
 
 def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section:
-    times_ns = [a.kernel.duration_ns for a in analyses if a.kernel.status != "failed" and a.kernel.duration_ns]
+    times_ns = [a.gpu_time_ns for a in analyses if a.kernel.status != "failed" and a.gpu_time_ns]
     total_ns = sum(times_ns)
-    count = f"{len(analyses)} launch{'' if len(analyses) == 1 else 'es'}"
+    launches = sum(analysis.launches for analysis in analyses)
+    count = f"{launches} launch{'' if launches == 1 else 'es'}"
     clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
     clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
     heading = f"{_printable(gpu)}{clock}: {count}, {duration(total_ns)} of GPU time"
@@ -103,10 +104,10 @@ def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section
 
 def _row(analysis: Analysis, total_ns: float) -> Row:
     kernel, verdict = analysis.kernel, analysis.verdict
-    time_ns = kernel.duration_ns
+    time_ns = analysis.gpu_time_ns
     intensity = analysis.levels["dram"].intensity_flop_per_byte
     cells = (
-        _printable(kernel.name),
+        _printable(kernel.name) + (f" x{analysis.launches}" if analysis.launches > 1 else ""),
         duration(time_ns) if time_ns is not None else _MISSING,
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,

@@ -252,3 +252,13 @@ def test_slowdown_compares_one_iteration_with_one(profiled_ns: float, count: int
     """20 launches of 10 iterations took 1000 ns: two profiled ones of 300 ns are three times slower."""
     run = Unprofiled(wall_ns=2000, kernel_ns=1000, launches=20, source="workload", iterations=10)
     assert run.slowdown(profiled_ns, count) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "profiled", "expected"), [("gemm", 1, 30), ("gemm", 3, 10), ("gemm", 60, 1), ("other", 1, 1)]
+)
+def test_a_profile_of_each_distinct_launch_stands_for_all_of_them(name: str, profiled: int, expected: int) -> None:
+    """60 launches in 2 iterations are 30 each: one profile stands for all 30, three for 10 each, a full one for 1."""
+    counts = (LaunchCount("gemm", (8, 1, 1), (128, 1, 1), 60), LaunchCount("gemm", (9, 1, 1), (128, 1, 1), 7))
+    run = Unprofiled(wall_ns=1, iterations=2, launch_counts=counts)
+    assert run.launches_of(name, (8, 1, 1), (128, 1, 1), profiled) == expected

@@ -7,6 +7,7 @@ from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
 from rooflens.model.attainable import RATE_UNITS, Attainable, Rate
+from rooflens.model.records import Outside
 
 COUNTERS = {
     "sm_clock_hz": 1.5e9,
@@ -27,7 +28,7 @@ def test_the_attainable_roof_decides() -> None:
     """At 75 % of the peak and 83 % of what is attainable a kernel is at the roof; without a calibration it is not."""
     kernel = make_kernel(COUNTERS)
     assert not analyze(kernel).verdict.at_roof
-    judged = analyze(kernel, attainable=calibrated(dram_read=1.4e12))
+    judged = analyze(kernel, outside=Outside(attainable=calibrated(dram_read=1.4e12)))
     assert judged.verdict.at_roof
     assert judged.levels["dram"].attainable_per_s == 1.4e12
     assert judged.levels["dram"].share == pytest.approx(1.16 / 1.55)
@@ -36,7 +37,7 @@ def test_the_attainable_roof_decides() -> None:
 
 def test_a_rate_above_the_peak_is_the_peak() -> None:
     """A measurement cannot beat the hardware."""
-    judged = analyze(make_kernel(COUNTERS), attainable=calibrated(dram_read=1.7e12))
+    judged = analyze(make_kernel(COUNTERS), outside=Outside(attainable=calibrated(dram_read=1.7e12)))
     assert judged.levels["dram"].attainable_per_s == 1.55e12
 
 
@@ -44,6 +45,6 @@ def test_writes_do_not_count_at_the_roof_of_l2() -> None:
     """Only what L2 returns is held against the rate of reading it."""
     l2 = {"l2_bytes": 3e9, "l2_tag_bytes": 3e9, "l2_tag_peak_bytes_per_s": 4.2e12, "l2_return_bytes": 1e9}
     kernel = make_kernel({"sm_clock_hz": 1.5e9, "issue_share": 0.1, **l2})
-    judged = analyze(kernel, attainable=calibrated(l2=3e12))
+    judged = analyze(kernel, outside=Outside(attainable=calibrated(l2=3e12)))
     assert judged.verdict.resource == "l2"
     assert not judged.verdict.at_roof

@@ -10,6 +10,7 @@ from support.kernels import make_kernel
 from rooflens.model import flags, flops
 from rooflens.model.analyze import analyze
 from rooflens.model.flags import MEANINGS
+from rooflens.model.records import Outside
 from rooflens.model.verdict import _DOUBTS
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def test_counted_fp64_is_not_called_no_counters() -> None:
 def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | None, *, flagged: bool) -> None:
     """Kernels that take over twice their time under the profiler were not the ones that run without it."""
     kernel = make_kernel({"dram_share": 0.9, "issue_share": 0.1}, **COUNTED)
-    result = analyze(kernel, slowdown=slowdown)
+    result = analyze(kernel, outside=Outside(slowdown=slowdown))
     assert ("slower_while_profiled" in result.flags) is flagged
     order = ("high", "medium", "low")
     calm = analyze(kernel).verdict.confidence
