@@ -9,6 +9,7 @@ from rooflens.model.levels import binding_stage
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
+from rooflens.report.rows import time_part
 from rooflens.report.words import FLOP_SOURCE_LABELS
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def cards(page: Page) -> Markup:
     """Write the cards in order of time, and say how many launches have none."""
     shown = carded(page)
     left_out = len(page.launches) - len(shown)
-    covered = sum(launch.time_share for launch in shown)
-    return render("cards", cards=[_card(launch) for launch in shown], left_out=left_out, covered=covered, page=page)
+    part = time_part(shown)
+    return render("cards", cards=[_card(launch) for launch in shown], left_out=left_out, covered=part, page=page)
 
 
 def carded(page: Page) -> tuple[Launch, ...]:
@@ -95,7 +96,7 @@ def _level_bar(name: str, level: Level) -> Bar:
         share=level.share,
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount="" if level.amount_bytes is None else fmt.si(level.amount_bytes, "B"),
-        intensity=f"{fmt.number(intensity)}{fmt.NBSP}FLOP/B" if intensity is not None else "",
+        intensity="" if intensity is None else fmt.intensity(intensity),
         source=level.source or "",
         stage=(binding_stage(level) or "").replace("_", " "),
     )

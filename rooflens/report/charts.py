@@ -9,9 +9,10 @@ from rooflens.model.words import resource_label
 from rooflens.report.embed import json_block
 from rooflens.report.first_screen import biggest_losses
 from rooflens.report.html import render
+from rooflens.report.roof_labels import CROWD
 from rooflens.report.roofline_chart import default_level, roofline_spec
 from rooflens.report.roofline_data import plane
-from rooflens.report.roofline_rows import clock_text
+from rooflens.report.roofline_rows import LEVEL_MARKS, clock_text
 from rooflens.report.time_chart import time_spec
 
 if TYPE_CHECKING:
@@ -46,6 +47,14 @@ class RooflineFigure:
     left_out: int
 
     @property
+    def marks(self) -> str:
+        """Explain the letters that tell the levels apart where all are shown; empty where points have none."""
+        crowded = len({point.launch.key for point in self.plane.points}) > CROWD
+        if crowded or len(self.levels) == 1:
+            return ""
+        return ", ".join(f"{LEVEL_MARKS[level]}: {label}" for level, label in self.levels)
+
+    @property
     def caption(self) -> str:
         """Name GPU and clock."""
         clock = clock_text(self.plane.clocks_hz)
@@ -59,9 +68,12 @@ def charts(page: Page) -> Markup:
     ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(page)}
     gpus = dict.fromkeys(launch.gpu for launch in page.timed)
     figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(gpus)]
-    specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable} | {"time": time_spec(page.groups)}
+    specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable}
+    if page.total_ns:
+        specs["time"] = time_spec(page.groups)
+    untimed = sum(not group.duration_ns for group in page.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
-    return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS)
+    return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed)
 
 
 def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
-from rooflens.report.roofline_rows import clock_text
-from rooflens.report.rows import bound_times_ns
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.roofline_rows import BAND_FROM_RATIO
+from rooflens.report.rows import bound_times_ns, time_part
+from rooflens.report.words import BOUND_LABELS, flag_label, flag_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from markupsafe import Markup
 
@@ -25,6 +26,11 @@ LOSS_FROM_SHARE = 0.01
 """A loss below this part of the biggest one is not worth a line."""
 
 GPUS_NAMED = 3
+
+FLAGS_NAMED = 2
+
+FEW_SHARE = 0.05
+"""Launches with less of the GPU time than this are short ones."""
 
 CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
 
@@ -54,6 +60,15 @@ class Loss:
     wall: str
     cause: str
     move: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """What the header says of flags: the launches that have any, the most frequent ones, and what each means."""
+
+    launches: int
+    names: str
+    meanings: str
 
 
 def header(page: Page) -> Markup:
@@ -97,9 +112,9 @@ def losses(page: Page) -> Markup:
         losses=ranked,
         at_roof=at_roof[:LOSSES_SHOWN],
         more_at_roof=len(at_roof) > LOSSES_SHOWN,
-        at_roof_share=sum(group.time_share for group in at_roof),
+        at_roof_share=time_part(at_roof),
         unranked=unranked,
-        unranked_share=sum(group.time_share for group in unranked),
+        unranked_share=time_part(unranked),
         advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
     )
 
@@ -117,12 +132,12 @@ def biggest_losses(page: Page) -> list[Loss]:
 
 
 def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
-    left_ns = group.duration_ns - loss_ns
+    total_ns = group.duration_ns or 0.0
     return Loss(
         rank=rank,
         group=group,
         loss_ns=loss_ns,
-        headroom=group.duration_ns / left_ns if left_ns > 0 else None,
+        headroom=total_ns / (total_ns - loss_ns) if total_ns > loss_ns else None,
         wall=wall(group.worst),
         cause=(group.worst.analysis.verdict.cause or "").replace("_", " "),
         move=next(iter(group.worst.analysis.verdict.advice), group.worst.analysis.verdict.sentence),
@@ -158,13 +173,32 @@ def _facts(page: Page) -> list[str]:
 
 def _clock(page: Page) -> str:
     """Say the SM clock and who set it; on several GPUs their charts say it."""
-    clocks = [hz for launch in page.timed if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
-    if not clocks or len(page.gpus) > 1:
+    text = _clock_words(page.timed)
+    if not text or len(page.gpus) > 1:
         return ""
     modes = {run.clock_control for run in page.runs}
     words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
     how = words.pop() if len(words) == 1 else "clock control differs between reports"
-    return f"SM {clock_text((min(clocks), max(clocks)))} ({how})"
+    return f"SM {text} ({how})"
+
+
+def _clock_words(launches: Sequence[Launch]) -> str:
+    """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
+    known = [(hz, launch) for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+    if not known:
+        return ""
+    main_hz = max(known, key=lambda pair: pair[1].duration_ns or 0.0)[0]
+    low, high = min(hz for hz, _ in known), max(hz for hz, _ in known)
+    moved = [
+        f"{word} {fmt.si(hz, 'Hz')}"
+        for word, hz in (("down to", low), ("up to", high))
+        if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO
+    ]
+    if not moved:
+        return fmt.si(main_hz, "Hz")
+    others = [launch for hz, launch in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO]
+    which = "short launches" if (time_part(others) or 0.0) < FEW_SHARE else "other launches"
+    return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
 
 
 def _listed(names: Iterable[str], plural: str) -> str:
@@ -207,5 +241,17 @@ def _noun(page: Page) -> str:
     return "kernel" if len(page.groups) == len(page.timed) else "launch"
 
 
-def _flagged(page: Page) -> int:
-    return sum(bool(launch.cautions) for launch in page.timed)
+def _flagged(page: Page) -> Flagged | None:
+    """Name the most frequent flags, and count the others."""
+    flagged = [launch for launch in page.timed if launch.cautions]
+    if not flagged:
+        return None
+    amounts = Counter(sorted(flag for launch in flagged for flag in launch.cautions))
+    frequent = [flag for flag, _ in amounts.most_common()]
+    others = len(frequent) - FLAGS_NAMED
+    names = ", ".join(flag_name(flag) for flag in frequent[:FLAGS_NAMED])
+    return Flagged(
+        launches=len(flagged),
+        names=f"{names} and {others} more" if others > 0 else names,
+        meanings="\n".join(f"{fmt.count(amounts[flag], 'launch')}: {flag_label(flag)}" for flag in frequent),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 from rooflens.model import units
@@ -9,6 +10,13 @@ from rooflens.model import units
 NBSP = "\u00a0"
 MISSING = "\u2013"
 """Stands where a number is missing, so that it is never read as zero."""
+
+_NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
+_BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
+
+BIG_FACTOR = 1000
+NOISE_INTENSITY = 1e5
+"""An intensity above this comes from almost no traffic: its digits say nothing."""
 
 _SECOND_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "\u00b5s"), (1e-9, "ns"))
 
@@ -54,8 +62,36 @@ def percent(share: float | None, decimals: int = 1) -> str:
 
 
 def factor(value: float | None) -> str:
-    """Write a speed-up factor: `2.6x`."""
-    return MISSING if value is None else f"{number(value, 2 if value < 100 else 3)}x"
+    """Write a speed-up factor: `2.6x`; one over a thousand is told by its order only."""
+    if value is None:
+        return MISSING
+    if value > BIG_FACTOR:
+        return f">{BIG_FACTOR}x"
+    return f"{number(value, 2 if value < 100 else 3)}x"
+
+
+def intensity(flop_per_byte: float | None) -> str:
+    """Write an arithmetic intensity: `1.22 FLOP/B`, `2.08 MFLOP/B`."""
+    if flop_per_byte is None:
+        return MISSING
+    rounded = units.round_significant(flop_per_byte)
+    return si(rounded, "FLOP/B") if rounded >= NOISE_INTENSITY else f"{number(rounded)}{NBSP}FLOP/B"
+
+
+def bare_intensity(flop_per_byte: float | None) -> str:
+    """Write an arithmetic intensity below its heading: the unit is named only where it has a prefix."""
+    return intensity(flop_per_byte).removesuffix(f"{NBSP}FLOP/B")
+
+
+def given_percent(percent_given: float) -> str:
+    """Write a per cent with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
+    return f"{percent_given:g}{NBSP}%"
+
+
+def plain_name(name: str) -> str:
+    """Drop what demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
+    name = _NUMBER_CASTS.sub("", name)
+    return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
 
 
 def count(amount: int, noun: str) -> str:

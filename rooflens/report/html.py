@@ -46,6 +46,9 @@ def _environment() -> Environment:
         duration=fmt.duration,
         percent=fmt.percent,
         factor=fmt.factor,
+        intensity=fmt.intensity,
+        bare_intensity=fmt.bare_intensity,
+        given_percent=fmt.given_percent,
         limit=fmt.exact_duration,
         cut=units.cut_middle,
         date=fmt.date,
@@ -53,6 +56,7 @@ def _environment() -> Environment:
         resource=resource_label,
         stall=words.stall_label,
         flag=words.flag_label,
+        flag_name=words.flag_name,
         code=code_spans,
     )
     environment.globals.update(

@@ -46,7 +46,7 @@ def _row(launch: Launch, *, has_card: bool) -> Row:
     leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
     return Row(
         launch=launch,
-        name=units.cut_middle(launch.name, NAME_WIDTH),
+        name=units.cut_middle(launch.shown, NAME_WIDTH),
         title=units.cut_middle(launch.name, TITLE_WIDTH),
         leader=leader,
         has_card=has_card,

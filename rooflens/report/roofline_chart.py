@@ -9,6 +9,7 @@ import altair as alt
 
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.report import roofline_rows as rows
+from rooflens.report.roof_labels import CROWD, LIFT_PX, areas_px2, longest
 from rooflens.report.roofline_data import decades
 from rooflens.report.theme import LOOKS
 from rooflens.report.words import BOUND_LABELS
@@ -25,7 +26,9 @@ WIDTH = 800
 HEIGHT = 440
 LANE_PX = 24
 LABEL_PX = 16
-CROWD = 40
+NAMED_LAUNCHES = 4
+"""With no more launches than this, names of levels take the place of their letters."""
+
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 
@@ -82,10 +85,12 @@ def _subtitle(plane: Plane) -> str:
 
 def _datasets(plane: Plane, ranks: Mapping[str, int]) -> dict[str, list[rows.Row]]:
     label_step_ratio = 10 ** (LABEL_PX * _decades(plane.y_domain()) / HEIGHT)
+    roofs = rows.roof_rows(plane)
     return {
         "points": rows.point_rows(plane, ranks),
         "strip": rows.strip_rows(plane),
-        "roofs": rows.roof_rows(plane),
+        "roofs": roofs,
+        "roofLabels": rows.roof_label_rows(plane, roofs),
         "twins": rows.twin_rows(plane),
         "pipes": rows.pipe_rows(plane, label_step_ratio),
     }
@@ -126,16 +131,17 @@ def _roof_layers(plane: Plane) -> list[alt.Chart]:
     band = _named("roofs").mark_area(style="band", clip=True).transform_filter("datum.band")
     line = _named("roofs").mark_line(style="roof", clip=True)
     angle = _roof_angle(plane)
-    text: Style = {"align": "left", "baseline": "bottom", "dx": 8, "dy": -4, "angle": alt.ExprRef(angle)}
+    text: Style = {"align": "left", "baseline": "bottom", "dy": -LIFT_PX, "angle": alt.ExprRef(angle)}
+    place = {"px": "w < 480 ? datum.nx : datum.x", "py": "w < 480 ? datum.ny : datum.y", "shown": chosen}
     labels = [
-        _named("roofs").mark_text(style=style, **text).transform_filter("datum.label") for style in ("halo", "label")
+        _named("roofLabels").mark_text(style=style, **text).transform_calculate(**place) for style in ("halo", "label")
     ]
     opacity = alt.Opacity("shown:Q", legend=None, scale=None)
     return [
         band.encode(_x(plane), _y(plane, "lo"), alt.Y2("hi"), alt.Detail("level:N")),
         line.transform_calculate(shown=chosen).encode(_x(plane), _y(plane), dash, opacity),
-        labels[0].encode(_x(plane), _y(plane), alt.Text("label:N")),
-        labels[1].transform_calculate(shown=chosen).encode(_x(plane), _y(plane), alt.Text("label:N"), opacity),
+        labels[0].encode(_x(plane, "px"), _y(plane, "py"), alt.Text("label:N")),
+        labels[1].encode(_x(plane, "px"), _y(plane, "py"), alt.Text("label:N"), opacity),
     ]
 
 
@@ -183,7 +189,9 @@ def _picked_layers(plane: Plane) -> list[alt.Chart]:
         gap.mark_rule(style="gap").encode(_x(plane), _y(plane), alt.Y2("roof")),
         gap.mark_tick(style="gap", orient="horizontal", size=10, thickness=1.25).encode(_x(plane), _y(plane, "roof")),
         gap.mark_text(style="halo", **factor).encode(_x(plane), _y(plane, "roof"), alt.Text("gap:N")),
-        gap.mark_text(style="strong", **factor).encode(_x(plane), _y(plane, "roof"), alt.Text("gap:N")),
+        gap.mark_text(style="strong", **factor)
+        .transform_calculate(gapText="datum.gap + ' more FLOP/s to the roofline'")
+        .encode(_x(plane), _y(plane, "roof"), alt.Text("gap:N"), tooltip=alt.Tooltip("gapText:N", title="Gap")),
     ]
 
 
@@ -211,24 +219,14 @@ def _bound_channels(plane: Plane) -> list[Any]:
 
 def _sizes(plane: Plane) -> alt.Size:
     """Scale the area with the share of time; the smallest stays large enough to click."""
-    scale = alt.Scale(domain=[0, _longest(plane)], range=list(_areas_px2(plane)), zero=True)
+    scale = alt.Scale(domain=[0, longest(plane)], range=list(areas_px2(plane)), zero=True)
     return alt.Size("time:Q", legend=None, scale=scale)
-
-
-def _areas_px2(plane: Plane) -> tuple[int, int]:
-    """Choose the smallest and the largest area; where points are many, large ones would bury their neighbours."""
-    launches = {p.launch.key for p in plane.placed}
-    return (64, 800) if len(launches) <= CROWD else (48, 320)
 
 
 def _radius(plane: Plane) -> str:
     """Write the expression for half the width that the size scale gives a point."""
-    smallest, largest = _areas_px2(plane)
-    return f"sqrt({smallest} + {largest - smallest} * datum.time / {_longest(plane):.4g}) / 2"
-
-
-def _longest(plane: Plane) -> float:
-    return max((p.launch.time_share for p in plane.placed), default=0.0) or 1.0
+    smallest, largest = areas_px2(plane)
+    return f"sqrt({smallest} + {largest - smallest} * datum.time / {longest(plane):.4g}) / 2"
 
 
 def _hollow() -> Any:
@@ -267,28 +265,40 @@ def _halos(plane: Plane) -> list[alt.Chart]:
 
 def _marks(plane: Plane) -> list[alt.Chart]:
     """Write the ranks of the biggest losses at their points, and the levels of the picked launch along its line."""
-    ranks, levels = _words(plane)
+    ranks, *levels = _words(plane)
     rings = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL})").mark_point(style="ring", size=40)
     return [
         rings.encode(_x(plane), _y(plane)),
         ranks[0].mark_text(style="strong", **ranks[2]).encode(_x(plane), _y(plane), ranks[1]),
-        levels[0].mark_text(style="note", **levels[2]).encode(_x(plane), _y(plane), levels[1]),
+        *(part.mark_text(style="note", **place).encode(_x(plane), _y(plane), text) for part, text, place in levels),
     ]
 
 
-def _words(plane: Plane) -> tuple[Words, Words]:
-    """Choose rows, text and place of the ranks and of the level names; a narrow plane has no level names."""
+def _words(plane: Plane) -> list[Words]:
+    """Choose rows, text and place of the ranks, of the level names, and of the letters in their stead.
+
+    The picked launch has names at the levels that are not the chosen one; where all levels are shown, few launches have
+    names and more of them letters; a narrow plane has letters only.
+    """
     radius = _radius(plane)
     ranked = _named("points").transform_filter(f"({AT_NEAREST}) && datum.rank !== ''")
     corner: Style = {
         "align": "right",
         "baseline": "top",
         "dx": alt.ExprRef(f"-{radius}"),
-        "dy": alt.ExprRef(f"0.6 * {radius}"),
+        "dy": alt.ExprRef(f"level === 'all' ? -{LABEL_PX / 2:g} : 0.6 * {radius}"),
     }
-    others = _named("points").transform_filter(f"{PICKED} && !({AT_LEVEL}) && w >= 480")
-    apart: Style = {"baseline": "middle", "dy": alt.ExprRef(f"datum.dy + datum.push * ({radius} - 4)")}
-    return (ranked, alt.Text("rank:N"), corner), (others, alt.Text("levelText:N"), apart)
+    launches = {point.launch.key for point in plane.points}
+    named = "true" if len(launches) <= NAMED_LAUNCHES else PICKED
+    names = f"w >= 480 && (level === 'all' ? {named} : {PICKED} && datum.level !== level)"
+    others = _named("points").transform_filter(names)
+    push = "level === 'all' ? (datum.dy > 0 ? 1 : -1) : datum.push"
+    apart: Style = {"baseline": "middle", "dy": alt.ExprRef(f"datum.dy + ({push}) * ({radius} - 4)")}
+    words: list[Words] = [(ranked, alt.Text("rank:N"), corner), (others, alt.Text("levelText:N"), apart)]
+    if len(launches) <= CROWD:
+        letters = _named("points").transform_filter(f"level === 'all' && !({names})")
+        words.append((letters, alt.Text("mark:N"), apart))
+    return words
 
 
 def _strip_chart(plane: Plane) -> alt.LayerChart:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.model import units
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
+from rooflens.report.roof_labels import label_places
 from rooflens.report.words import BOUND_LABELS
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ BAND_FROM_RATIO = 1.03
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
 
+LEVEL_MARKS: Mapping[str, str] = {"dram": "H", "l2": "2", "l1": "1", "smem": "S"}
+"""Letters that tell the levels apart where all of them are shown."""
+
+WIDE_PX = (740, 440)
+NARROW_PX = (270, 320)
+"""Sizes of the plane on a usual screen and on a telephone: the names of roofs are placed for both."""
+
 LABEL_ORDER = ("l2", "l1", "smem", "dram")
 LABEL_OFFSETS_PX = (14, 28, -14, -28)
 NEAR_LEVELS_RATIO = 2.0
@@ -36,7 +44,7 @@ STRIP_LANES_ALONE = 9
 
 def point_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
     """Make one row per launch and level; large ones first, so that small ones lie on top."""
-    ordered = sorted(plane.points, key=lambda point: -point.launch.time_share)
+    ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     offsets = _label_offsets(plane.points)
     return [_point_row(point, ranks) | offsets[point.launch.key, point.level] for point in ordered]
 
@@ -76,7 +84,7 @@ def _point_row(point: Point, ranks: Mapping[str, int]) -> Row:
         "roof": units.round_significant(roof, 5) if roof and drawn_gap else None,
         "gap": fmt.factor(gap) if drawn_gap else "",
         "rank": str(ranks.get(point.launch.key, "")),
-        "intensity": f"{fmt.number(point.intensity_flop_per_byte)}{fmt.NBSP}FLOP/B",
+        "intensity": fmt.intensity(point.intensity_flop_per_byte),
         "achieved": fmt.si(point.flop_per_s, "FLOP/s"),
         "roofText": _roof_text(roof, gap),
     }
@@ -92,16 +100,23 @@ def _common(launch: Launch, level: str, *, nearest: bool) -> Row:
     """Make the fields that plane and strip share."""
     return {
         "k": launch.key,
-        "name": units.cut_middle(launch.name, NAME_WIDTH),
+        "name": units.cut_middle(launch.shown, NAME_WIDTH),
         "bound": launch.bound,
         "verdict": BOUND_LABELS[launch.bound],
         "level": level,
         "levelText": resource_label(level),
+        "mark": LEVEL_MARKS.get(level, ""),
         "near": nearest,
-        "time": units.round_significant(launch.time_share, 4),
-        "timeText": f"{fmt.duration(launch.duration_ns)} ({fmt.percent(launch.time_share)} of GPU time)",
+        "time": units.round_significant(launch.time_share or 0.0, 4),
+        "timeText": _time_text(launch),
         "hollow": launch.estimated or launch.bound == "unknown",
     }
+
+
+def _time_text(launch: Launch) -> str:
+    if launch.duration_ns is None:
+        return "not in the report"
+    return f"{fmt.duration(launch.duration_ns)} ({fmt.percent(launch.time_share)} of GPU time)"
 
 
 def strip_rows(plane: Plane) -> list[Row]:
@@ -135,6 +150,20 @@ def roof_rows(plane: Plane) -> list[Row]:
         if start < stop:
             rows += [_roof_row(roof, x, end=x == start) for x in (start, stop)]
     return rows
+
+
+def roof_label_rows(plane: Plane, roofs: Sequence[Row]) -> list[Row]:
+    """Make one row per name of a diagonal roof: its place in a wide plane (`x`, `y`) and in a narrow one."""
+    ends = zip(roofs[::2], roofs[1::2], strict=True)
+    lines = {low["level"]: ((low["x"], high["x"]), low["label"]) for low, high in ends}
+    wide, narrow = (label_places(plane, lines, *size) for size in (WIDE_PX, NARROW_PX))
+    slopes = {roof.keys[0]: roof.peak for roof in plane.level_roofs}
+    return [
+        {field: row[field] for field in ("level", "keys", "label")}
+        | {"x": wide[key], "y": wide[key] * slopes[key], "nx": narrow[key], "ny": narrow[key] * slopes[key]}
+        for row in roofs
+        if row["label"] and (key := row["level"])
+    ]
 
 
 def twin_rows(plane: Plane) -> list[Row]:

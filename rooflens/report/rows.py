@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import BOUNDS
+from rooflens.report.format import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ class Launch:
     Attributes:
         key: Short identifier within the page; anchors and chart data use it.
         duration_ns: GPU time; None for a failed launch, which counts in no aggregate.
-        time_share: Fraction of the page's whole GPU time.
+        time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
         leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
             None where no share is known.
         loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
@@ -36,7 +37,7 @@ class Launch:
     key: str
     analysis: Analysis
     duration_ns: float | None
-    time_share: float
+    time_share: float | None
     leader: tuple[str, float] | None
     loss_ns: float | None
 
@@ -44,6 +45,11 @@ class Launch:
     def name(self) -> str:
         """Name of the kernel; never empty."""
         return self.analysis.kernel.name or "(no name)"
+
+    @property
+    def shown(self) -> str:
+        """Name without the noise of a demangler: what every place but the card's full name shows."""
+        return plain_name(self.name)
 
     @property
     def gpu(self) -> str:
@@ -76,6 +82,7 @@ class Group:
     """All launches of one kernel name on one GPU: sums of times, never means of ratios.
 
     Attributes:
+        duration_ns: GPU time of all launches; None where no report holds a duration.
         bound_ns: GPU time by verdict class.
         loss_ns: Sum of the launches' losses; None when none of them has a known share.
         worst: The launch that loses most, or the longest one where no loss is known.
@@ -84,11 +91,16 @@ class Group:
     name: str
     gpu: str
     launches: tuple[Launch, ...]
-    duration_ns: float
-    time_share: float
+    duration_ns: float | None
+    time_share: float | None
     bound_ns: Mapping[Bound, float]
     loss_ns: float | None
     worst: Launch
+
+    @property
+    def shown(self) -> str:
+        """Name without the noise of a demangler."""
+        return plain_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,12 @@ def build_page(
     return Page(title, tuple(runs), limits, tuple(launches), _groups(launches, total_ns), total_ns, tuple(unread))
 
 
+def time_part(rows: Iterable[Launch | Group]) -> float | None:
+    """Sum shares of GPU time; None where none is known."""
+    shares = [row.time_share for row in rows if row.time_share is not None]
+    return sum(shares) if shares else None
+
+
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
     """Sum GPU time by verdict class, in the fixed order of classes, absent ones left out."""
     times: defaultdict[Bound, float] = defaultdict(float)
@@ -165,8 +183,11 @@ def _launch(key: str, analysis: Analysis, total_ns: float) -> Launch:
     # An unknown verdict has no largest share: the resource that was not measured may be the full one.
     known = leader is not None and analysis.verdict.bound != "unknown"
     loss_ns = duration_ns * max(0.0, 1 - leader[1]) if duration_ns is not None and leader and known else None
-    time_share = (duration_ns or 0.0) / total_ns if total_ns else 0.0
-    return Launch(key, analysis, duration_ns, time_share, leader, loss_ns)
+    return Launch(key, analysis, duration_ns, _share(duration_ns, total_ns), leader, loss_ns)
+
+
+def _share(time_ns: float | None, total_ns: float) -> float | None:
+    return time_ns / total_ns if time_ns is not None and total_ns else None
 
 
 def _leader(analysis: Analysis) -> tuple[str, float] | None:
@@ -187,11 +208,12 @@ def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
         if not launch.failed:
             members[launch.gpu, launch.name].append(launch)
     groups = [_group(tuple(group), total_ns) for group in members.values()]
-    return tuple(sorted(groups, key=lambda group: -group.duration_ns))
+    return tuple(sorted(groups, key=lambda group: -(group.duration_ns or 0.0)))
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
-    duration_ns = sum(launch.duration_ns or 0.0 for launch in launches)
+    times_ns = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
+    duration_ns = sum(times_ns) if times_ns else None
     losses = [launch.loss_ns for launch in launches if launch.loss_ns is not None]
     worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
     return Group(
@@ -199,7 +221,7 @@ def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
         gpu=launches[0].gpu,
         launches=launches,
         duration_ns=duration_ns,
-        time_share=duration_ns / total_ns if total_ns else 0.0,
+        time_share=_share(duration_ns, total_ns),
         bound_ns=bound_times_ns(launches),
         loss_ns=sum(losses) if losses else None,
         worst=worst,

@@ -9,7 +9,7 @@ import altair as alt
 from rooflens.model import units
 from rooflens.model.records import BOUNDS
 from rooflens.report import format as fmt
-from rooflens.report.rows import bound_times_ns
+from rooflens.report.rows import bound_times_ns, time_part
 from rooflens.report.theme import LOOKS
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ NAME_WIDTH = 40
 def time_spec(groups: Sequence[Group]) -> dict[str, Any]:
     """Specify the bars of the kernels that take most time; the rest share the last bar.
 
-    The page sets the parameter `w` (width in pixels).
+    Kernels without a duration have no bar. The page sets the parameter `w` (width in pixels).
     """
-    labels, bars = _rows(groups)
+    labels, bars = _rows([group for group in groups if group.duration_ns])
     data = {"labels": labels, "bars": bars}
     height = ROW_PX * len(labels)
     chart = alt.layer(*_layers(len(labels))).add_params(alt.param(name="w", value=WIDTH))
@@ -44,7 +44,7 @@ def _rows(groups: Sequence[Group]) -> tuple[list[dict[str, Any]], list[dict[str,
     shown = groups if len(groups) <= MAX_ROWS else groups[: MAX_ROWS - 1]
     rest = groups[len(shown) :]
     labels = [
-        _label(i, group.name, group.duration_ns, group.time_share, group.bound_ns) for i, group in enumerate(shown)
+        _label(i, group.shown, group.duration_ns, group.time_share, group.bound_ns) for i, group in enumerate(shown)
     ]
     bars = [bar for i, group in enumerate(shown) for bar in _bars(i, labels[i], group.bound_ns, group.worst.key)]
     if rest:
@@ -53,8 +53,8 @@ def _rows(groups: Sequence[Group]) -> tuple[list[dict[str, Any]], list[dict[str,
             _label(
                 len(shown),
                 f"{len(rest):,} other kernels",
-                sum(group.duration_ns for group in rest),
-                sum(group.time_share for group in rest),
+                sum(group.duration_ns or 0.0 for group in rest),
+                time_part(rest),
                 bounds,
             )
         )
@@ -62,7 +62,9 @@ def _rows(groups: Sequence[Group]) -> tuple[list[dict[str, Any]], list[dict[str,
     return labels, bars
 
 
-def _label(i: int, name: str, duration_ns: float, share: float, bounds: Mapping[Bound, float]) -> dict[str, Any]:
+def _label(
+    i: int, name: str, duration_ns: float | None, share: float | None, bounds: Mapping[Bound, float]
+) -> dict[str, Any]:
     return {
         "i": i,
         "name": units.cut_middle(name, NAME_WIDTH),

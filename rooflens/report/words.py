@@ -38,6 +38,11 @@ def stall_label(reason: str) -> str:
     return known[0] if known else _READY.get(reason, reason.replace("_", " "))
 
 
+def flag_name(flag: str) -> str:
+    """Say a flag in its few short words."""
+    return flag.replace("_", " ")
+
+
 def flag_label(flag: str) -> str:
     """Explain a flag in the model's sentence; one that it does not know is shown by its name."""
-    return MEANINGS.get(flag, flag.replace("_", " "))
+    return MEANINGS.get(flag, flag_name(flag))

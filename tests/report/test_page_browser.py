@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import samples
+from untimed import without_durations
 
 from rooflens.report.page import render_page
 
@@ -61,7 +62,7 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]
         page.on("dialog", lambda dialog: (troubles.append("a dialog opened"), dialog.dismiss()))
         page.on("request", lambda request: None if request.url == file.as_uri() else troubles.append(request.url))
         page.goto(file.as_uri())
-        if any(analysis.kernel.status != "failed" for analysis in analyses):
+        if any(analysis.kernel.duration_ns for analysis in analyses):
             page.wait_for_selector(".time .chart svg")
             page.wait_for_function("document.querySelector('.chart').style.width === ''")
         return page
@@ -109,7 +110,17 @@ def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width:
         assert box.evaluate("e => e.querySelector('svg').getBoundingClientRect().width <= e.clientWidth + 1")
 
 
-@pytest.mark.parametrize("analyses", [samples.every_verdict()[5:], samples.without_flops(), [samples.failed()], []])
+@pytest.mark.parametrize(
+    "analyses",
+    [
+        samples.every_verdict()[5:],
+        samples.without_flops(),
+        without_durations(),
+        [samples.every_verdict()[0], *without_durations()[1:]],
+        [samples.failed()],
+        [],
+    ],
+)
 def test_sparse_pages_work(open_page: Callable[..., Page], analyses: list[Analysis]) -> None:
     """Pages of unknown, FLOP-less, failed or no kernels open at telephone width without an error."""
     assert widest(open_page(analyses, width=390)) <= 390
@@ -154,6 +165,56 @@ def test_table_sorts_and_filters_by_keyboard(open_page: Callable[..., Page]) -> 
     page.fill("#search", "memory softmax")
     assert page.locator("#kernels-table tbody tr:visible").count() == 1
     assert page.locator("#shown").inner_text() == "1 of 6 launches"
+
+
+@pytest.mark.parametrize("key", ["time", "share", "leader", "ai", "flops", "headroom", "loss"])
+def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page], key: str) -> None:
+    """What is not known stands below what is known, upwards and downwards."""
+    page = open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]])
+    header = page.locator(f"th[data-key={key}]")
+    column = header.evaluate("e => e.cellIndex")
+    for way in ("ascending", "descending"):
+        while header.get_attribute("aria-sort") != way:
+            header.locator("button").click()
+        cells = page.locator("#kernels-table tbody tr").evaluate_all(
+            f"rows => rows.map(r => r.cells[{column}].dataset.v)"
+        )
+        known = [float(cell) for cell in cells if cell]
+        assert known == sorted(known, reverse=way == "descending")
+        assert all(cells[: len(known)])
+        assert len(known) < len(cells)
+
+
+def test_data_tables_can_be_read_whole(open_page: Callable[..., Page]) -> None:
+    """At 1440 px the table behind each chart fits its box: nothing is cut off at the right."""
+    page = open_page([*samples.every_verdict(), *hostile_with_long_name()])
+    page.evaluate("document.querySelectorAll('.charts details').forEach(details => { details.open = true })")
+    for box in page.locator(".charts .scroll").all():
+        assert box.evaluate("e => e.scrollWidth <= e.clientWidth")
+
+
+def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
+    """At 390 px the kernels table scrolls inside its box, says so, and keeps the names in sight."""
+    page = open_page(samples.every_verdict(), width=390)
+    assert page.locator(".sideways").is_visible()
+    for key in ("leader", "headroom", "loss"):
+        header = page.locator(f"th[data-key={key}]")
+        header.evaluate("e => e.scrollIntoView({behavior: 'instant', block: 'nearest', inline: 'nearest'})")
+        edges = header.evaluate("e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]")
+        name = page.locator("#kernels-table tbody td.name").first.bounding_box()
+        assert name is not None
+        assert name["x"] >= 0
+        assert name["x"] + name["width"] - 1 <= edges[0]
+        assert edges[1] <= 390
+    assert widest(page) <= 390
+
+
+def test_gap_label_says_what_it_counts(open_page: Callable[..., Page]) -> None:
+    """Pointing at the factor over a point tells that it counts FLOP/s to the roofline."""
+    page = open_page(samples.every_verdict())
+    page.locator("#roofline-0 .chart text[aria-label*='more FLOP/s']").first.hover(force=True)
+    page.wait_for_selector("#vg-tooltip-element.visible")
+    assert "3.8x more FLOP/s to the roofline" in page.locator("#vg-tooltip-element").inner_text()
 
 
 def test_theme_button_changes_page_and_charts(open_page: Callable[..., Page]) -> None:

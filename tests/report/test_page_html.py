@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import samples
+from untimed import without_durations
 
+from rooflens.model.flags import MEANINGS
 from rooflens.model.thresholds import default_thresholds
 from rooflens.report import cards, kernels
 from rooflens.report.embed import json_block, script
@@ -31,6 +33,7 @@ STATES: dict[str, tuple[list[Run], list[Analysis]]] = {
     "all unknown": ([samples.run()], samples.every_verdict()[5:]),
     "all failed": ([samples.run()], [samples.failed(index=i) for i in range(3)]),
     "no FLOPs": ([samples.run()], samples.without_flops()),
+    "no durations": ([samples.run()], without_durations()),
     "hostile names": ([samples.run()], samples.hostile()),
     "thousands": ([samples.run()], samples.many(2500)),
 }
@@ -175,6 +178,72 @@ def test_model_words_are_shown_as_they_are() -> None:
     for analysis in samples.every_verdict():
         assert analysis.verdict.sentence.replace("`", "") in text
         assert all(move.replace("`", "") in text for move in analysis.verdict.advice)
+
+
+def text_of(html: str) -> str:
+    """Read the words of a page with single spaces."""
+    return " ".join("".join(Tags(html).text).split())
+
+
+def test_missing_time_is_never_zero() -> None:
+    """A page without durations has no time chart, says why, and shows no zero anywhere."""
+    html = make(*STATES["no durations"])
+    assert "spec-time" not in scripts(html)
+    assert "No report of this page holds a duration" in text_of(html)
+    assert "0 ns" not in text_of(html)
+    assert not re.search(r"(?<![\d.])0(\.0)? %", text_of(html).partition("Kernel by kernel")[0])
+
+
+def test_chart_says_which_kernels_have_no_bar() -> None:
+    """A kernel without a duration beside timed ones is counted below the time chart."""
+    untimed = without_durations()[1]
+    html = make([samples.run()], [samples.every_verdict()[0], untimed])
+    assert len(scripts(html)["spec-time"]["datasets"]["labels"]) == 1
+    assert "1 kernel without a duration has no bar." in text_of(html)
+
+
+def test_flags_are_named() -> None:
+    """A chip says the one flag or counts several; the header names the most frequent ones; tooltips explain all."""
+    one, two, three = samples.every_verdict()[:3]
+    flagged = [
+        replace(one, flags=("no_flop",)),
+        replace(two, flags=("bank_conflicts", "no_flop")),
+        replace(three, flags=("bank_conflicts", "no_flop", "share_over_one")),
+    ]
+    tags = Tags(make([samples.run()], flagged))
+    text = " ".join("".join(tags.text).split())
+    assert "3 kernels flagged: no flop, bank conflicts and 1 more" in text
+    chips = [attributes["title"] or "" for _, attributes in tags.elements if attributes.get("class") == "flag"]
+    assert [chip.count("\n") for chip in chips] == [0, 1, 2]
+    assert all(MEANINGS["no_flop"] in chip for chip in chips)
+    assert "no flop" in text
+    assert "2 flags" in text
+
+
+def test_short_launches_do_not_lead_the_clock() -> None:
+    """The header says the clock of most of the time first, and what short launches ran at after it."""
+    long, short = samples.every_verdict()[0], samples.every_verdict()[3]
+    counters = {**short.kernel.counters, "sm_clock_hz": 612e6}
+    idle = replace(short, kernel=replace(short.kernel, counters=counters))
+    assert "SM 1.41 GHz, down to 612 MHz in short launches (" in text_of(make([samples.run()], [long, idle]))
+    assert "SM 1.41 GHz (" in text_of(make([samples.run()], [long, short]))
+
+
+def test_gap_and_headroom_are_told_apart() -> None:
+    """The list speaks of the busiest unit's peak, the chart of FLOP/s to the roofline: they are two numbers."""
+    html = make(*STATES["every verdict"])
+    assert "x to the busiest unit's peak" in text_of(html)
+    assert "x to the roof " not in text_of(html)
+    assert "more FLOP/s to the roofline" in json.dumps(scripts(html)["spec-roofline-0"])
+
+
+def test_shown_names_have_no_casts() -> None:
+    """Casts of a demangler stand only in the full name of a card and in tooltips."""
+    analysis = samples.every_verdict()[0]
+    kernel = replace(analysis.kernel, name="gemm<(int)64, (bool)1>")
+    html = make([samples.run()], [replace(analysis, kernel=kernel)])
+    assert text_of(html).count("gemm<(int)64, (bool)1>") == 1
+    assert text_of(html).count("gemm<64, true>") >= 4
 
 
 def test_changed_thresholds_are_named() -> None:

@@ -9,8 +9,10 @@ import pytest
 from support import samples
 
 from rooflens.model.thresholds import default_thresholds
+from rooflens.report.roof_labels import CHAR_PX, LIFT_PX, TALL_PX, Sheet
 from rooflens.report.roofline_chart import LEVEL_DASHES, roofline_spec
 from rooflens.report.roofline_data import Plane, plane
+from rooflens.report.roofline_rows import LEVEL_MARKS, NARROW_PX, WIDE_PX, roof_label_rows, roof_rows
 from rooflens.report.rows import build_page
 from rooflens.report.theme import DARK, LIGHT, LOOKS, vega_config
 from rooflens.report.time_chart import MAX_ROWS, time_spec
@@ -76,6 +78,32 @@ def test_equal_roofs_are_one_line_with_two_names() -> None:
         "L2  4.62 TB/s",
         "HBM  1.56 TB/s",
     ]
+
+
+@pytest.mark.parametrize("size", [WIDE_PX, NARROW_PX])
+def test_names_of_roofs_keep_clear_of_points(size: tuple[float, float]) -> None:
+    """A name moves up its line where a point would lie on it, and begins inside the plane."""
+    placed = make_plane(samples.every_verdict())
+    sheet = Sheet(placed.x_domain(), placed.y_domain(), *size)
+    key = "wide" if size == WIDE_PX else "narrow"
+    for row in roof_label_rows(placed, roof_rows(placed)):
+        x, y = (row["x"], row["y"]) if key == "wide" else (row["nx"], row["ny"])
+        begin, off = sheet.turn(x, y)
+        assert begin >= sheet.first_along(off) - 1e-6
+        for point in placed.points:
+            along, across = sheet.turn(point.intensity_flop_per_byte, point.flop_per_s)
+            over = LIFT_PX < across - off < LIFT_PX + TALL_PX
+            assert not (point.level == "dram" and over and begin < along < begin + len(row["label"]) * CHAR_PX)
+
+
+def test_levels_shown_together_are_named() -> None:
+    """Where all levels are shown, points carry names or letters: no two levels share a letter."""
+    assert len(set(LEVEL_MARKS.values())) == 4
+    rows = make_spec(samples.every_verdict())["datasets"]["points"]
+    assert {(row["level"], row["mark"]) for row in rows} <= set(LEVEL_MARKS.items())
+    fields = {node.get("field") for node in walk(make_spec(samples.every_verdict()))}
+    assert {"mark", "levelText"} <= fields
+    assert "mark" not in {node.get("field") for node in walk(make_spec(samples.many(60)))}
 
 
 def test_roofs_end_at_the_highest_flat_roof() -> None:

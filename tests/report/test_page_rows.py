@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 from support import samples
+from untimed import without_durations
 
 from rooflens.model.thresholds import default_thresholds
 from rooflens.report.first_screen import biggest_losses
-from rooflens.report.rows import Page, bound_times_ns, build_page
+from rooflens.report.rows import Page, bound_times_ns, build_page, time_part
 
 
 def make_page(*analyses: object) -> Page:
@@ -45,6 +46,16 @@ def test_failed_kernels_count_in_nothing() -> None:
     assert page.launches[-1].failed
     assert len(page.groups) == 6
     assert sum(bound_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
+
+
+def test_missing_durations_are_missing_and_not_zero() -> None:
+    """A launch without a duration has no time, share or loss; one with a duration beside it keeps the whole time."""
+    timed, untimed = samples.every_verdict()[0], without_durations()[1]
+    page = make_page(timed, untimed)
+    first, second = page.groups
+    assert (first.time_share, time_part(page.groups)) == (1.0, 1.0)
+    assert (second.duration_ns, second.time_share, second.loss_ns) == (None, None, None)
+    assert time_part(make_page(*without_durations()).launches) is None
 
 
 def test_losses_rank_by_time_over_the_nearest_roof() -> None:

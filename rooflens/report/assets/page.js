@@ -161,9 +161,11 @@
     const cell = row.cells[column];
     return cell.dataset.v ?? cell.textContent;
   };
-  const compare = (a, b) => {
+  // What is missing stands last, whichever way the rest is sorted.
+  const compare = (a, b, up) => {
+    if (a === "" || b === "") return (a === "") - (b === "");
     const [x, y] = [Number(a), Number(b)];
-    return Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y;
+    return (up ? 1 : -1) * (Number.isNaN(x) || Number.isNaN(y) ? a.localeCompare(b) : x - y);
   };
   function sort(header) {
     const text = header.dataset.key === "name" || header.dataset.key === "gpu" || header.dataset.key === "bound";
@@ -172,7 +174,7 @@
     for (const other of header.parentElement.cells) other.setAttribute("aria-sort", "none");
     header.setAttribute("aria-sort", up ? "ascending" : "descending");
     const column = header.cellIndex;
-    rows.sort((a, b) => (up ? 1 : -1) * compare(value(a, column), value(b, column)));
+    rows.sort((a, b) => compare(value(a, column), value(b, column), up));
     body.append(...rows);
   }
   for (const header of table.tHead.rows[0].cells) {

@@ -1,0 +1,36 @@
+"""Hand-made records of a report that holds no duration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from support import samples
+
+from rooflens.model.records import Level, Verdict
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+VERDICT = Verdict(
+    bound="unknown",
+    resource=None,
+    at_roof=False,
+    cause=None,
+    headroom=None,
+    confidence="low",
+    sentence="Unknown: the report has no duration.",
+    advice=("Collect with `ncu --set full`.",),
+)
+
+
+def without_durations() -> list[Analysis]:
+    """Make two kernels without a duration: no rate, no share, no verdict."""
+    return [_without_duration(analysis) for analysis in samples.every_verdict()[:2]]
+
+
+def _without_duration(one: Analysis) -> Analysis:
+    counters = {name: value for name, value in one.kernel.counters.items() if name != "duration_ns"}
+    levels = {name: Level(amount_bytes=level.amount_bytes) for name, level in one.levels.items()}
+    kernel = replace(one.kernel, counters=counters)
+    return replace(one, kernel=kernel, levels=levels, pipes={}, flop_per_s=None, flop_peak_per_s=None, verdict=VERDICT)
