@@ -15,14 +15,14 @@ def round_significant(value: float, digits: int = 3) -> float:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1,240, 0.167."""
+    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1,240, 11,600, 0.167."""
     if not math.isfinite(value):
         return "n/a"
     if value == 0:
         return "0"
     rounded = round_significant(value, digits)
     decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{rounded if decimals >= 0 else value:,.{max(0, decimals)}f}"
+    return f"{rounded:,.{max(0, decimals)}f}"
 
 
 def si(value: float, unit: str) -> str:

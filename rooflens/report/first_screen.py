@@ -94,7 +94,12 @@ def summary(page: Page) -> Markup:
     """Show the share of GPU time by verdict as one bar with words."""
     times = bound_times_ns(page.timed)
     segments = [
-        Segment(bound, ns, ns / page.total_ns, sum(launch.bound == bound for launch in page.timed))
+        Segment(
+            bound,
+            ns,
+            ns / page.total_ns,
+            sum(launch.analysis.launches for launch in page.timed if launch.bound == bound),
+        )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
     return render("summary", page=page, segments=segments)
@@ -225,7 +230,7 @@ def _recorded(page: Page) -> str:
 
 def _counts(page: Page) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
-    kernels, launches = len(page.groups), len(page.timed)
+    kernels, launches = len(page.groups), sum(group.launch_count for group in page.groups)
     counts = [fmt.count(kernels, "kernel")]
     if launches != kernels:
         counts.append(fmt.count(launches, "launch"))

@@ -27,7 +27,7 @@ class Launch:
 
     Attributes:
         key: Short identifier within the page; anchors and chart data use it.
-        duration_ns: GPU time; None for a failed launch, which counts in no aggregate.
+        duration_ns: GPU time, of all the launches it stands for; None for a failed one, which counts in no aggregate.
         time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
         leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
             None where no share is known.
@@ -49,7 +49,8 @@ class Launch:
     @property
     def shown(self) -> str:
         """Name without the noise of a demangler: what every place but the card's full name shows."""
-        return plain_name(self.name)
+        launches = self.analysis.launches
+        return plain_name(self.name) + (f" x{launches}" if launches > 1 else "")
 
     @property
     def gpu(self) -> str:
@@ -96,6 +97,11 @@ class Group:
     bound_ns: Mapping[Bound, float]
     loss_ns: float | None
     worst: Launch
+
+    @property
+    def launch_count(self) -> int:
+        """How many launches the profiled ones stand for."""
+        return sum(launch.analysis.launches for launch in self.launches)
 
     @property
     def shown(self) -> str:
@@ -174,7 +180,7 @@ def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
 
 
 def _duration_ns(analysis: Analysis) -> float | None:
-    return None if analysis.kernel.status == "failed" else analysis.kernel.duration_ns
+    return None if analysis.kernel.status == "failed" else analysis.gpu_time_ns
 
 
 def _launch(key: str, analysis: Analysis, total_ns: float) -> Launch:

@@ -79,3 +79,12 @@ def test_leader_agrees_with_the_headroom_of_the_verdict() -> None:
     verdict = replace(analysis.verdict, resource="smem", headroom=1 / 0.97)
     (launch,) = make_page(replace(analysis, verdict=verdict)).launches
     assert launch.leader == ("smem", pytest.approx(0.97))
+
+
+def test_a_launch_that_stands_for_others_counts_as_often() -> None:
+    """A kernel profiled once and launched 9 times has 9 times its time, on the bar, in the list and in the counts."""
+    often = replace(samples.analysis(sample("often", 100, 1e7)), launches=9)
+    page = make_page(often, samples.analysis(sample("once", 100, 1e7)))
+    assert page.launches[0].shown == "often x9"
+    assert page.launches[0].time_share == pytest.approx(0.9)
+    assert [group.launch_count for group in page.groups] == [9, 1]
