@@ -15,7 +15,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard fixtures/synthetic/attention.*.ncu-rep fixtures/synthetic/verdict_*.ncu-rep)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate test lint format bench fixtures build clean
+.PHONY: help install demo replay profile calibrate record gpu test lint format bench fixtures build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ profile: $(STAMP) ## collect WORKLOAD=attention on this GPU, and draw its page
 
 calibrate: $(STAMP) ## measure what this GPU can reach; drawn as dashed roofs from then on
 	$(BIN)/rooflens calibrate
+
+record: $(STAMP) ## record the workloads on this GPU into fixtures/
+	$(BIN)/python fixtures/record.py $(RECORD_OPTIONS)
+
+gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 9 minutes)
+	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest

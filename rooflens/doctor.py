@@ -1,18 +1,49 @@
-"""Check what a machine can do: reading reports everywhere, collecting them where a GPU and ncu are."""
+"""Check what a machine can do: reading reports everywhere, collecting them where a GPU and ncu are.
+
+Only what reading reports needs can fail. Everything else warns, with the way to mend it.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import re
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.errors import EnvironmentMissingError
+from rooflens.ingest.gpu_at_hand import find_gpu, obstacles
+from rooflens.ingest.ncu import PER_LAUNCH_CONFIG_SINCE, find_ncu
+from rooflens.ingest.processes import query
+from rooflens.workloads.build import find_compiler
+
+if TYPE_CHECKING:
+    from rooflens.ingest.gpu_at_hand import Gpu
 
 State = Literal["ok", "warn", "fail"]
 
 _MIN_FREE_BYTES = 1e9
 """Reports of large workloads and the store want about this much."""
+
+_CAP_SYS_ADMIN = 21
+"""Bit of the Linux capability that opens the counters to others than root."""
+
+_NOT_FOR_READING = "reading reports does not need it"
+_ON_A_GPU = "collect on a machine with an NVIDIA GPU"
+_OPEN_COUNTERS = (
+    "run as root (in a container: `--cap-add SYS_ADMIN`), or set the option NVreg_RestrictProfilingToAdminUsers=0 "
+    "of the driver's module and load it again"
+)
+_TORCH = """
+import torch
+there = torch.cuda.is_available()
+print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if there else "", sep="|")
+"""
+"""Asked in a process of its own: importing torch takes seconds, and a broken one may end the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +56,24 @@ class Check:
     fix: str = ""
 
 
-def run_checks() -> tuple[Check, ...]:
-    """Run every check; only what reading reports needs can fail, the rest warns."""
+def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
+    """Run every check, one for each line that `rooflens doctor` prints.
+
+    Args:
+        root: Folder under which `/proc` and the usual places of ncu are; tests put their own here.
+    """
+    gpu = _gpu_at_hand()
     return (
-        _reader(),
-        _page(),
-        _gpu_driver(),
-        _tool("ncu", "collecting needs it"),
-        _tool("nvcc", "CUDA workloads need it"),
+        _module("report reader", "ncu_report", "pip install ncu-report"),
+        _module("page", "vl_convert", "pip install vl-convert-python"),
+        _driver(gpu, root),
+        _gpu(gpu),
+        _ncu(root),
+        _counters(root),
+        _nvcc(),
         _torch(),
-        _disk(),
+        _disk(Path.cwd()),
     )
-
-
-def _reader() -> Check:
-    return _module("report reader", "ncu_report", "pip install ncu-report")
-
-
-def _page() -> Check:
-    return _module("page", "vl_convert", "pip install vl-convert-python")
 
 
 def _module(name: str, module: str, fix: str) -> Check:
@@ -54,36 +84,114 @@ def _module(name: str, module: str, fix: str) -> Check:
     return Check(name, "ok", f"`{module}` works")
 
 
-def _gpu_driver() -> Check:
-    version = Path("/proc/driver/nvidia/version")
-    if version.exists():
-        return Check("NVIDIA driver", "ok", version.read_text(encoding="utf-8").partition("\n")[0].strip())
-    return Check(
-        "NVIDIA driver",
-        "warn",
-        "none: reports can be read here, not collected",
-        "collect on a machine with an NVIDIA GPU",
-    )
+def _gpu_at_hand() -> Gpu | EnvironmentMissingError:
+    try:
+        return find_gpu()
+    except EnvironmentMissingError as error:
+        return error
 
 
-def _tool(name: str, need: str) -> Check:
-    path = shutil.which(name)
-    if path:
-        return Check(name, "ok", path)
-    return Check(
-        name, "warn", f"not on PATH; {need}, reading reports does not", "install it, or add its folder to PATH"
-    )
+def _driver(gpu: Gpu | EnvironmentMissingError, root: Path) -> Check:
+    name = "NVIDIA driver"
+    if not isinstance(gpu, EnvironmentMissingError):
+        return Check(name, "ok", gpu.driver)
+    module = _read(root / "proc/driver/nvidia/version")
+    if module is None:
+        return Check(name, "warn", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
+    version = module.partition("\n")[0].removeprefix("NVRM version:").strip()
+    return Check(name, "warn", f"{version}, but {gpu}", "mend the driver until `nvidia-smi` answers")
+
+
+def _gpu(gpu: Gpu | EnvironmentMissingError) -> Check:
+    """Look whether there is a GPU, whether its datasheet is in the table, and what is in the way of its counters."""
+    from rooflens.model.gpu import find_gpu as find_in_table  # noqa: PLC0415 - only where a GPU is
+
+    if isinstance(gpu, EnvironmentMissingError):
+        return Check("GPU", "warn", f"none to be seen; {_NOT_FOR_READING}", gpu.hint)
+    described = f"{gpu.name}, compute capability {gpu.compute_capability}"
+    in_the_way = obstacles(gpu)
+    if in_the_way:
+        return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU under Linux itself")
+    if find_in_table(gpu.name) is None:
+        finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
+        return Check("GPU", "warn", finding, "add a file of its numbers, as docs/gpus.md shows")
+    return Check("GPU", "ok", f"{described}, in the table")
+
+
+def _ncu(root: Path) -> Check:
+    try:
+        ncu = find_ncu(root=root)
+    except EnvironmentMissingError as error:
+        return Check("ncu", "warn", f"{error}; {_NOT_FOR_READING}", error.hint)
+    finding = f"{ncu.version_text} at {ncu.path}"
+    if ncu.version is None:
+        return Check("ncu", "warn", f"{ncu.path} does not say its version", "install Nsight Compute again")
+    if not ncu.knows(PER_LAUNCH_CONFIG_SINCE):
+        since = "{}.{}".format(*PER_LAUNCH_CONFIG_SINCE)
+        fix = f"install {since} or newer"
+        return Check("ncu", "warn", f"{finding}: too old to profile each distinct launch once", fix)
+    return Check("ncu", "ok", finding)
+
+
+def _counters(root: Path) -> Check:
+    """Say who may read the GPU's counters: all, or those with CAP_SYS_ADMIN, which root has outside containers."""
+    name = "counter permission"
+    parameters = _read(root / "proc/driver/nvidia/params")
+    if parameters is None:
+        return Check(name, "warn", f"not known: no driver tells; {_NOT_FOR_READING}", _OPEN_COUNTERS)
+    restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters, re.MULTILINE)
+    if restricted is not None and restricted[1] == "0":
+        return Check(name, "ok", "open to all users")
+    if _may_administer(root):
+        return Check(name, "ok", "restricted to administrators, and this is one")
+    root_without = "even root needs CAP_SYS_ADMIN here" if os.geteuid() == 0 else "this user is none"
+    known = "restricted to administrators" if restricted else "probably restricted to administrators"
+    return Check(name, "warn", f"{known}, and {root_without}; {_NOT_FOR_READING}", _OPEN_COUNTERS)
+
+
+def _may_administer(root: Path) -> bool:
+    status = _read(root / "proc/self/status") or ""
+    capabilities = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.MULTILINE)
+    if capabilities is None:
+        return os.geteuid() == 0
+    return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
+
+
+def _nvcc() -> Check:
+    try:
+        compiler = find_compiler()
+    except EnvironmentMissingError as error:
+        return Check("nvcc", "warn", f"{error}; CUDA workloads need it, {_NOT_FOR_READING}", error.hint)
+    release = re.search(r"release ([\d.]+)", compiler.version)
+    return Check("nvcc", "ok", f"{release[1] if release else 'of unknown release'} at {compiler.path}")
 
 
 def _torch() -> Check:
-    if importlib.util.find_spec("torch"):
-        return Check("torch", "ok", "installed")
-    return Check(
-        "torch", "warn", "not installed; PyTorch workloads need it, reading reports does not", "pip install torch"
-    )
+    if importlib.util.find_spec("torch") is None:
+        missing = f"not installed; PyTorch workloads need it, {_NOT_FOR_READING}"
+        return Check("torch", "warn", missing, "pip install torch")
+    answer = query((sys.executable, "-c", _TORCH))
+    if answer is None:
+        return Check("torch", "warn", f"installed, but it cannot be imported; {_NOT_FOR_READING}", "install it again")
+    version, cuda, device = answer.strip().splitlines()[-1].split("|")
+    if cuda == "None":
+        fix = "install a build with CUDA: https://pytorch.org/get-started/locally"
+        return Check("torch", "warn", f"{version} without CUDA; {_NOT_FOR_READING}", fix)
+    if not device:
+        fix = "its CUDA must not be newer than the driver supports; CUDA_VISIBLE_DEVICES hides GPUs"
+        return Check("torch", "warn", f"{version}, CUDA {cuda}, sees no GPU; {_NOT_FOR_READING}", fix)
+    return Check("torch", "ok", f"{version}, CUDA {cuda}, on {device}")
 
 
-def _disk() -> Check:
-    free = shutil.disk_usage(Path.cwd()).free
-    state: State = "ok" if free > _MIN_FREE_BYTES else "warn"
-    return Check("disk", state, f"{free / 1e9:.1f} GB free", "" if state == "ok" else "free some space")
+def _disk(folder: Path) -> Check:
+    free = shutil.disk_usage(folder).free
+    if free > _MIN_FREE_BYTES:
+        return Check("disk", "ok", f"{free / 1e9:.1f} GB free")
+    return Check("disk", "warn", f"{free / 1e9:.1f} GB free", "free some space: reports and their Parquet want 1 GB")
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

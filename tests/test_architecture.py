@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "cli_show.py": {"errors", "ingest", "model", "report"},
     "collecting.py": {"errors", "ingest", "workloads"},
     "__main__.py": {"cli"},
-    "doctor.py": {"ingest"},
+    "doctor.py": {"errors", "ingest", "model", "workloads"},
     "errors.py": set(),
     "ingest": {"errors", "model"},
     "model": {"errors"},

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support import fake_ncu, fake_nvcc
+
+from rooflens import doctor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.doctor import Check
+
+ask, find_spec = doctor.query, importlib.util.find_spec
+ALL_CAPABILITIES, NO_SYS_ADMIN = "000001ffffffffff", "00000000a80425fb"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make this machine one with an H200, ncu, nvcc, a driver open to all, and no PyTorch; return its root folder."""
+    fake_ncu.install(tmp_path / "bin")
+    fake_nvcc.install(tmp_path / "bin", {})
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    torch_is(monkeypatch, there=False)
+    for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", fake_ncu.VERSION):
+        monkeypatch.delenv(name, raising=False)
+    write(tmp_path, "proc/driver/nvidia/params", "EnableMSI: 1\nRmProfilingAdminOnly: 0\n")
+    write(tmp_path, "proc/self/status", f"Name:\tx\nCapEff:\t{NO_SYS_ADMIN}\n")
+    return tmp_path
+
+
+def write(root: Path, name: str, text: str) -> None:
+    """Write a file below the root folder."""
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def checks(root: Path) -> dict[str, Check]:
+    """Run all checks, by name."""
+    return {check.name: check for check in doctor.run_checks(root)}
+
+
+def torch_says(monkeypatch: pytest.MonkeyPatch, *argv: str) -> None:
+    """Let a program stand in for the one that asks PyTorch."""
+    torch_is(monkeypatch, there=True)
+    monkeypatch.setattr(doctor, "query", lambda _: ask(argv))
+
+
+def torch_is(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    """Let PyTorch look installed or not."""
+    found = object() if there else None
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "torch" else find_spec(name))
+
+
+def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all there, each line is ok and says what was found."""
+    torch_says(monkeypatch, "/bin/echo", "2.9.1|13.0|NVIDIA H200")
+    found = checks(root)
+    assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
+    assert list(found) == [
+        "report reader", "page", "NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch", "disk",
+    ]  # fmt: skip
+    assert found["NVIDIA driver"].finding == "580.65.06"
+    assert found["GPU"].finding == "NVIDIA H200, compute capability 9.0, in the table"
+    assert found["ncu"].finding == f"2025.3.1.0 at {root / 'bin' / 'ncu'}"
+    assert found["nvcc"].finding == f"13.0 at {root / 'bin' / 'nvcc'}"
+    assert found["torch"].finding == "2.9.1, CUDA 13.0, on NVIDIA H200"
+
+
+def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without GPU and tools gets warnings, each with its fix and the word that reading needs none of it."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("rooflens.workloads.build._find_nvcc", lambda _: None)
+    torch_is(monkeypatch, there=False)
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    found = checks(tmp_path)
+    missing = ["NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch"]
+    assert [name for name, check in found.items() if check.state == "warn"] == missing
+    assert [name for name in missing if "reading reports does not need it" not in found[name].finding] == []
+    assert [name for name in missing if not found[name].fix] == []
+
+
+def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without NVIDIA's module no report can be read, and the fix names the package."""
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
+    check = checks(root)["report reader"]
+    assert check.state == "fail"
+    assert check.fix == "pip install ncu-report"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "capabilities", "state", "says"),
+    [
+        ("RmProfilingAdminOnly: 0\n", NO_SYS_ADMIN, "ok", "open to all users"),
+        ("RmProfilingAdminOnly: 1\n", ALL_CAPABILITIES, "ok", "and this is one"),
+        ("RmProfilingAdminOnly: 1\n", NO_SYS_ADMIN, "warn", "restricted to administrators, and "),
+        ("EnableMSI: 1\n", NO_SYS_ADMIN, "warn", "probably restricted"),
+    ],
+)
+def test_who_may_read_the_counters(root: Path, parameters: str, capabilities: str, state: str, says: str) -> None:
+    """The driver's setting decides, and CAP_SYS_ADMIN, which root may lack in a container; the fix says how."""
+    write(root, "proc/driver/nvidia/params", parameters)
+    write(root, "proc/self/status", f"CapEff:\t{capabilities}\n")
+    check = checks(root)["counter permission"]
+    assert check.state == state
+    assert says in check.finding
+    assert ("NVreg_RestrictProfilingToAdminUsers=0" in check.fix) == (state == "warn")
+
+
+def test_capabilities_that_are_not_told_are_the_users(root: Path) -> None:
+    """Where the system does not list capabilities, root has them."""
+    (root / "proc/self/status").unlink()
+    assert doctor._may_administer(root) == (os.geteuid() == 0)
+
+
+def test_an_old_ncu_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot profile each distinct launch once works, with a warning."""
+    monkeypatch.setenv(fake_ncu.VERSION, "2022.3.0.0")
+    check = checks(root)["ncu"]
+    assert check.state == "warn"
+    assert check.fix == "install 2024.1 or newer"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ("0, GPU-0, NVIDIA H200, 9.0, 580.1, Enabled", "split by MIG"),
+        ("0, GPU-0, NVIDIA Voodoo 2, 9.0, 580.1, Disabled", "not in the table"),
+    ],
+)
+def test_a_gpu_with_a_snag_warns(root: Path, row: str, says: str) -> None:
+    """What is in the way of counters, and a GPU without datasheet numbers, are said with a fix."""
+    write(root, "bin/nvidia-smi", f"#!/bin/sh\necho '{row}'\n")
+    check = checks(root)["GPU"]
+    assert check.state == "warn"
+    assert says in check.finding
+    assert check.fix
+
+
+def test_a_driver_that_does_not_answer_is_told_from_none(root: Path) -> None:
+    """Where the kernel module is loaded but `nvidia-smi` fails, the line says so."""
+    write(root, "bin/nvidia-smi", "#!/bin/sh\nexit 9\n")
+    write(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX 580.65.06\nGCC version: 12\n")
+    check = checks(root)["NVIDIA driver"]
+    assert check.state == "warn"
+    assert check.finding.startswith("NVIDIA UNIX 580.65.06, but no NVIDIA GPU or driver was found")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("/bin/false",), "cannot be imported"),
+        (("/bin/echo", "2.9.1|None|"), "2.9.1 without CUDA"),
+        (("/bin/echo", "2.9.1|13.0|"), "2.9.1, CUDA 13.0, sees no GPU"),
+    ],
+)
+def test_pytorch_without_a_gpu_warns(
+    root: Path, monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...], says: str
+) -> None:
+    """A PyTorch that is broken, was built without CUDA or sees no GPU is told apart."""
+    torch_says(monkeypatch, *argv)
+    check = checks(root)["torch"]
+    assert check.state == "warn"
+    assert says in check.finding
+    assert check.fix
+
+
+def test_little_disk_warns(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a gigabyte is said."""
+    monkeypatch.setattr(doctor, "_MIN_FREE_BYTES", 1e30)
+    assert checks(root)["disk"].state == "warn"
