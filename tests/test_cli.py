@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -277,3 +280,12 @@ def test_the_whole_corpus_as_json(corpus: Path) -> None:
     assert result.exit_code == 1
     assert len(errors) == 1
     assert "benchmark_flash_attention__window-512.ncu-rep" in errors[0]
+
+
+def test_a_terminal_that_is_no_utf8_gets_its_table(fixtures: Path) -> None:
+    """Where stdout takes ASCII only, what it cannot show is replaced, and the table is there."""
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "rooflens", "analyze", str(fixtures)]
+    done = subprocess.run(command, capture_output=True, env=environment, check=True)  # noqa: S603 - ours
+    assert b"verdict" in done.stdout
+    assert b"Traceback" not in done.stderr
