@@ -39,7 +39,7 @@ ONLY_IN = {
     "vl_convert": {"report"},
     "jinja2": {"report"},
     "rich": {"cli_show.py", "report"},
-    "pyarrow": {"model/schema.py", "model/store.py", "ingest/load.py"},
+    "pyarrow": {"model/schema.py", "model/store.py", "ingest/raw.py", "ingest/reader.py"},
     "multiprocessing": {"ingest/supervise.py"},
     "ctypes": {"ingest/passes.py"},
     "subprocess": {"ingest/processes.py", "workloads"},

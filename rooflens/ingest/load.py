@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
-
-    from rooflens.ingest.reader import RawColumns, Report
+    from rooflens.ingest.reader import Report
     from rooflens.ingest.supervise import Job, Outcome
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store import Store
@@ -94,23 +92,5 @@ def _commit(report: Report, store: Store) -> None:
 
     tables = {"kernels": kernel_table(report.kernels), "runs": run_table(report.run, int(time.time()))}
     if report.raw is not None:
-        tables["metrics"] = _metric_table(report.run.digest, report.raw)
+        tables["metrics"] = report.raw
     store.put(report.run.digest, tables)
-
-
-def _metric_table(digest: str, raw: RawColumns) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415 - only where a store is written
-
-    from rooflens.model.schema import METRICS  # noqa: PLC0415
-
-    columns = {
-        "digest": [digest] * len(raw.name),
-        "kernel_index": raw.kernel_index,
-        "name": raw.name,
-        "instance": [None if instance < 0 else instance for instance in raw.instance],
-        "instance_key": raw.instance_key,
-        "value_double": raw.value_double,
-        "value_uint64": raw.value_uint64,
-        "value_string": raw.value_string,
-    }
-    return pa.table({field.name: pa.array(columns[field.name], type=field.type) for field in METRICS}, schema=METRICS)

@@ -21,7 +21,10 @@ from rooflens.model.records import Rule, Run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from rooflens.ingest.container import Container
+    from rooflens.ingest.raw import RawTable
     from rooflens.model.records import Kernel
 
 OPCODE_TABLES = (
@@ -38,32 +41,6 @@ _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemErro
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
 
 _RERECORD = "record the report again, or copy it again from where it was made"
-
-
-@dataclass(slots=True)
-class RawColumns:
-    """Columns of the table `metrics`: every stored value as it was, one list item a value.
-
-    `instance` is -1 for a metric's own value and counts from 0 for its instances.
-    """
-
-    kernel_index: list[int] = field(default_factory=list)
-    name: list[str] = field(default_factory=list)
-    instance: list[int] = field(default_factory=list)
-    instance_key: list[str | None] = field(default_factory=list)
-    value_double: list[float | None] = field(default_factory=list)
-    value_uint64: list[int | None] = field(default_factory=list)
-    value_string: list[str | None] = field(default_factory=list)
-
-    def add(self, kernel_index: int, name: str, value: Any, instance: int = -1, key: Any = None) -> None:
-        """Append one value under the column of its type."""
-        self.kernel_index.append(kernel_index)
-        self.name.append(_clean(name))
-        self.instance.append(instance)
-        self.instance_key.append(None if key is None else _clean(str(key)))
-        self.value_double.append(value if isinstance(value, float) else None)
-        self.value_uint64.append(value if isinstance(value, int) else None)
-        self.value_string.append(_clean(value) if isinstance(value, str) else None)
 
 
 @dataclass(slots=True)
@@ -91,12 +68,12 @@ class Report:
     """One report, read.
 
     Attributes:
-        raw: All stored values; None when they were not asked for.
+        raw: All stored values, rows of the table `metrics`; None when they were not asked for.
     """
 
     run: Run
     kernels: tuple[Kernel, ...]
-    raw: RawColumns | None
+    raw: pa.Table | None
 
 
 def read_report(path: Path, source: str, *, with_raw: bool) -> Report:
@@ -111,12 +88,18 @@ def read_report(path: Path, source: str, *, with_raw: bool) -> Report:
         InputError: The file is no report, is damaged, or reads back with fewer results than it holds.
     """
     container = inspect(path)
-    raw = RawColumns() if with_raw else None
+    raw = _raw_table(container.digest) if with_raw else None
     kernels = tuple(_kernels(path, source, container, raw))
     if len(kernels) != container.result_count:
         message = f"damaged: {len(kernels)} of {container.result_count} results can be read"
         raise InputError(message, _RERECORD)
-    return Report(_run(container, source, len(kernels)), kernels, raw)
+    return Report(_run(container, source, len(kernels)), kernels, raw.finish() if raw else None)
+
+
+def _raw_table(digest: str) -> RawTable:
+    from rooflens.ingest.raw import RawTable  # noqa: PLC0415 - pyarrow: only where every value is kept
+
+    return RawTable(digest, _clean)
 
 
 def _run(container: Container, source: str, kernel_count: int) -> Run:
@@ -138,7 +121,7 @@ def _run(container: Container, source: str, kernel_count: int) -> Run:
     )
 
 
-def _kernels(path: Path, source: str, container: Container, raw: RawColumns | None) -> Iterator[Kernel]:
+def _kernels(path: Path, source: str, container: Container, raw: RawTable | None) -> Iterator[Kernel]:
     for index, action in enumerate(_actions(path)):
         try:
             result = _raw_result(action, index, raw)
@@ -181,7 +164,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _raw_result(action: Any, index: int, raw: RawColumns | None) -> RawResult:
+def _raw_result(action: Any, index: int, raw: RawTable | None) -> RawResult:
     name = action.name()
     if name is None:
         raise InputError(f"damaged: result {index} has no name", _RERECORD)
@@ -209,7 +192,7 @@ def _raw_result(action: Any, index: int, raw: RawColumns | None) -> RawResult:
     )
 
 
-def _keep(raw: RawColumns, index: int, name: str, metric: Any, value: Any) -> None:
+def _keep(raw: RawTable, index: int, name: str, metric: Any, value: Any) -> None:
     if value is not None or not metric.num_instances():
         raw.add(index, name, value)
     keys = metric.correlation_ids() if metric.has_correlation_ids() else None

@@ -50,7 +50,8 @@ def _stored(corpus: Path, names: tuple[str, ...]) -> dict[tuple[str, int], dict[
             continue
         raw = read_report(file, str(file), with_raw=True).raw
         assert raw is not None
-        for index, name, value in zip(raw.kernel_index, raw.name, raw.value_double, strict=True):
+        columns = (raw[name].to_pylist() for name in ("kernel_index", "name", "value_double"))
+        for index, name, value in zip(*columns, strict=True):
             if name in names and value is not None:
                 found.setdefault((str(file), index), {})[name] = value
     return found

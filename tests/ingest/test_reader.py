@@ -28,9 +28,10 @@ def test_opcode_tables_and_every_value_are_read(tmp_path: Path) -> None:
     assert kernel.warp_opcodes == {"FFMA": 2**53 - 1, "HMMA.16816.F32.BF16": 5}
     assert (kernel.name, kernel.function_name) == ("kernel<int>", "kernel")
     assert report.raw is not None
-    values = list(zip(report.raw.name, report.raw.instance_key, report.raw.value_uint64, strict=True))
+    stored = report.raw.to_pydict()
+    values = list(zip(stored["name"], stored["instance_key"], stored["value_uint64"], strict=True))
     assert ("sass__inst_executed_per_opcode_with_modifier_all", "FFMA", 2**53 - 1) in values
-    assert "as it was" in report.raw.value_string
+    assert "as it was" in stored["value_string"]
 
 
 def test_a_kernel_of_nan_is_failed_and_has_no_counters(tmp_path: Path) -> None:
@@ -85,3 +86,14 @@ def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
     (kernel,) = read_report(file, "odd", with_raw=False).kernels
     assert kernel.grid is None
     assert kernel.warp_opcodes == {"FADD": 7}
+
+
+def test_values_are_packed_in_blocks_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report larger than a block gives the rows of all its blocks, in order."""
+    monkeypatch.setattr("rooflens.ingest.raw.ROWS_PER_BLOCK", 3)
+    metrics = {f"m__{number}.sum": float(number) for number in range(10)}
+    file = write_report(tmp_path / "blocks.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
+    raw = read_report(file, "blocks", with_raw=True).raw
+    assert raw is not None
+    assert raw["value_double"].to_pylist() == [float(number) for number in range(10)]
+    assert raw["digest"].combine_chunks().dictionary.to_pylist() == [read_report(file, "b", with_raw=False).run.digest]
