@@ -114,7 +114,7 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Print only the N longest launches of each GPU.")
 def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None, style: str, top: int | None) -> None:
     """Say for every kernel which wall it hits."""
-    loaded, analyses = _analyses(paths, store, thresholds)
+    loaded, analyses = _analyses(paths, store, _thresholds(thresholds))
     if style == "table":
         print_table(analyses, top)
     else:
@@ -152,7 +152,8 @@ def report(
 ) -> list[Analysis]:
     """Write one offline HTML page about all kernels."""
     _check_output(output, force=force)
-    loaded, analyses = _analyses(paths, store, thresholds)
+    limits = _thresholds(thresholds)
+    loaded, analyses = _analyses(paths, store, limits)
     if not analyses:
         finish(loaded, "")
         return analyses
@@ -160,7 +161,6 @@ def report(
 
     runs = [run for run, _ in loaded.reports]
     unread = [(job.source, str(error)) for job, error in loaded.failures]
-    limits = _thresholds(thresholds)
     html = render_page(runs, analyses, title=title or default_title(runs), limits=limits, unread=unread)
     write_page(output, html)
     if table:
@@ -270,20 +270,19 @@ def _find(paths: Sequence[str]) -> Inputs:
     return inputs
 
 
-def _analyses(paths: Sequence[str], store: Path | None, thresholds: Path | None) -> tuple[Loaded, list[Analysis]]:
+def _analyses(paths: Sequence[str], store: Path | None, limits: Thresholds) -> tuple[Loaded, list[Analysis]]:
     """Load reports from paths or from a store and analyze them; a store also gets its table `roofline`."""
     from rooflens.ingest.load import load_reports
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
-    limits = _thresholds(thresholds)
     if store is not None:
         loaded = _from_store(store)
     else:
         inputs = _find(paths)
         with progress(len(inputs.jobs)) as advance:
             loaded = load_reports(inputs.jobs, advance)
-    by_report = _analyze(loaded, limits)
+    by_report = analyze_loaded(loaded, limits)
     if store is not None:
         _keep_rooflines(store, by_report, limits)
     return loaded, [analysis for analyses in by_report for analysis in analyses]
@@ -298,7 +297,7 @@ def _from_store(store: Path) -> Loaded:
     return Loaded(reports=reports, failures=[(Job(file, str(file)), error) for file, error in failures])
 
 
-def _analyze(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
+def analyze_loaded(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
     """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
     from collections import Counter
     from dataclasses import replace

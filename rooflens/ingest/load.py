@@ -28,11 +28,13 @@ class Loaded:
         reports: Each run with its kernels.
         failures: Job and error.
         skipped_count: Reports that were there already: in the store, or under another name among those asked for.
+        digests: Of the reports read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
     failures: list[tuple[Job, InputError]] = field(default_factory=list)
     skipped_count: int = 0
+    digests: set[str] = field(default_factory=set)
 
 
 def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
@@ -43,14 +45,8 @@ def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = la
         on_outcome(outcome)
         outcomes.append(outcome)
     loaded = Loaded()
-    seen: set[str] = set()
     for outcome in sorted(outcomes, key=lambda done: order[done.job]):
-        if isinstance(outcome.result, InputError) or outcome.result.run.digest not in seen:
-            _sort_in(loaded, outcome)
-        else:
-            loaded.skipped_count += 1
-        if not isinstance(outcome.result, InputError):
-            seen.add(outcome.result.run.digest)
+        _sort_in(loaded, outcome)
     return loaded
 
 
@@ -69,9 +65,13 @@ def ingest_reports(jobs: Sequence[Job], store: Store, on_outcome: Callable[[Outc
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
+    """Put an outcome where it belongs; a report that came under another name already counts as skipped."""
     if isinstance(outcome.result, InputError):
         loaded.failures.append((outcome.job, outcome.result))
+    elif outcome.result.run.digest in loaded.digests:
+        loaded.skipped_count += 1
     else:
+        loaded.digests.add(outcome.result.run.digest)
         loaded.reports.append((outcome.result.run, outcome.result.kernels))
 
 

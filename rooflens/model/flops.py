@@ -323,9 +323,7 @@ def _capability(kernel: Kernel) -> tuple[int, int]:
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
     """Estimate tensor work from pipe activity, 1 to 5 % high; the type is not known and taken as fp16."""
     busy, duration_ns = kernel.counters.get("tensor_float_busy_share"), kernel.duration_ns
-    if busy is None:
-        return _tensor_unmeasured(kernel, flags)
-    if busy <= TENSOR_NOISE_SHARE:
+    if busy is None or busy <= TENSOR_NOISE_SHARE:
         return _tensor_unmeasured(kernel, flags)
     kind = _TensorKind("fp16")
     peak, _ = _tensor_peak(kernel, kind)

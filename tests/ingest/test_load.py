@@ -180,6 +180,7 @@ def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
     shutil.copy(folder / "000.ncu-rep", folder / "copy.ncu-rep")
     loaded = load_reports(find_inputs([str(folder)]).jobs)
     assert (len(loaded.reports), loaded.skipped_count) == (1, 1)
+    assert _ingest(folder, tmp_path / "store") == (1, 0, 1)
 
 
 def test_a_folder_that_is_no_store_is_an_error(tmp_path: Path) -> None:
