@@ -19,7 +19,7 @@ from rooflens.report.method import method
 from rooflens.report.rows import build_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflens.model.records import Analysis, Run
     from rooflens.model.thresholds import Thresholds
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 SECTIONS: tuple[Section, ...] = (header, banner, summary, losses, charts, kernels, cards, method)
 """What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
+
+STYLES = ("page.css",)
+SCRIPTS = ("page.js",)
+"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
 
 
 def render_page(
@@ -52,7 +56,7 @@ def render_page(
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
     page = build_page(runs, analyses, title, limits or default_thresholds(), unread)
-    bundle, code = vega_bundle(), _asset("page.js")
+    bundle, code = vega_bundle(), _joined(SCRIPTS)
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),
@@ -76,10 +80,11 @@ def _style() -> Markup:
         f":root{{color-scheme:light;--font:{theme.FONT};{light}}}",
         f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
         f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
-        _asset("page.css"),
+        _joined(STYLES),
     )
     return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table
 
 
-def _asset(name: str) -> str:
-    return files("rooflens.report").joinpath("assets", name).read_text(encoding="utf-8")
+def _joined(names: Iterable[str]) -> str:
+    assets = files("rooflens.report").joinpath("assets")
+    return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)
