@@ -67,6 +67,9 @@ class Kernel:
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
         workload: What was profiled: kernel, range, graph or command list.
+        device: Number of the GPU in its process; None where the report does not say.
+        process: Name and number of the process that launched it: `python 4711`.
+        nvtx_range: Path of the NVTX ranges it was launched in, from the outermost in: `train/step/forward`.
         counters: Resolved value by counter name (`rooflens.model.counters`); a missing counter has no entry.
         counter_sources: For each entry of `counters`, the stored metric names or the formula that gave it.
         thread_opcodes: SASS opcode with modifiers -> predicated-on thread instructions.
@@ -86,6 +89,9 @@ class Kernel:
     workload: str = "kernel"
     gpu: str | None = None
     compute_capability: str | None = None
+    device: int | None = None
+    process: str | None = None
+    nvtx_range: str | None = None
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     synthetic: bool = False
@@ -185,6 +191,35 @@ class Nvidia:
     bottleneck: str | None = None
     fp32_pct_of_peak: float | None = None
     fp64_pct_of_peak: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one report's program must compute and move by formula, known before it was measured.
+
+    Attributes:
+        operation: Name of the workload or operation: `gemm`.
+        case: Name of its case: `bf16_4096`.
+        parameters: Sizes by name.
+        dtype: Type of the operands: `bf16`.
+        flop: FLOP of one iteration; None where none is defined.
+        moved_bytes: Compulsory bytes to and from device memory of one iteration.
+        source: Where the formulas come from.
+        bound: Class of the wall it is expected to hit.
+        resource: Level or pipe of that wall, where the class has one.
+        why: The reason for that expectation.
+    """
+
+    operation: str
+    case: str
+    parameters: Mapping[str, int]
+    dtype: str
+    source: str
+    flop: float | None = None
+    moved_bytes: float | None = None
+    bound: Bound | None = None
+    resource: str | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
