@@ -1,0 +1,194 @@
+"""The two sides of a comparison: which reports are recordings of one program, and whether two sides can be compared."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.model.compare import Side
+from rooflens.model.matching import match_launches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.model.records import Analysis, Run
+
+    Report = tuple[Run, tuple[Analysis, ...]]
+
+SAME_PROGRAM = 0.9
+"""Part of the launches that must match exactly for two reports to be recordings of one program."""
+
+CLOCK_RATIO = 1.03
+"""Median SM clocks further apart than this make times incomparable without a word about it."""
+
+_ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
+_COUNTED = re.compile(r"[-_. ]*\(?\d+\)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One program, on both sides."""
+
+    program: str
+    base: Side
+    head: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The programs found on both sides, and those that only one side has."""
+
+    pairs: tuple[Pair, ...]
+    only_base: tuple[str, ...]
+    only_head: tuple[str, ...]
+
+
+def pair_programs(base: Sequence[Report], head: Sequence[Report], labels: tuple[str, str]) -> Pairing:
+    """Sort the reports of each side into programs, and pair the programs by name.
+
+    Where each side holds one program their names do not matter.
+
+    Raises:
+        InputError: The sides have no program in common.
+    """
+    mine, theirs = _programs(base), _programs(head)
+    if len(mine) == len(theirs) == 1:
+        (before,), (after,) = mine.items(), theirs.items()
+        name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
+        return Pairing((Pair(name, _side(labels[0], before[1]), _side(labels[1], after[1])),), (), ())
+    common = [name for name in mine if name in theirs]
+    if not common:
+        raise InputError(
+            f"the two sides have no program in common: {_named(mine)} and {_named(theirs)}",
+            "reports of one program carry one name but for a number at its end: gemm_1.ncu-rep, gemm_2.ncu-rep",
+        )
+    return Pairing(
+        tuple(Pair(name, _side(labels[0], mine[name]), _side(labels[1], theirs[name])) for name in common),
+        tuple(name for name in mine if name not in theirs),
+        tuple(name for name in theirs if name not in mine),
+    )
+
+
+def _named(programs: Iterable[str]) -> str:
+    names = list(programs)
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _side(label: str, reports: Sequence[Report]) -> Side:
+    return Side(label, tuple(run for run, _ in reports), tuple(analyses for _, analyses in reports))
+
+
+def _programs(reports: Sequence[Report]) -> dict[str, list[Report]]:
+    """Group reports by file name without its ending and number, where their launches are the same."""
+    groups: defaultdict[str, list[Report]] = defaultdict(list)
+    for report in reports:
+        groups[_program_name(report[0])].append(report)
+    programs: dict[str, list[Report]] = {}
+    for name, group in groups.items():
+        if all(_is_repeated(group[0][1], other[1]) for other in group[1:]):
+            programs[name] = group
+        else:
+            programs |= {_stem(report[0]): [report] for report in group}
+    return programs
+
+
+def _stem(run: Run) -> str:
+    name = PurePath(run.source.replace("\\", "/")).name
+    return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
+
+
+def _program_name(run: Run) -> str:
+    stem = _stem(run)
+    return _COUNTED.sub("", stem) or stem
+
+
+def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+    matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
+    same = sum(match.how == "same" for match in matches)
+    return same >= SAME_PROGRAM * max(len(one), len(other))
+
+
+def refusals(pair: Pair) -> tuple[str, ...]:
+    """Say why two sides must not be compared unless the user insists; nothing where they may be."""
+    return tuple(_refusals(pair))
+
+
+def _refusals(pair: Pair) -> Iterator[str]:
+    base, head = _facts(pair.base), _facts(pair.head)
+    if base.kinds != head.kinds:
+        yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
+    if base.replay and head.replay and base.replay != head.replay:
+        yield f"replay modes differ: {_and(base.replay)} and {_and(head.replay)}"
+    if base.synthetic != head.synthetic:
+        yield f"the {'base' if base.synthetic else 'head'} is synthetic: written by a generator, not measured"
+    if not base.timed or not head.timed:
+        yield f"the {'head' if base.timed else 'base'} holds no kernel with a duration"
+
+
+def warnings(pair: Pair) -> tuple[str, ...]:
+    """Say what a reader must keep in mind about two sides that were not collected alike."""
+    return tuple(_warnings(pair))
+
+
+def _warnings(pair: Pair) -> Iterator[str]:
+    base, head = _facts(pair.base), _facts(pair.head)
+    if base.gpus != head.gpus:
+        yield f"different GPUs ({_and(base.gpus)}; {_and(head.gpus)}): compare shares of the roofs, not times"
+    elif base.clock_hz and head.clock_hz and not 1 / CLOCK_RATIO < base.clock_hz / head.clock_hz < CLOCK_RATIO:
+        yield f"the SM clock differs: {base.clock_hz / 1e9:.2f} GHz and {head.clock_hz / 1e9:.2f} GHz"
+    for what, before, after in (
+        ("clock control", base.clock_control, head.clock_control),
+        ("cache control", base.cache_control, head.cache_control),
+        ("ncu version", base.ncu, head.ncu),
+    ):
+        if before != after and before and after:
+            yield f"{what}: {_and(before)} and {_and(after)}"
+    for name, facts in (("base", base), ("head", head)):
+        if facts.failed:
+            yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """How one side was collected."""
+
+    kinds: frozenset[str]
+    replay: frozenset[str]
+    gpus: frozenset[str]
+    clock_control: frozenset[str]
+    cache_control: frozenset[str]
+    ncu: frozenset[str]
+    clock_hz: float | None
+    synthetic: bool
+    timed: bool
+    failed: int
+
+
+def _facts(side: Side) -> _Facts:
+    kernels = [a.kernel for recording in side.recordings for a in recording]
+    well = [kernel for kernel in kernels if kernel.status != "failed"]
+    clocks = sorted(hz for kernel in well if (hz := kernel.counters.get("sm_clock_hz")))
+    return _Facts(
+        kinds=frozenset(kernel.workload for kernel in well),
+        replay=_known(run.replay_mode for run in side.runs),
+        gpus=_known(kernel.gpu for kernel in well),
+        clock_control=_known(run.clock_control for run in side.runs),
+        cache_control=_known(run.cache_control for run in side.runs),
+        ncu=_known(run.ncu_version for run in side.runs),
+        clock_hz=clocks[len(clocks) // 2] if clocks else None,
+        synthetic=any(run.synthetic for run in side.runs),
+        timed=any(kernel.duration_ns for kernel in well),
+        failed=len(kernels) - len(well),
+    )
+
+
+def _known(values: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(value for value in values if value)
+
+
+def _and(values: Iterable[str]) -> str:
+    return " and ".join(sorted(values)) or "none"

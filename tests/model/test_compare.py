@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+
+from rooflens.errors import InputError
+from rooflens.model.compare import Comparison, Side, Spread, Timing, compare
+from rooflens.model.compare_words import change_sentence, timing_words, total_sentence
+from rooflens.model.sides import Pair, pair_programs, refusals, warnings
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis, Run
+
+
+def timed(analysis: Analysis, factor: float) -> Analysis:
+    """Make the same kernel take `factor` times as long."""
+    duration_ns = (analysis.kernel.duration_ns or 0.0) * factor
+    counters = {**analysis.kernel.counters, "duration_ns": duration_ns}
+    return replace(analysis, kernel=replace(analysis.kernel, counters=counters))
+
+
+def side(*factors: float, analyses: list[Analysis] | None = None) -> Side:
+    """Make a side with one recording for each factor of time."""
+    kernels = analyses or samples.every_verdict()
+    recordings = tuple(tuple(timed(a, factor) for a in kernels) for factor in factors)
+    return Side("side", tuple(samples.run() for _ in factors), recordings)
+
+
+def timing(base: tuple[float, ...], head: tuple[float, ...]) -> Timing:
+    """Make the timing of two lists of times."""
+    return Timing(Spread(base), Spread(head))
+
+
+def test_times_are_medians_over_recordings() -> None:
+    """Three recordings a side: the total is the sum over kernels, its median and range over recordings."""
+    found = compare(side(1.0, 1.1, 1.2), side(2.0, 2.2, 2.4))
+    whole_ns = sum(a.kernel.duration_ns or 0.0 for a in samples.every_verdict())
+    assert found.total.base.median_ns == pytest.approx(1.1 * whole_ns)
+    assert (found.total.head.low_ns, found.total.head.high_ns) == pytest.approx((2.0 * whole_ns, 2.4 * whole_ns))
+    assert found.total.factor == pytest.approx(0.5)
+    assert found.total.outcome() == "slower"
+    assert {change.how for change in found.changes} == {"same"}
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "outcome"),
+    [
+        ((100, 101, 102), (110, 111, 112), "slower"),
+        ((110, 111, 112), (100, 101, 102), "faster"),
+        ((100, 101, 102), (102, 111, 112), "same"),  # the ranges touch
+        ((100, 101, 102), (103, 103.5, 104), "same"),  # disjoint, but less than 3 %
+        ((100,), (200,), "single"),
+        ((100, 101), (200,), "single"),
+        ((), (200, 201), "unknown"),
+    ],
+)
+def test_a_change_is_more_than_noise(base: tuple[float, ...], head: tuple[float, ...], outcome: str) -> None:
+    """Ranges must be disjoint and medians beyond the threshold; a single recording is never judged."""
+    assert timing(base, head).outcome(0.03) == outcome
+
+
+def test_the_gate_is_right_about_noise() -> None:
+    """At 2 % noise and five recordings a side: at most 2 false alarms in 1,000, and 10 % is caught in 99 of 100."""
+    source = random.Random(7)  # noqa: S311 - a simulation
+    draws = 20_000
+
+    def drawn(centre: float) -> tuple[float, ...]:
+        return tuple(source.gauss(centre, 0.02) for _ in range(5))
+
+    alarms = sum(timing(drawn(1), drawn(1)).outcome(0.05) == "slower" for _ in range(draws))
+    caught = sum(timing(drawn(1), drawn(1.1)).outcome(0.05) == "slower" for _ in range(draws))
+    assert alarms <= 0.002 * draws
+    assert caught >= 0.99 * draws
+
+
+def test_a_fused_kernel_is_told_as_new_and_gone() -> None:
+    """What has no partner is listed on its own side, with no time on the other."""
+    before = samples.every_verdict()
+    fused = replace(before[0], kernel=replace(before[0].kernel, name="fused", function_name="fused"))
+    found = compare(side(1.0, analyses=before[:3]), side(1.0, analyses=[fused, before[2]]))
+    assert sorted(change.how for change in found.changes) == ["gone", "gone", "new", "same"]
+    new = next(change for change in found.changes if change.how == "new")
+    assert new.base is None
+    assert new.timing.base.median_ns is None
+    assert change_sentence(new, found).endswith(": new")
+
+
+def moved(bytes_factor: float, time_factor: float) -> Comparison:
+    """Compare a memory-bound kernel with itself, its HBM bytes and time scaled."""
+    before = samples.every_verdict()[0]
+    level = before.levels["dram"]
+    assert level.amount_bytes is not None
+    assert level.intensity_flop_per_byte is not None
+    after = replace(
+        level,
+        amount_bytes=level.amount_bytes * bytes_factor,
+        intensity_flop_per_byte=level.intensity_flop_per_byte / bytes_factor,
+    )
+    changed = timed(replace(before, levels={**before.levels, "dram": after}), time_factor)
+    return compare(side(1.0, analyses=[before]), side(1.0, analyses=[changed]))
+
+
+def test_fewer_bytes_move_a_kernel_right() -> None:
+    """Half the bytes for the same FLOPs in half the time: faster, right, and by which amounts."""
+    found = moved(0.5, 0.5)
+    sentence = change_sentence(found.changes[0], found)
+    assert sentence.startswith("2.00x faster (single sample): moved right at HBM (bytes ")
+    assert "still memory-bound at HBM" in sentence
+    assert total_sentence(found) == "GPU time 2.00x faster (single sample)"
+
+
+def test_what_did_not_change_is_said_so() -> None:
+    """The same kernel twice stands at the same place."""
+    found = moved(1.0, 1.0)
+    sentence = change_sentence(found.changes[0], found)
+    assert sentence.startswith("as fast as before (single sample): same place in the roofline")
+
+
+def test_noise_is_no_news() -> None:
+    """Overlapping ranges are told as no change, with the difference of medians."""
+    assert timing_words(timing((100, 104), (101, 105)), 0.03) == "no change beyond noise (+1.0 %)"
+
+
+def named(source: str, **changes: object) -> Run:
+    """Make the provenance of a report of that file name."""
+    return samples.run(source=source, **changes)
+
+
+def test_numbered_files_are_recordings_of_one_program() -> None:
+    """Files that differ by a number at the end, with the same launches, are one program."""
+    kernels = tuple(samples.every_verdict())
+    base = [(named(f"a/gemm_{i}.ncu-rep"), kernels) for i in (1, 2, 3)]
+    head = [(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
+    pairing = pair_programs(base, head, ("a", "b"))
+    assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
+
+
+def test_other_launches_are_another_program() -> None:
+    """Numbered files with different kernels, such as cases of a sweep, stay apart and are paired by name."""
+    one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
+    base = [(named("a/n_128.ncu-rep"), one), (named("a/n_256.ncu-rep"), other)]
+    head = [(named("b/n_128.ncu-rep"), one), (named("b/n_512.ncu-rep"), other)]
+    pairing = pair_programs(base, head, ("a", "b"))
+    assert [pair.program for pair in pairing.pairs] == ["n_128"]
+    assert (pairing.only_base, pairing.only_head) == (("n_256",), ("n_512",))
+
+
+def test_sides_without_a_common_program_are_refused() -> None:
+    """Nothing is compared where no name meets."""
+    one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
+    base = [(named("a/x.ncu-rep"), one), (named("a/y.ncu-rep"), other)]
+    with pytest.raises(InputError, match="no program in common"):
+        pair_programs(base, [(named("b/z.ncu-rep"), one), (named("b/w.ncu-rep"), other)], ("a", "b"))
+
+
+def pair(base: Side, head: Side) -> Pair:
+    """Pair two sides."""
+    return Pair("program", base, head)
+
+
+def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
+    """A synthetic side, another replay mode or no times are refused; clocks, caches and GPUs are warned of."""
+    base = side(1.0)
+    other = replace(base, runs=(samples.run(synthetic=True, replay_mode="application", cache_control="none"),))
+    first = replace(base, runs=(samples.run(replay_mode="kernel", cache_control="all"),))
+    assert refusals(pair(base, base)) == ()
+    assert warnings(pair(base, base)) == ()
+    told = " ".join(refusals(pair(first, other)))
+    assert "replay modes differ: kernel and application" in told
+    assert "the head is synthetic" in told
+    assert warnings(pair(first, other)) == ("cache control: all and none",)
+    untimed = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, counters={})) for a in samples.every_verdict()])
+    assert refusals(pair(base, untimed)) == ("the head holds no kernel with a duration",)
+
+
+def test_different_gpus_are_compared_by_shares() -> None:
+    """Times on different GPUs are warned of."""
+    other = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in samples.every_verdict()])
+    assert "compare shares of the roofs, not times" in " ".join(warnings(pair(side(1.0), other)))

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rooflens.errors import InputError, UsageError
+from rooflens.model.gpu import Gpu, load_gpus
+from rooflens.model.operations import OPERATIONS
+from rooflens.model.predict import ELEMENT_BYTES, Forecast, forecast
+
+
+def gpu(short_name: str) -> Gpu:
+    """Find a GPU by its short name."""
+    return next(gpu for gpu in load_gpus() if gpu.id == short_name)
+
+
+H100 = gpu("h100-sxm")
+
+
+def predicted(operation: str, dtype: str = "bf16", on: Gpu = H100, **sizes: int) -> Forecast:
+    """Predict by names."""
+    return forecast(OPERATIONS[operation], sizes, dtype, on)
+
+
+EXACT = 1e-12
+"""The formula is the seed's own: only the last bit may differ."""
+THREE_DIGITS = 5e-3
+"""The seed prints three digits, or leaves out what vanishes: a vector beside its matrix, a result beside its sums."""
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "sizes", "intensity", "tolerance", "seed"),
+    [
+        ("elementwise", "fp32", {"n": 1 << 20}, 0.125, EXACT, "001: 1 FLOP on 4 + 4 bytes"),
+        ("saxpy", "fp32", {"n": 1 << 26}, 2 / 12, EXACT, "002: 2 FLOP on 12 bytes"),
+        ("dot", "bf16", {"n": 1 << 20}, 0.5, 1e-5, "004: (2N - 1) / (4N + 2)"),
+        ("gemm", "bf16", {"m": 128, "n": 128, "k": 128}, 128 / 3, EXACT, "003: N / 3 in bf16"),
+        ("gemm", "bf16", {"m": 1024, "n": 1024, "k": 1024}, 1024 / 3, EXACT, "003: N / 3 in bf16"),
+        ("gemm", "bf16", {"m": 4096, "n": 4096, "k": 4096}, 4096 / 3, EXACT, "003: N / 3, where it prints N / 6"),
+        ("gemm", "fp32", {"m": 4092, "n": 4092, "k": 4092}, 4092 / 6, EXACT, "001: N / 6 in fp32"),
+        ("gemm", "fp16", {"m": 16384, "n": 12288, "k": 4096}, 2587, 1e-4, "002: prefill, query, key and value"),
+        ("gemv", "fp16", {"m": 4096, "k": 4096}, 1.0, 1e-3, "002: weights dominate"),
+        ("attention-decode", "fp16", {"kv_heads": 8, "length": 8192}, 4.0, 1e-3, "002: grouped queries, 4 to 1"),
+        ("gemm", "fp32", {"m": 4096, "n": 4096, "k": 4096, "tile": 1}, 0.25, 1e-3, "000: naive, no reuse"),
+        ("gemm", "fp32", {"m": 1 << 20, "n": 1 << 20, "k": 1 << 20, "tile": 64}, 16.0, 1e-3, "000: a tile of 64 x 64"),
+        ("attention-naive", "bf16", {"heads": 1, "width": 64, "length": 512}, 52.2, THREE_DIGITS, "003: prints 52.1"),
+        ("attention-naive", "bf16", {"heads": 1, "width": 64, "length": 2048}, 61.4, THREE_DIGITS, "003: prints 61.1"),
+        ("attention-flash", "bf16", {"heads": 1, "width": 64, "length": 2048}, 1044, EXACT, "003: prints 340.7"),
+        ("layernorm", "bf16", {"width": 4096}, 0.875, EXACT, "003: prints 0.9, one row"),
+    ],
+)
+def test_intensities_of_the_seeds(  # noqa: PLR0913, PLR0917 - one column each
+    operation: str, dtype: str, sizes: dict[str, int], intensity: float, tolerance: float, seed: str
+) -> None:
+    """Each intensity that the documents behind this tool work out by hand comes out of the table."""
+    assert predicted(operation, dtype, **sizes).intensity == pytest.approx(intensity, rel=tolerance), seed
+
+
+@pytest.mark.parametrize(
+    ("on", "dtype", "ridge", "tolerance"),
+    [
+        ("h100-sxm", "bf16", 295.2, 1e-3),  # 000, 001, 003: 989 / 3.35; the whitepaper has 989.4
+        ("h100-sxm", "fp32", 20.0, 2e-3),  # 003: 67 / 3.35; the whitepaper has 66.9
+        ("a100-sxm4-80gb", "bf16", 156, 0.02),  # 003: 312 / 2.0; the datasheet has 2.039 TB/s
+        ("a100-sxm4-40gb", "bf16", 208, 0.04),  # 000: 312 / 1.5; the datasheet has 1.555 TB/s
+    ],
+)
+def test_ridges_of_the_seeds(on: str, dtype: str, ridge: float, tolerance: float) -> None:
+    """Peak over bandwidth gives the ridges the documents quote, up to the digits they round away."""
+    assert predicted("gemm", dtype, gpu(on), m=1, n=1, k=1).ridge == pytest.approx(ridge, rel=tolerance)
+
+
+def test_share_of_the_roof_of_a_measured_kernel() -> None:
+    """120 TFLOP/s at 64 FLOP/B on an H100 is 56 % of 214.4 TFLOP/s, as seed 003 works out."""
+    roof = predicted("custom", flop=64, bytes=1).attainable_flop_per_s
+    assert roof == pytest.approx(214.4e12)
+    assert roof is not None
+    assert 120e12 / roof == pytest.approx(0.56, abs=0.005)
+
+
+def test_regimes_of_one_product_at_three_sizes() -> None:
+    """A bf16 product on an H100 leaves the slope between N = 512 and 1024 (seeds 000 and 003)."""
+    assert [predicted("gemm", m=n, n=n, k=n).regime for n in (128, 512, 1024, 8192)] == [
+        "memory",
+        "memory",
+        "compute",
+        "compute",
+    ]
+
+
+def test_fusion_halves_the_bytes() -> None:
+    """Two functions in one kernel move half of what two kernels move, for the same FLOPs (seeds 000 and 001)."""
+    apart = 2 * predicted("elementwise", "fp32", n=1000).moved_bytes
+    fused = predicted("elementwise", "fp32", n=1000, flops=2)
+    assert fused.moved_bytes == apart / 2
+    assert fused.flop == 2 * predicted("elementwise", "fp32", n=1000).flop
+
+
+def test_a_decoder_block_is_the_sum_of_its_parts() -> None:
+    """FLOPs, bytes and both bounds of a composite operation are sums over its parts."""
+    whole = predicted("transformer-block")
+    for field in ("flop", "moved_bytes", "t_math_s", "t_memory_s", "t_lower_s", "t_upper_s"):
+        assert getattr(whole, field) == pytest.approx(sum(getattr(part, field) for part in whole.parts))
+
+
+def test_products_of_a_decoder_take_two_flops_a_weight_and_token() -> None:
+    """A Llama 3 8B decode step does 2 FLOPs for each of its weights in products: 7.5e9 of 8.03e9 parameters."""
+    step = predicted("decode", length=1)
+    products = [part for part in step.parts if "projection" in part.label or part.label.startswith(("query", "logits"))]
+    # 32 x (4096 x 6144 + 4096 x 4096 + 3 x 4096 x 14336) + 4096 x 128256, by hand from its published configuration
+    assert sum(part.flop for part in products) == 2 * 7_504_658_432
+
+
+def test_decode_reads_the_weights_once_for_the_whole_batch() -> None:
+    """Tokens per second grow with the batch while the weights are what is read."""
+    one, many = predicted("decode", batch=1), predicted("decode", batch=16)
+    assert one.tokens_per_s is not None
+    assert many.tokens_per_s is not None
+    assert 10 < many.tokens_per_s / one.tokens_per_s < 16
+
+
+def test_a_causal_mask_halves_the_work_of_attention() -> None:
+    """A token sees itself and those before it: L (L + 1) / 2 pairs."""
+    full, masked = predicted("attention-flash", length=3), predicted("attention-flash", length=3, causal=1)
+    assert masked.flop / full.flop == pytest.approx(6 / 9)
+
+
+def test_a_convolution_counts_its_results() -> None:
+    """A 3 x 3 kernel over 5 x 5 without padding and a step of 2 gives 2 x 2 results."""
+    small = predicted("conv2d", "fp32", in_channels=2, out_channels=3, height=5, image_width=5, stride=2, padding=0)
+    assert small.flop == 2 * 3 * 2 * 2 * 2 * 9
+    assert small.moved_bytes == 4 * (2 * 25 + 3 * 2 * 9 + 3 * 4)
+
+
+def test_a_type_the_gpu_has_no_pipe_for_is_refused() -> None:
+    """A T4 has no bf16 tensor cores: the error says what it has."""
+    with pytest.raises(InputError, match="no published peak for bf16") as caught:
+        predicted("gemm", "bf16", gpu("t4"), m=1, n=1, k=1)
+    assert "tensor_fp16" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"m": 1, "n": 1}, {"m": 1, "n": 1, "k": 0}, {"m": 1, "n": 1, "k": 1, "q": 1}, {"m": -1, "n": 1, "k": 1}]
+)
+def test_sizes_are_checked(sizes: dict[str, int]) -> None:
+    """A missing, unknown or senseless size is a usage error."""
+    with pytest.raises(UsageError):
+        predicted("gemm", **sizes)
+
+
+def _supported(operation: str, dtype: str, on: Gpu, sizes: dict[str, int]) -> Forecast | None:
+    try:
+        return forecast(OPERATIONS[operation], sizes, dtype, on)
+    except InputError:
+        return None
+
+
+CASES = st.tuples(
+    st.sampled_from(sorted(OPERATIONS)), st.sampled_from(sorted(ELEMENT_BYTES)), st.sampled_from(load_gpus())
+)
+
+
+def _sizes(operation: str, value: int) -> dict[str, int]:
+    """Give every size without a default the same value."""
+    return {size.name: value for size in OPERATIONS[operation].sizes if size.default is None}
+
+
+@settings(deadline=None)
+@given(case=CASES, value=st.integers(1, 1_000_000))
+def test_bounds_are_ordered_and_finite_up_to_a_million(case: tuple[str, str, Gpu], value: int) -> None:
+    """For every operation, type and GPU: max <= lower <= upper <= 2 x lower, nothing overflows, units agree."""
+    operation, dtype, on = case
+    result = _supported(operation, dtype, on, _sizes(operation, value))
+    if result is None:
+        return
+    for number in (result.flop, result.moved_bytes, result.t_upper_s, result.intensity, result.ridge):
+        assert math.isfinite(number)
+    assert result.moved_bytes > 0
+    slack = 1 + 1e-9
+    assert max(result.t_math_s, result.t_memory_s) <= result.t_lower_s * slack
+    assert result.t_lower_s <= result.t_upper_s * slack <= 2 * result.t_lower_s * slack**2
+    assert 0 <= result.share_of_peak <= slack
+    assert result.t_memory_s * on.dram_bandwidth.value == pytest.approx(result.moved_bytes)
+
+
+@settings(deadline=None)
+@given(case=CASES, value=st.integers(1, 500_000), larger=st.integers(1, 500_000))
+def test_more_is_never_less(case: tuple[str, str, Gpu], value: int, larger: int) -> None:
+    """FLOPs, bytes and both bounds never fall when a size grows."""
+    operation, dtype, on = case
+    small = _supported(operation, dtype, on, _sizes(operation, value))
+    large = _supported(operation, dtype, on, _sizes(operation, value + larger))
+    assert (small is None) == (large is None)
+    if small is None or large is None:
+        return
+    for field in ("flop", "moved_bytes", "t_lower_s", "t_upper_s"):
+        assert getattr(small, field) <= getattr(large, field)
+
+
+@settings(deadline=None)
+@given(case=CASES, value=st.integers(1, 1_000_000))
+def test_the_regime_is_told_by_intensity_and_ridge(case: tuple[str, str, Gpu], value: int) -> None:
+    """A simple operation is compute-bound exactly right of the ridge."""
+    operation, dtype, on = case
+    result = _supported(operation, dtype, on, _sizes(operation, value))
+    if result is None or result.parts or result.intensity == pytest.approx(result.ridge):
+        return
+    assert (result.regime == "compute") == (result.intensity > result.ridge)

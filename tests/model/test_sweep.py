@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from rooflens.errors import UsageError
+from rooflens.model.gpu import load_gpus
+from rooflens.model.operations import OPERATIONS
+from rooflens.model.predict import forecast
+from rooflens.model.sweep import crossing, parse_values, sweep_sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("4096", (4096,)),
+        ("1,2,4", (1, 2, 4)),
+        ("128:1024:x2", (128, 256, 512, 1024)),
+        ("128:1000:x2", (128, 256, 512)),
+        ("64:256:+64", (64, 128, 192, 256)),
+        ("1_000", (1000,)),
+    ],
+)
+def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[int, ...]) -> None:
+    """A sweep goes on while it does not pass its end."""
+    assert parse_values(text) == values
+
+
+@pytest.mark.parametrize("text", ["", "a", "1:2", "8:4:x2", "1:9:x1", "0:8:x2", "1:9:+0", "1;2", "1:99999999:+1", "٣"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    """Text that is no size, a sweep that never ends and one of too many steps are usage errors."""
+    with pytest.raises(UsageError):
+        parse_values(text)
+
+
+def test_swept_sizes_walk_together() -> None:
+    """A size that names another one has its value at each step."""
+    assert sweep_sizes({"m": "n", "n": "1,2", "k": "7"}) == ({"m": 1, "n": 1, "k": 7}, {"m": 2, "n": 2, "k": 7})
+    with pytest.raises(UsageError, match="different numbers of steps"):
+        sweep_sizes({"m": "1,2", "n": "1,2,3"})
+    with pytest.raises(UsageError, match="no value of its own"):
+        sweep_sizes({"m": "n", "n": "m"})
+
+
+def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:
+    """A square bf16 product on an H100 crosses at N = 887: N / 3 > 989.4 / 3.35."""
+    gpu = next(gpu for gpu in load_gpus() if gpu.id == "h100-sxm")
+    found = crossing(
+        sweep_sizes({"m": "n", "n": "128:8192:x2", "k": "n"}),
+        lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
+    )
+    assert found == ({"m": 887, "n": 887, "k": 887}, "compute")
+
+
+def test_a_sweep_on_one_side_has_no_crossing() -> None:
+    """SAXPY stays left of every ridge."""
+    gpu = load_gpus()[0]
+    steps = sweep_sizes({"n": "1:1024:x2"})
+    assert crossing(steps, lambda sizes: forecast(OPERATIONS["saxpy"], sizes, "fp32", gpu)) is None
