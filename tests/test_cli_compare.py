@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from support.chips import H200
+from support.fixture_kernels import triad
+from support.ncu_rep_writer import ReportSpec, write_report
+from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def record(folder: Path, times_ns: list[int], name: str = "triad") -> Path:
+    """Write one report of a triad for each time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, time_ns in enumerate(times_ns):
+        work = replace(triad(H200), duration_ns=time_ns)
+        write_report(folder / f"{name}_{i}.ncu-rep", ReportSpec(kernels=(kernel_spec(work),)))
+    return folder
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """Three recordings of about 1 ms."""
+    return record(tmp_path / "base", [1_000_000, 1_005_000, 1_010_000])
+
+
+def compared(*arguments: object) -> dict[str, Any]:
+    """Compare and read the JSON."""
+    done = run("compare", *arguments, "--format", "json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
+    """Ranges that do not meet and a growth beyond the threshold: slower, with medians and ranges in the JSON."""
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
+    (program,) = compared(base, slow)["programs"]
+    assert program["total"]["outcome"] == "slower"
+    assert program["total"]["base_ns"] == {"median": 1_005_000, "low": 1_000_000, "high": 1_010_000, "samples": 3}
+    assert program["total"]["change"] == pytest.approx(1_110_000 / 1_005_000 - 1)
+    (kernel,) = program["kernels"]
+    assert kernel["matched"] == "same"
+    assert kernel["base"]["bound"] == "memory"
+    assert "x slower: " in kernel["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("times_ns", "options", "code"),
+    [
+        ([1_100_000, 1_110_000, 1_120_000], (), 0),  # without a gate nothing fails
+        ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "5%"), 5),
+        ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "5%", "--per-kernel"), 5),
+        ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "20%"), 0),
+        ([1_008_000, 1_110_000, 1_120_000], ("--fail-on", "5%"), 0),  # the ranges meet
+        ([900_000, 905_000, 910_000], ("--fail-on", "5%"), 0),  # faster is fine
+        ([2_000_000], ("--fail-on", "5%"), 0),  # a single sample is never judged
+    ],
+)
+def test_the_gate_fails_on_what_is_more_than_noise(
+    base: Path, tmp_path: Path, times_ns: list[int], options: tuple[str, ...], code: int
+) -> None:
+    """Exit code 5 comes with --fail-on only, beyond noise only, and never from one recording."""
+    done = run("compare", base, record(tmp_path / "head", times_ns), *options)
+    assert done.exit_code == code
+    assert ("gate failed: " in done.stderr) == (code == 5)
+
+
+def test_a_single_sample_says_so(base: Path, tmp_path: Path) -> None:
+    """One recording gives a factor, marked, and the gate says that it cannot judge."""
+    done = run("compare", base, record(tmp_path / "head", [2_000_000]), "--fail-on", "5%")
+    assert "1.99x slower (single sample)" in done.stdout
+    assert "single sample, so that the gate cannot judge it" in done.stderr
+
+
+def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> None:
+    """The same recordings compare equal, whatever form they come in."""
+    assert run("ingest", base, "--store", tmp_path / "store").exit_code == 0
+    (program,) = compared(base, tmp_path / "store")["programs"]
+    assert program["total"]["factor"] == 1
+    assert [side["recordings"] for side in (program["base"], program["head"])] == [3, 3]
+    (program,) = compared(base / "triad_0.ncu-rep", base / "triad_0.ncu-rep")["programs"]
+    assert program["total"]["outcome"] == "single"
+
+
+def test_markdown_and_junit_tell_the_same(base: Path, tmp_path: Path) -> None:
+    """Markdown names what failed; JUnit has a failure for it, and is well-formed XML."""
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
+    markdown = run("compare", base, slow, "--fail-on", "5%", "--format", "md")
+    assert "takes 10.4 % more" in markdown.stdout
+    assert markdown.exit_code == 5
+    suites = ET.fromstring(run("compare", base, slow, "--fail-on", "5%", "--format", "junit").stdout)  # noqa: S314 - ours
+    (suite,) = suites
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "1", "0")
+    assert suite[0].find("failure") is not None
+    assert suite[1].find("failure") is None  # kernels are judged with --per-kernel only
+
+
+def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
+    """A folder with a report that cannot be read is refused: its median would be another."""
+    head = record(tmp_path / "head", [1_000_000, 1_001_000])
+    (head / "triad_9.ncu-rep").write_bytes((head / "triad_0.ncu-rep").read_bytes()[:100])
+    done = run("compare", base, head)
+    assert done.exit_code == 1
+    assert "cannot be read whole" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--per-kernel",), "--per-kernel goes with --fail-on"),
+        (("--fail-on", "x"), "--fail-on takes a per cent"),
+        (("--threshold", "-1"), "--threshold takes a per cent"),
+        (("--format", "html"), "a page needs a file"),
+        (("-o", "x.txt"), "a table goes to the terminal"),
+    ],
+)
+def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
+    """What cannot be meant ends with exit code 2 and a hint."""
+    done = run("compare", base, base, *options)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert "hint: " in done.stderr

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from rooflens.cli import main
+from rooflens.model.gpu import load_gpus
+from rooflens.model.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+GEMM = ("predict", "gemm", "--m", "4096", "--n", "4096", "--k", "4096")
+
+
+def run(*arguments: str) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_json_of_one_prediction_is_one_object() -> None:
+    """The documented keys hold SI base units; the regime and ridge are those of dense bf16 on an H100."""
+    done = run(*GEMM, "--dtype", "bf16", "--gpu", "h100-sxm", "--format", "json")
+    assert done.exit_code == 0
+    found = json.loads(done.stdout)
+    assert found["flop"] == 2 * 4096**3
+    assert found["bytes"] == 3 * 2 * 4096**2
+    assert found["intensity"] == pytest.approx(4096 / 3)
+    assert found["ridge"] == pytest.approx(989.4 / 3.35)
+    assert found["regime"] == "compute"
+    assert found["t_math_s"] == pytest.approx(found["flop"] / 989.4e12)
+    assert found["t_memory_s"] == pytest.approx(found["bytes"] / 3.35e12)
+    assert found["t_lower_s"] == found["t_math_s"]
+    assert found["t_upper_s"] == pytest.approx(found["t_math_s"] + found["t_memory_s"])
+    assert found["peak"] == "tensor_bf16"
+
+
+def test_a_sweep_over_gpus_lists_every_step() -> None:
+    """Several predictions stand in a list, types and GPUs one after the other."""
+    gpus = ("--gpu", "h100-sxm", "--gpu", "t4")
+    done = run("predict", "saxpy", "--n", "1:4:x2", "--dtype", "fp32,fp64", *gpus, "--format", "json")
+    found = json.loads(done.stdout)["predictions"]
+    assert [(one["dtype"], one["sizes"]["n"]) for one in found] == [
+        (dtype, n) for dtype in ("fp32", "fp64") for _ in gpus[::2] for n in (1, 2, 4)
+    ]
+
+
+def test_the_table_says_where_the_regime_changes() -> None:
+    """A sweep of a square product on an H100 names the crossing, the roofs and that peaks are dense."""
+    done = run("predict", "gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n")
+    assert done.exit_code == 0
+    assert "compute-bound from m = n = k = 887" in done.stdout
+    assert "tensor bf16 989 TFLOP/s, HBM 3.35 TB/s" in done.stdout
+    assert "2:4 sparsity" in done.stdout
+
+
+def test_csv_and_markdown_hold_a_line_for_each_step() -> None:
+    """CSV has the sizes in columns; Markdown is one table for each type and GPU."""
+    lines = list(csv.DictReader(io.StringIO(run("predict", "saxpy", "--n", "1,2", "--format", "csv").stdout)))
+    assert [line["size_n"] for line in lines] == ["1", "2"]
+    markdown = run("predict", "saxpy", "--n", "1,2", "--format", "md").stdout
+    assert sum(line.startswith("| n ") for line in markdown.splitlines()) == 2
+
+
+def test_achieved_is_set_against_the_roof() -> None:
+    """120 TFLOP/s at 64 FLOP/B is 56 % of what an H100 allows there."""
+    done = run("predict", "custom", "--flop", "64", "--bytes", "1", "--achieved", "120e12")
+    assert "120 TFLOP/s of 214 TFLOP/s: 56 % of its roof" in done.stdout
+
+
+def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
+    """`--gpu all` predicts where it can; GPUs without bf16 tensor cores are warned of."""
+    done = run("predict", "gemv", "--m", "8", "--k", "8", "--gpu", "all", "--format", "json")
+    assert done.exit_code == 0
+    able = [gpu for gpu in load_gpus() if "tensor_bf16" in gpu.peaks]
+    assert len(json.loads(done.stdout)["predictions"]) == len(able)
+    assert "warning: `Tesla T4` has no published peak for bf16" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--m", "4"), 2, "Missing option '--n'"),
+        (("--m", "4", "--n", "x", "--k", "1"), 2, "`x` is no size"),
+        (("--m", "4", "--n", "1", "--k", "1", "--dtype", "fp9"), 2, "no type is called `fp9`"),
+        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "a100"), 1, "choose one of: a100-"),
+        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "gpu of my dreams"), 1, "no GPU is called"),
+        (("--m", "4", "--n", "1", "--k", "1", "--achieved", "-1"), 2, "positive number of FLOP/s"),
+    ],
+)
+def test_bad_input_is_told_and_hinted(arguments: tuple[str, ...], code: int, words: str) -> None:
+    """What cannot be predicted ends in one error, with the exit code of its kind."""
+    done = run("predict", "gemm", *arguments)
+    assert done.exit_code == code
+    assert words in done.stderr
+
+
+def test_output_goes_to_a_file(tmp_path: Path) -> None:
+    """With -o the text is written, and the last line says where."""
+    file = tmp_path / "p.json"
+    done = run(*GEMM, "--format", "json", "-o", str(file))
+    assert done.stderr == f"wrote {file}\n"
+    assert json.loads(file.read_text(encoding="utf-8"))["operation"] == "gemm"
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_has_help_and_a_table(name: str) -> None:
+    """Each row of the table is a sub-command that names its sizes and predicts."""
+    needed = [part for size in OPERATIONS[name].sizes if size.default is None for part in (_option(size.name), "64")]
+    assert all(_option(size.name) in run("predict", name, "--help").stdout for size in OPERATIONS[name].sizes)
+    assert run("predict", name, *needed).exit_code == 0
+
+
+def _option(size: str) -> str:
+    return f"--{size.replace('_', '-')}"
