@@ -49,6 +49,6 @@ def test_the_queries_of_the_store_page_run(fixtures: Path, tmp_path: Path, monke
     assert runner.invoke(main, ["analyze", "--store", "store"]).exit_code == 0
     text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
     queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
-    assert len(queries) == 3
+    assert len(queries) == 4
     for query in queries:
         assert duckdb.sql(query).fetchall(), query

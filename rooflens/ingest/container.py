@@ -19,14 +19,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.ingest.messages import message
+from rooflens.ingest.messages import decode
+from rooflens.ingest.nvtx import range_path
 from rooflens.ingest.sessions import Session, gather_sessions, is_synthetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["Container", "Session", "inspect"]
+__all__ = ["Container", "Origin", "Session", "inspect"]
 
 _MAGIC = b"NVR\0"
 _LENGTH_BYTES = 4
@@ -54,12 +55,26 @@ _NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` files that rooflens re
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """Where one result was launched.
+
+    Attributes:
+        process: Name and number of the process: `python 4711`; None where the report does not say.
+        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.nvtx`).
+    """
+
+    process: str | None = None
+    nvtx_range: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Container:
     """A report whose container is intact.
 
     Attributes:
         digest: SHA-256 of the file, in hex.
         result_count: Results of every kind: kernels, ranges, command lists and graphs.
+        origins: One for each result, in the order of the file.
         sessions: One for each profiled process, in the order of the file.
         synthetic: The report says that it was generated and not recorded.
     """
@@ -67,6 +82,7 @@ class Container:
     digest: str
     file_bytes: int
     result_count: int
+    origins: tuple[Origin, ...]
     sessions: tuple[Session, ...]
     synthetic: bool
 
@@ -85,7 +101,7 @@ class _Block:
 class _Tally:
     """What the walk gathers over all blocks."""
 
-    result_count: int = 0
+    launches: list[tuple[int, str | None]] = field(default_factory=list)  # process and NVTX range of each result
     string_count: int = 0
     highest_string_id: int = -1
     highest_string_user: str = ""
@@ -128,11 +144,14 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
     for block in _blocks(data, _check_file_header(data, suffix)):
         _tally_block(tally, data, block)
     _check_tally(tally)
+    sessions = gather_sessions(tally.headers)
+    labels = {session.process_id: session.process_label for session in sessions}
     return Container(
         digest=hashlib.sha256(data).hexdigest(),
         file_bytes=len(data),
-        result_count=tally.result_count,
-        sessions=gather_sessions(tally.headers),
+        result_count=len(tally.launches),
+        origins=tuple(Origin(labels.get(process_id), nvtx_range) for process_id, nvtx_range in tally.launches),
+        sessions=sessions,
         synthetic=is_synthetic(tally.headers),
     )
 
@@ -145,7 +164,7 @@ def _check_file_header(data: mmap.mmap, suffix: str) -> int:
     end = start + _length_at(data, len(_MAGIC))
     if len(data) < start or len(data) < end:
         raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", _INTACT_HINT)
-    header = _decode("FileHeader", data[start:end])
+    header = decode("FileHeader", data[start:end])
     if header is None:
         raise InputError(f"damaged: the file header at offset {start} cannot be decoded", _INTACT_HINT)
     if header.Version != _KNOWN_VERSION:
@@ -186,7 +205,7 @@ def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
             _INTACT_HINT,
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
-    header = _decode("BlockHeader", data[start : start + header_bytes])
+    header = decode("BlockHeader", data[start : start + header_bytes])
     if header is None:
         raise InputError(
             f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
@@ -208,24 +227,24 @@ def _check_end(data: mmap.mmap, end: int, what: str) -> None:
 
 def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
     """Decode the results of `block` and add what it holds to `tally`."""
+    header = block.header
+    process_id = header.Process.ProcessID
     for kind, start, end in _payload_messages(data, block):
         if kind == "source":
             continue
         name = "ProfileResult" if kind == "kernel" else "OtherResult"
-        result = _decode(name, data[start:end])
+        result = decode(name, data[start:end])
         if result is None:
             raise InputError(
-                f"damaged: {kind} result {tally.result_count} of block {block.index}, {end - start:,} bytes at offset "
+                f"damaged: {kind} result {len(tally.launches)} of block {block.index}, {end - start:,} bytes at offset "
                 f"{start:,}, cannot be decoded",
                 _INTACT_HINT,
             )
         if kind == "kernel":
             _note_strings(tally, result)
-        tally.result_count += 1
-    header = block.header
+        tally.launches.append((process_id, range_path(result.Nvtx, result.ThreadID)))
     tally.string_count += len(header.StringTable.Strings)
     header.ClearField("StringTable")
-    process_id = header.Process.ProcessID
     if header.HasField("SessionDetails") or process_id not in tally.process_ids:
         tally.headers.append(header)  # those of further results say nothing new, and there may be 100,000
         tally.process_ids.add(process_id)
@@ -267,12 +286,12 @@ def _note_strings(tally: _Tally, result: Any) -> None:
     highest = max((metric.NameId for metric in result.MetricResults), default=-1)
     if highest > tally.highest_string_id:
         tally.highest_string_id = highest
-        tally.highest_string_user = f"kernel result {tally.result_count}"
+        tally.highest_string_user = f"kernel result {len(tally.launches)}"
 
 
 def _check_tally(tally: _Tally) -> None:
     """Raise unless there are results, and every metric name that they refer to."""
-    if not tally.result_count:
+    if not tally.launches:
         raise InputError(
             "the report holds no results",
             "no kernel was profiled: check ncu's filters, and that the program ran to its end",
@@ -288,14 +307,3 @@ def _check_tally(tally: _Tally) -> None:
 def _length_at(data: mmap.mmap, offset: int) -> int:
     """Return the little-endian length at `offset`."""
     return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")
-
-
-def _decode(name: str, encoded: bytes) -> Any:
-    """Decode a message; None where `encoded` is none or lacks a required field."""
-    from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
-
-    try:
-        decoded = message(name).FromString(encoded)
-    except DecodeError:
-        return None
-    return decoded if decoded.IsInitialized() else None

@@ -27,6 +27,12 @@ _MEASURED = frozenset(
 )
 """Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
 
+_DEVICES = ("launch__device_id", "device__attribute_device_index")
+"""Number of the GPU: of the launch, or, for what has no launch figures, of the device attributes."""
+
+_MOST_DEVICES = 1 << 16
+"""No process sees more GPUs: a larger number is damage."""
+
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
 _WANTED_PREFIXES = (
     "sm__ops_path_tensor_",
@@ -37,6 +43,7 @@ _WANTED_PREFIXES = (
     "device__attribute_compute_capability_",
     "launch__grid_dim_",
     "launch__block_dim_",
+    *_DEVICES,
     *THREAD_TABLES,
     WARP_TABLE,
 )
@@ -56,6 +63,8 @@ class RawResult:
         texts: Metric -> string value.
         tables: Instanced metric -> {instance key: count}.
         nan_count: How many metrics were NaN: all of them when profiling this result failed.
+        process: Name and number of the process that launched it.
+        nvtx_range: Path of the NVTX ranges it was launched in.
     """
 
     index: int
@@ -67,6 +76,8 @@ class RawResult:
     tables: Mapping[str, Mapping[str, int]]
     nan_count: int
     rules: tuple[Rule, ...]
+    process: str | None = None
+    nvtx_range: str | None = None
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
@@ -84,6 +95,9 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         workload=raw.workload,
         gpu=raw.texts.get("device__attribute_display_name"),
         compute_capability=_compute_capability(raw),
+        device=_device(raw.numbers),
+        process=raw.process,
+        nvtx_range=raw.nvtx_range,
         grid=_dim3(raw, "grid"),
         block=_dim3(raw, "block"),
         synthetic=synthetic,
@@ -129,6 +143,11 @@ def _compute_capability(raw: RawResult) -> str | None:
     major = raw.numbers.get("device__attribute_compute_capability_major")
     minor = raw.numbers.get("device__attribute_compute_capability_minor")
     return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
+
+
+def _device(numbers: Mapping[str, float]) -> int | None:
+    found = [numbers[name] for name in _DEVICES if 0 <= numbers.get(name, -1) < _MOST_DEVICES]
+    return int(found[0]) if found else None
 
 
 def _dim3(raw: RawResult, what: str) -> tuple[int, int, int] | None:

@@ -76,6 +76,8 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("repeated", "MetricResult", "MetricResults", 13),
         ("required", "SourceData", "Source", 15),
         ("repeated", "RuleResult", "RuleResults", 19),
+        # A message NvtxState, decoded apart: what is wrong in it must not make the whole result unreadable.
+        ("optional", "bytes", "Nvtx", 21),
         ("optional", "uint64", "ContextID", 22),
         ("optional", "uint64", "StreamID", 23),
     ),
@@ -113,14 +115,59 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "Kind", 2),
         ("optional", "bytes", "Title", 4),
     ),
-    # What is profiled as a range, a graph or a command list: only its well-formedness is asked for.
-    "OtherResult": (),
+    # What is profiled as a range, a graph or a command list: well-formed, and launched by whom.
+    "OtherResult": (
+        ("optional", "uint32", "ThreadID", 1),
+        ("optional", "bytes", "Nvtx", 10),
+    ),
+    "NvtxState": (
+        ("repeated", "NvtxDomain", "Domains", 1),
+        ("repeated", "NvtxThread", "Threads", 2),
+        ("repeated", "NvtxStartEndDomain", "StartEndDomains", 3),
+        ("optional", "uint64", "DefaultDomain", 4),
+    ),
+    "NvtxDomain": (
+        ("optional", "uint64", "Id", 1),
+        ("optional", "bytes", "Name", 2),
+    ),
+    "NvtxThread": (
+        ("optional", "uint32", "TID", 1),
+        ("repeated", "NvtxPushPopDomain", "PushPopDomains", 2),
+    ),
+    "NvtxPushPopDomain": (
+        ("optional", "uint64", "Id", 1),
+        ("repeated", "NvtxPushPopRange", "Stack", 3),
+    ),
+    "NvtxPushPopRange": (
+        ("optional", "bytes", "Name", 1),
+        ("optional", "uint64", "LastApiCallId", 3),
+    ),
+    "NvtxStartEndDomain": (
+        ("optional", "uint64", "Id", 1),
+        ("repeated", "NvtxStartEndRange", "Ranges", 3),
+    ),
+    "NvtxStartEndRange": (
+        ("optional", "uint64", "Id", 1),
+        ("optional", "bytes", "Name", 2),
+        ("optional", "uint64", "LastApiCallId", 4),
+    ),
 }
 
 
 def message(name: str) -> type[Any]:
     """Return the message class called `name` in `FIELDS`."""
     return _classes()[name]
+
+
+def decode(name: str, encoded: bytes) -> Any:
+    """Decode a message; None where `encoded` is none or lacks a required field."""
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - loaded with the first report
+
+    try:
+        decoded = message(name).FromString(encoded)
+    except DecodeError:
+        return None
+    return decoded if decoded.IsInitialized() else None
 
 
 @cache

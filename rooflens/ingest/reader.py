@@ -10,11 +10,12 @@ import io
 import math
 import tempfile
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.ingest.container import inspect
+from rooflens.ingest.container import Origin, inspect
 from rooflens.ingest.kernels import RawResult, is_wanted, to_kernel
 from rooflens.model.records import Rule, Run
 
@@ -122,9 +123,10 @@ def _run(container: Container, source: str, kernel_count: int) -> Run:
 
 
 def _kernels(path: Path, source: str, container: Container, raw: RawTable | None) -> Iterator[Kernel]:
-    for index, action in enumerate(_actions(path)):
+    origins = chain(container.origins, repeat(Origin()))
+    for index, (action, origin) in enumerate(zip(_actions(path), origins, strict=False)):
         try:
-            result = _raw_result(action, index, raw)
+            result = _raw_result(action, index, origin, raw)
         except _READER_ERRORS as error:
             raise InputError(f"damaged: result {index} cannot be read: {error}", _RERECORD) from error
         yield to_kernel(result, container.digest, _clean(source), synthetic=container.synthetic)
@@ -164,7 +166,7 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _raw_result(action: Any, index: int, raw: RawTable | None) -> RawResult:
+def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
     name = action.name()
     if name is None:
         raise InputError(f"damaged: result {index} has no name", _RERECORD)
@@ -189,6 +191,8 @@ def _raw_result(action: Any, index: int, raw: RawTable | None) -> RawResult:
         tables=values.tables,
         nan_count=values.nan_count,
         rules=_rules(action),
+        process=origin.process,
+        nvtx_range=origin.nvtx_range,
     )
 
 

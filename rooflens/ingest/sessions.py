@@ -39,6 +39,12 @@ class Session:
     replay_mode: str | None = None
     created_unix_s: int | None = None
 
+    @property
+    def process_label(self) -> str | None:
+        """Name of the program without folders, and the number: `python 4711`; None without a number."""
+        name = re.split(r"[/\\]", self.process_name or "")[-1]
+        return f"{name} {self.process_id}".lstrip() if self.process_id else None
+
 
 def is_synthetic(headers: Sequence[Any]) -> bool:
     """Tell whether one of the block headers says that a generator wrote the report."""

@@ -56,12 +56,14 @@ class Gpu:
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:
+        id: Short name: the stem of its file, such as `h100-sxm`.
         names: Display names as ncu's `device__attribute_display_name` spells them, the usual one first.
         compute_capability: `9.0`, as in `Kernel.compute_capability`.
         chip: Chip in lower case: `gh100`.
         peaks: Dense operations per second at the boost clock by `PEAK_KEYS`; an FMA is two operations.
     """
 
+    id: str
     names: tuple[str, ...]
     compute_capability: str
     chip: str
@@ -130,6 +132,7 @@ def parse_gpu(file: str, text: str) -> Gpu:
     _check_keys(file, "peaks.", peaks, set(), set(PEAK_KEYS))
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
     return Gpu(
+        id=file.removesuffix(".toml"),
         names=_names(file, data["names"]),
         compute_capability=_text(file, "compute_capability", data["compute_capability"]),
         chip=_text(file, "chip", data["chip"]),

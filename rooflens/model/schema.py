@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised whenever a table changes; a store of another version is read again from its reports."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -65,6 +65,9 @@ KERNELS = pa.schema(
         ("workload", _TEXT),
         ("gpu", _TEXT),
         ("compute_capability", _TEXT),
+        ("device", _INT),
+        ("process", _TEXT),
+        ("nvtx_range", _TEXT),
         ("synthetic", pa.bool_()),
         *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
         *((counter.name, _REAL) for counter in COUNTERS),
@@ -144,6 +147,9 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
         "workload": kernel.workload,
         "gpu": kernel.gpu,
         "compute_capability": kernel.compute_capability,
+        "device": kernel.device,
+        "process": kernel.process,
+        "nvtx_range": kernel.nvtx_range,
         "synthetic": kernel.synthetic,
         "rules": [asdict(rule) for rule in kernel.rules],
         **kernel.counters,
@@ -166,6 +172,9 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         workload=row["workload"],
         gpu=row["gpu"],
         compute_capability=row["compute_capability"],
+        device=row["device"],
+        process=row["process"],
+        nvtx_range=row["nvtx_range"],
         grid=_size(row, "grid"),
         block=_size(row, "block"),
         synthetic=row["synthetic"],

@@ -18,23 +18,24 @@ _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 
 def matching_gpus(name: str) -> tuple[Gpu, ...]:
-    """Find GPUs by their display name, or by any part of it."""
-    exact = find_gpu(name)
+    """Find GPUs by short name, by display name, or by any part of it."""
+    wanted = name.strip().casefold()
+    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or find_gpu(name)
     if exact is not None:
         return (exact,)
-    wanted = name.casefold()
     return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))
 
 
 def gpu_table(gpus: Sequence[Gpu]) -> Table:
     """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("gpu", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
-        table.add_column(heading, justify="left" if heading == "gpu" else "right", no_wrap=True)
+    for heading in ("gpu", "short name", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
+        table.add_column(heading, justify="left" if heading in {"gpu", "short name"} else "right", no_wrap=True)
     for gpu in gpus:
         peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
         table.add_row(
             gpu.name.removeprefix("NVIDIA "),
+            gpu.id,
             gpu.compute_capability,
             f"{gpu.sm_count.value:.0f}",
             si(gpu.boost_clock.value, "Hz"),

@@ -41,7 +41,8 @@ STANDARD_COUNTERS = QUICK_COUNTERS | {
     "eligible_warps_per_cycle", "issue_active_per_cycle", "stall_samples",
 }  # fmt: skip
 DEEP_COUNTERS = STANDARD_COUNTERS | {
-    "smem_useful_bytes", "global_load_sectors", "global_load_requests", "l1_hit_rate", "l2_hit_rate", "l2_data_share",
+    "smem_useful_bytes", "global_load_sectors", "global_load_requests", "global_store_sectors", "global_store_requests",
+    "l1_hit_rate", "l2_hit_rate", "l2_data_share",
     "l2_write_bytes", "l1_from_l2_share", "l1_to_l2_share", "l1_bank_read_share", "l1_bank_write_share",
     "l1_writeback_bytes", "l1_writeback_share", "fp64_busy_share", "adu_share", "cbu_share", "mio_share",
     "mio_return_share", "sol_compute", "sol_memory",

@@ -40,9 +40,26 @@ FP32_LANES = {
     "8.9": 128,
     "9.0": 128,
     "10.0": 128,
+    "10.3": 128,
     "12.0": 128,
 }
 """FP32 FMA lanes of one SM (CUDA C++ Programming Guide, arithmetic throughput)."""
+
+TENSOR_FP16_PER_FP32 = {
+    "7.0": (8,),
+    "7.5": (4, 8),
+    "8.0": (16,),
+    "8.6": (2, 4),
+    "8.9": (2, 4),
+    "9.0": (16,),
+    "10.0": (32,),
+    "10.3": (32,),
+    "12.0": (2, 4),
+}
+"""Dense tensor fp16 rate (fp32 accumulation) over the fp32 rate; of two, the lower is that of boards which halve it."""
+
+BOARDS_OF_HALF_RATE = re.compile(r"GeForce|A10G$|L40$")
+"""Boards whose datasheets give fp32 accumulation half the rate of the chip."""
 
 FLOP_PER_INSTRUCTION = {"dfma": ("fp64", 2), "ffma": ("fp32", 2), "hfma": ("fp16", 4)}
 """Pipe of each counted FMA, and its operations; a half FMA is packed."""
@@ -100,7 +117,7 @@ def quantities(gpu: Gpu) -> dict[str, Quantity]:
 
 def test_every_file_is_loaded() -> None:
     """One GPU comes out of each TOML file."""
-    assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 22
+    assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 65
 
 
 @each_gpu
@@ -150,6 +167,32 @@ def test_tensor_rates_are_the_dense_ones(gpu: Gpu) -> None:
 
 
 @each_gpu
+def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Gpu) -> None:
+    """The ratio is the architecture's, halved on some boards; data-centre ones from Hopper on are for a lower clock."""
+    if "tensor_fp16" in gpu.peaks:
+        nominal = TENSOR_FP16_PER_FP32[gpu.compute_capability]
+        expected = nominal[0] if BOARDS_OF_HALF_RATE.search(gpu.name) else nominal[-1]
+        ratio = gpu.peaks["tensor_fp16"].value / gpu.peaks["fp32"].value
+        lowest = 0.86 if float(gpu.compute_capability) in {9.0, 10.0, 10.3} else 0.98
+        assert lowest <= ratio / expected <= 1.02
+
+
+@each_gpu
+def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Gpu) -> None:
+    """On the tensor cores the two 16-bit types share their rate, and tf32 has half of it."""
+    if "tensor_bf16" in gpu.peaks:
+        fp16 = gpu.peaks["tensor_fp16"].value
+        assert gpu.peaks["tensor_bf16"].value == pytest.approx(fp16, rel=0.005)
+        assert gpu.peaks["tensor_tf32"].value == pytest.approx(fp16 / 2, rel=0.03)
+
+
+@each_gpu
+def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Gpu) -> None:
+    """Bytes per second, and not gigabytes or bits: from a small GDDR6 board to eight stacks of HBM3e."""
+    assert 150e9 <= gpu.dram_bandwidth.value <= 10e12
+
+
+@each_gpu
 def test_the_base_clock_lies_below_the_boost_clock(gpu: Gpu) -> None:
     """A base clock, where one is published, is the lower of the two."""
     if gpu.base_clock is not None:
@@ -177,6 +220,29 @@ def test_lookup_ignores_case_and_maker(name: str) -> None:
     assert gpu.name == "NVIDIA H200"
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("Tesla T4", "t4"),
+        ("NVIDIA A30", "a30"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("NVIDIA GH200 120GB", "gh200-480gb"),
+        ("NVIDIA GB200", "gb200"),
+        ("GeForce RTX 2080", "rtx-2080"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "rtx-4070-ti-super"),
+        ("NVIDIA RTX A6000", "rtx-a6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+    ],
+)
+def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
+    """A display name leads to its file, and not to a sibling's."""
+    gpu = find_gpu(name)
+    assert gpu is not None
+    assert gpu.id == file
+
+
 @pytest.mark.parametrize("name", [None, "", "NVIDIA", "NVIDIA H20", "NVIDIA H200 NVL", "GH200"])
 def test_lookup_never_guesses(name: str | None) -> None:
     """A name that no file has, however near, finds nothing."""
@@ -187,6 +253,7 @@ def test_a_valid_file_gives_every_field() -> None:
     """A file without optional keys is read whole, and what it leaves out is None."""
     gpu = parse_gpu("test.toml", VALID)
     assert gpu == Gpu(
+        id="test",
         names=("NVIDIA Test",),
         compute_capability="9.0",
         chip="gh100",

@@ -7,7 +7,8 @@ test wants another, in the name of its process. The same description gives the s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.ingest.messages import message
@@ -48,12 +49,31 @@ class RuleText:
 
 
 @dataclass(frozen=True, slots=True)
+class NvtxRange:
+    """An NVTX range that is open where a kernel is launched.
+
+    Attributes:
+        domain: Its domain; the default one where empty.
+        last_call: Number of the last CUDA call before it began.
+        thread_id: The thread that pushed it; None for a start/end range.
+    """
+
+    name: str
+    domain: str = ""
+    last_call: int = 0
+    thread_id: int | None = 1
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSpec:
     """One profiled kernel.
 
     Attributes:
         name: Demangled name, with template arguments and parameters where it has them.
         metrics: Values by metric name, stored in this order.
+        ranges: The NVTX ranges open around it; None for a report made without NVTX.
+        process: Number and name of the process that launched it; None for the session's own.
+        thread_id: The thread that launched it.
     """
 
     name: str
@@ -61,6 +81,9 @@ class KernelSpec:
     grid: tuple[int, int, int] = (1, 1, 1)
     block: tuple[int, int, int] = (128, 1, 1)
     rules: Sequence[RuleText] = ()
+    ranges: Sequence[NvtxRange] | None = None
+    process: tuple[int, str] | None = None
+    thread_id: int = 1
 
     @property
     def function_name(self) -> str:
@@ -84,7 +107,7 @@ class SessionSpec:
 
 @dataclass(frozen=True, slots=True)
 class ReportSpec:
-    """A whole report: its kernels, `kernels_per_block` of them in each block."""
+    """A whole report: its kernels, at most `kernels_per_block` of them, and of one process, in each block."""
 
     kernels: Sequence[KernelSpec]
     session: SessionSpec = field(default_factory=SessionSpec)
@@ -100,12 +123,17 @@ def write_report(path: Path, report: ReportSpec) -> Path:
 def encode_report(report: ReportSpec) -> bytes:
     """Encode `report` in the order ncu writes: session start, first results, session details, further results."""
     strings = _Strings()
-    step = report.kernels_per_block
-    groups = [report.kernels[start : start + step] for start in range(0, len(report.kernels), step)]
-    results = [_results_block(group, report.session, strings) for group in groups]
+    results = [_results_block(group, report.session, strings) for group in _groups(report)]
     start, *details = [_details_block(entry, report.session) for entry in _details(report.session)]
     header = message("FileHeader")(Version=_VERSION).SerializeToString()
     return b"".join([_MAGIC, _framed(header), start, *results[:1], *details, *results[1:]])
+
+
+def _groups(report: ReportSpec) -> list[list[KernelSpec]]:
+    """Divide the kernels over blocks, each of which belongs to one process."""
+    step = report.kernels_per_block
+    runs = [list(run) for _, run in groupby(report.kernels, key=lambda kernel: kernel.process)]
+    return [run[start : start + step] for run in runs for start in range(0, len(run), step)]
 
 
 class _Strings:
@@ -171,6 +199,9 @@ def _details(session: SessionSpec) -> list[dict[str, Any]]:
 def _results_block(kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings) -> bytes:
     """Encode a block of results with the strings that they are the first to use."""
     payload = b"".join(_framed(_result(kernel, strings)) for kernel in kernels)
+    if kernels[0].process is not None:
+        process_id, process_name = kernels[0].process
+        session = replace(session, process_id=process_id, process_name=process_name)
     return _block(session, payload, NumResults=len(kernels), StringTable={"Strings": strings.take_new()})
 
 
@@ -178,7 +209,7 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
     """Encode one kernel."""
     name, function_name = kernel.name.encode(), kernel.function_name.encode()
     result = message("ProfileResult")(
-        ThreadID=1,
+        ThreadID=kernel.thread_id,
         APICallID=1,
         ProgramHandle=1,
         KernelID=1,
@@ -190,6 +221,7 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
         GridSize=_xyz(kernel.grid),
         BlockSize=_xyz(kernel.block),
         Source={},
+        Nvtx=None if kernel.ranges is None else _nvtx_state(kernel.ranges),
         ContextID=1,
         StreamID=7,
         MetricResults=[_metric(strings.id_of(name), value) for name, value in kernel.metrics.items()],
@@ -197,6 +229,40 @@ def _result(kernel: KernelSpec, strings: _Strings) -> bytes:
     )
     encoded: bytes = result.SerializeToString(deterministic=True)
     return encoded
+
+
+def _nvtx_state(ranges: Sequence[NvtxRange]) -> bytes:
+    """Encode the open ranges; the default domain has the number 0, as in ncu's own reports."""
+    domains = ["", *dict.fromkeys(found.domain for found in ranges if found.domain)]
+    names = ["<default domain>", *domains[1:]]
+    threads = dict.fromkeys(found.thread_id for found in ranges if found.thread_id is not None)
+    state = message("NvtxState")(
+        Domains=[{"Id": number, "Name": name.encode()} for number, name in enumerate(names)],
+        Threads=[
+            {"TID": thread, "PushPopDomains": [{"Id": number, "Stack": stack} for number, stack in stacks.items()]}
+            for thread in threads
+            for stacks in [_nvtx_domains(ranges, domains, thread)]
+        ],
+        StartEndDomains=[
+            {"Id": number, "Ranges": [{"Id": ordinal, **entry} for ordinal, entry in enumerate(entries, 1)]}
+            for number, entries in _nvtx_domains(ranges, domains, None).items()
+        ],
+        DefaultDomain=0,
+    )
+    encoded: bytes = state.SerializeToString(deterministic=True)
+    return encoded
+
+
+def _nvtx_domains(
+    ranges: Sequence[NvtxRange], domains: Sequence[str], thread_id: int | None
+) -> dict[int, list[dict[str, Any]]]:
+    """List the ranges that a thread pushed, or the start/end ranges, by number of their domain."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for opened in ranges:
+        if opened.thread_id == thread_id:
+            entry = {"Name": opened.name.encode(), "LastApiCallId": opened.last_call}
+            found.setdefault(domains.index(opened.domain), []).append(entry)
+    return found
 
 
 def _xyz(size: tuple[int, int, int]) -> dict[str, int]:
