@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rooflens.errors import InputError
 from rooflens.model.compare import Side
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis, Run
 
-    Report = tuple[Run, tuple[Analysis, ...]]
+    Report: TypeAlias = tuple[Run, tuple[Analysis, ...]]
 
 SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""
@@ -26,7 +26,8 @@ CLOCK_RATIO = 1.03
 """Median SM clocks further apart than this make times incomparable without a word about it."""
 
 _ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
-_COUNTED = re.compile(r"[-_. ]*\(?\d+\)?$")
+_COUNTED = re.compile(r"(?:[-_. ]*\(?\d+\)?)+$")
+"""A number or a date at the end of a file's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _programs(reports: Sequence[Report]) -> dict[str, list[Report]]:
     """Group reports by file name without its ending and number, where their launches are the same."""
     groups: defaultdict[str, list[Report]] = defaultdict(list)
     for report in reports:
-        groups[_program_name(report[0])].append(report)
+        groups[program_name(report[0])].append(report)
     programs: dict[str, list[Report]] = {}
     for name, group in groups.items():
         if all(_is_repeated(group[0][1], other[1]) for other in group[1:]):
@@ -101,7 +102,8 @@ def _stem(run: Run) -> str:
     return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
 
 
-def _program_name(run: Run) -> str:
+def program_name(run: Run) -> str:
+    """Name the program of a report after its file, without ending and without a number or date at its end."""
     stem = _stem(run)
     return _COUNTED.sub("", stem) or stem
 

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+
+from rooflens.model.history import histories
+from rooflens.report.history import sparkline
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis, Run
+
+
+def recorded(day: int, file: str = "app.ncu-rep") -> Run:
+    """Make the provenance of a report of that day."""
+    return samples.run(source=file, created_unix_s=86_400 * day, digest=f"{day:064d}")
+
+
+def scaled(analysis: Analysis, factor: float, **kernel: object) -> Analysis:
+    """Make the same kernel take `factor` times as long, under another name where one is given."""
+    duration_ns = (analysis.kernel.duration_ns or 0.0) * factor
+    counters = {**analysis.kernel.counters, "duration_ns": duration_ns}
+    return replace(analysis, kernel=replace(analysis.kernel, counters=counters, **kernel))
+
+
+def test_runs_stand_in_the_order_of_their_recording() -> None:
+    """Whatever order a store gives, a series goes from the oldest run to the newest."""
+    kernel = samples.every_verdict()[0]
+    reports = [(recorded(day), (scaled(kernel, factor),)) for day, factor in ((3, 1.0), (1, 4.0), (2, 2.0))]
+    (series,) = histories(reports)
+    assert [point.run.created_unix_s for point in series.points] == [86_400, 2 * 86_400, 3 * 86_400]
+    assert series.factor == pytest.approx(4.0)
+
+
+def test_a_renamed_kernel_goes_on() -> None:
+    """A kernel that is re-tiled in the second run and renamed in the third is one series."""
+    first, other = samples.every_verdict()[:2]
+    tiled = scaled(first, 1.0, name=f"{first.kernel.name}<64>")
+    renamed = scaled(first, 1.0, name="quite_another")
+    reports = [(recorded(day), (one, other)) for day, one in ((1, first), (2, tiled), (3, renamed))]
+    lengths = {series.name: len(series.points) for series in histories(reports)}
+    assert lengths == {"quite_another": 3, other.kernel.name: 3}
+
+
+def test_programs_and_gpus_are_told_apart() -> None:
+    """The same kernel of another program, or on another GPU, is another series; dates in names are none."""
+    kernel = samples.every_verdict()[0]
+    elsewhere = scaled(kernel, 1.0, gpu="Tesla T4")
+    reports = [
+        (recorded(1, "app-2026-11-01.ncu-rep"), (kernel,)),
+        (recorded(2, "app-2026-11-02.ncu-rep"), (kernel,)),
+        (recorded(3, "tool.ncu-rep"), (kernel,)),
+        (recorded(4, "app-2026-11-03.ncu-rep"), (elsewhere,)),
+    ]
+    found = sorted((series.program, series.gpu or "", len(series.points)) for series in histories(reports))
+    assert found == [("app", "NVIDIA A100-SXM4-40GB", 2), ("app", "Tesla T4", 1), ("tool", "NVIDIA A100-SXM4-40GB", 1)]
+
+
+def test_failed_kernels_are_no_points() -> None:
+    """A run whose kernel failed has no point."""
+    kernel = samples.every_verdict()[0]
+    (series,) = histories([(recorded(1), (kernel,)), (recorded(2), (samples.failed(),))])
+    assert len(series.points) == 1
+
+
+def test_a_sparkline_has_a_block_for_each_value() -> None:
+    """The largest value has the tallest block, a missing one a space."""
+    assert sparkline([1.0, None, 8.0, 4.0], "12345678") == "2 85"
+    assert sparkline([None, None]) == "  "

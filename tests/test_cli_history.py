@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from support.chips import H200
+from support.fixture_kernels import triad
+from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report
+from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Three runs of one program on three days, each faster than the one before."""
+    for day, time_ns in enumerate((1_600_000, 1_200_000, 800_000), start=1):
+        kernel = kernel_spec(replace(triad(H200), duration_ns=time_ns))
+        report = ReportSpec(kernels=(kernel,), session=SessionSpec(created_unix_s=86_400 * day))
+        write_report(tmp_path / f"app_{day}.ncu-rep", report)
+    assert run("ingest", tmp_path, "--store", tmp_path / "store").exit_code == 0
+    return tmp_path / "store"
+
+
+def test_the_overview_has_a_line_for_each_kernel(store: Path) -> None:
+    """Runs, first and last time, the factor between them, and the verdict before and after."""
+    done = run("history", "--store", store)
+    assert done.exit_code == 0
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("stream_triad")]
+    assert line.split()[1:3] == ["app", "3"]
+    assert "1.60 ms" in line
+    assert "800 µs" in line
+    assert "2.00x" in line
+    assert "memory at HBM" in line
+
+
+def test_one_kernel_is_shown_run_by_run(store: Path) -> None:
+    """With --kernel: a line for each run, with the change to the run before."""
+    done = run("history", "--store", store, "--kernel", "TRIAD")
+    assert [word for word in ("-25.0 %", "-33.3 %", "1970-01-02", "1970-01-04") if word not in done.stdout] == []
+
+
+def test_json_holds_every_run(store: Path) -> None:
+    """Times in nanoseconds, oldest first."""
+    found = json.loads(run("history", "--store", store, "--format", "json").stdout)
+    (kernel,) = found["kernels"]
+    assert [point["time_ns"] for point in kernel["runs"]] == [1_600_000, 1_200_000, 800_000]
+    assert {point["bound"] for point in kernel["runs"]} <= {"memory", "latency"}
+
+
+def test_what_is_not_there_is_an_error(store: Path, tmp_path: Path) -> None:
+    """A folder that is no store, and a kernel that nobody recorded."""
+    assert run("history", "--store", tmp_path / "nothing").exit_code == 1
+    done = run("history", "--store", store, "--kernel", "gemm")
+    assert done.exit_code == 1
+    assert "no kernel" in done.stderr
+    assert "hint: " in done.stderr
