@@ -147,13 +147,29 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _simple(part: Part, dtype: str, gpu: Gpu) -> Forecast:
+def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, float]:
+    """Count the FLOPs and the compulsory bytes of one run, composite operations part by part.
+
+    Args:
+        operation: A row of the table.
+        sizes: All its sizes, as `checked_sizes` gives them.
+        dtype: Type of the operands, a key of `ELEMENT_BYTES`.
+    """
+    if operation.parts is None:
+        return operation.flop(sizes), ELEMENT_BYTES[dtype] * operation.elements(sizes) + operation.extra_bytes(sizes)
+    amounts = [_work_of_part(part, dtype) for part in operation.parts(sizes)]
+    return sum(flop for flop, _ in amounts), sum(moved_bytes for _, moved_bytes in amounts)
+
+
+def _work_of_part(part: Part, dtype: str) -> tuple[float, float]:
     operation = OPERATIONS[part.operation]
-    sizes = checked_sizes(operation, part.sizes)
-    flop = part.count * operation.flop(sizes)
-    element_bytes = ELEMENT_BYTES[dtype]
-    moved_bytes = part.count * (element_bytes * operation.elements(sizes) + operation.extra_bytes(sizes))
-    peak, peak_flop_per_s = _peak(operation.unit, dtype, gpu)
+    flop, moved_bytes = work_of(operation, checked_sizes(operation, part.sizes), dtype)
+    return part.count * flop, part.count * moved_bytes
+
+
+def _simple(part: Part, dtype: str, gpu: Gpu) -> Forecast:
+    flop, moved_bytes = _work_of_part(part, dtype)
+    peak, peak_flop_per_s = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
     t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / gpu.dram_bandwidth.value
     return Forecast(
         label=part.label,

@@ -1,0 +1,96 @@
+"""Predictions of users' own programs, `gemm:m=4096,n=4096,k=4096,dtype=bf16`: of a whole report or by kernel name."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError, UsageError
+from rooflens.model.operations import OPERATIONS
+from rooflens.model.predict import ELEMENT_BYTES, checked_sizes, work_of
+from rooflens.model.records import Prediction
+from rooflens.model.sweep import parse_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
+_FILE_HINT = "docs/predict.md shows a file of predictions"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What kernels of a name are predicted to do.
+
+    Attributes:
+        kernel: Pattern of the name, `*` and `?` as in file names; it must cover the whole name.
+        prediction: What one launch does, or `iterations` launches together.
+    """
+
+    kernel: str
+    prediction: Prediction
+
+
+def parse_prediction(text: str) -> Prediction:
+    """Read a prediction: an operation, its sizes, `dtype` (bf16) and `iterations` (1).
+
+    Raises:
+        UsageError: The operation, a size or the type is unknown, or a size is missing.
+    """
+    name, _, rest = text.partition(":")
+    operation = OPERATIONS.get(name.strip())
+    if operation is None:
+        raise UsageError(f"no operation is called `{name.strip()}`", _HINT)
+    given = dict(_pair(part) for part in rest.split(",") if part.strip())
+    dtype = given.pop("dtype", "bf16")
+    if dtype not in ELEMENT_BYTES:
+        raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
+    iterations = _one("iterations", given.pop("iterations", "1"))
+    sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
+    flop, moved_bytes = work_of(operation, sizes, dtype)
+    return Prediction(
+        operation=operation.name,
+        case=rest.strip(),
+        parameters=sizes,
+        dtype=dtype,
+        source=f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}",
+        flop=flop or None,
+        moved_bytes=moved_bytes,
+        iterations=iterations,
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"`{text.strip()}` is no size of a prediction", _HINT)
+    return key.strip().replace("-", "_"), value.strip()
+
+
+def _one(key: str, text: str) -> int:
+    values = parse_values(text)
+    if len(values) != 1 or values[0] < 0 or (key == "iterations" and not values[0]):
+        raise UsageError(f"`{key}` of a prediction is one number, not `{text}`", _HINT)
+    return values[0]
+
+
+def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
+    """Read a file of predictions by kernel name: `[[kernel]]` tables with `match` and `predict`.
+
+    Raises:
+        InputError: The text is no TOML, or a table is none of these.
+    """
+    try:
+        tables = tomllib.loads(text)["kernel"]
+        return tuple(Rule(str(table["match"]), parse_prediction(str(table["predict"]))) for table in tables)
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise InputError(f"`{file}` holds no predictions: {error}", _FILE_HINT) from error
+    except UsageError as error:
+        raise InputError(f"`{file}`: {error}", error.hint) from error
+
+
+def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
+    """Find the first rule whose pattern covers a kernel's name."""
+    return next((rule for rule in rules if fnmatchcase(name, rule.kernel)), None)
