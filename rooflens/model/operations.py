@@ -10,22 +10,35 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from rooflens.model.formulas import (
+    INDEX_BYTES,
+    LAYERNORM_FLOP,
+    RMSNORM_FLOP,
+    SOFTMAX_FLOP,
+    attention_flop,
+    block_parts,
+    conv_elements,
+    conv_flop,
+    decode_elements,
+    decode_parts,
+    elementwise_elements,
+    flash_elements,
+    gemm_elements,
+    gemm_flop,
+    naive_elements,
+    prefill_parts,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    Sizes = Mapping[str, int]
+    from rooflens.model.formulas import Part, Sizes
+
     Amount = Callable[[Sizes], float]
-    Parts = Callable[[Sizes], Iterator["Part"]]
+    Parts = Callable[[Sizes], Iterator[Part]]
 
 Unit = Literal["matrix", "vector"]
 """Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
-
-SOFTMAX_FLOP = 5
-LAYERNORM_FLOP = 7
-RMSNORM_FLOP = 4
-"""FLOPs an element by convention; exponentials, comparisons and divisions count one each."""
-
-INDEX_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,139 +76,6 @@ class Operation:
     extra_bytes: Amount = lambda _: 0.0
     parts: Parts | None = None
     tokens: Amount | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One step of a composite operation, `count` times over."""
-
-    operation: str
-    sizes: Sizes
-    label: str
-    count: int = 1
-
-
-def _elementwise(s: Sizes) -> float:
-    return (s["reads"] + s["writes"]) * s["n"]
-
-
-def _gemm_flop(s: Sizes) -> float:
-    return 2 * s["batch"] * s["m"] * s["n"] * s["k"]
-
-
-def _gemm_elements(s: Sizes) -> float:
-    """Count what a product moves: operands once, or once for each tile of `tile` x `tile` results."""
-    m, n, k, tile = s["m"], s["n"], s["k"], s["tile"]
-    operands = 2 * m * n * k / tile if tile else m * k + k * n
-    return s["batch"] * (operands + m * n)
-
-
-def _pairs(s: Sizes) -> float:
-    """Count the pairs of query and key that attention looks at in one head: a causal mask leaves the lower triangle."""
-    length = s["length"]
-    return length * (length + 1) / 2 if s["causal"] else length**2
-
-
-def _attention_flop(s: Sizes) -> float:
-    return s["batch"] * s["heads"] * _pairs(s) * (4 * s["width"] + SOFTMAX_FLOP)
-
-
-def _flash_elements(s: Sizes) -> float:
-    """Count query and result of every head, and keys and values of every key head."""
-    return s["batch"] * s["length"] * s["width"] * 2 * (s["heads"] + _kv_heads(s))
-
-
-def _naive_elements(s: Sizes) -> float:
-    """Add the matrix of scores, written once and read once; a mask is applied to it and saves no traffic."""
-    return _flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
-
-
-def _decode_elements(s: Sizes) -> float:
-    cache = 2 * _kv_heads(s) * s["length"] * s["width"]
-    return s["batch"] * (cache + 2 * s["heads"] * s["width"])
-
-
-def _kv_heads(s: Sizes) -> int:
-    return s["kv_heads"] or s["heads"]
-
-
-def _conv_output(s: Sizes) -> tuple[int, int]:
-    high = (s["height"] + 2 * s["padding"] - s["kernel"]) // s["stride"] + 1
-    wide = (s["image_width"] + 2 * s["padding"] - s["kernel"]) // s["stride"] + 1
-    return max(high, 0), max(wide, 0)
-
-
-def _conv_flop(s: Sizes) -> float:
-    high, wide = _conv_output(s)
-    return 2 * s["batch"] * s["out_channels"] * high * wide * s["in_channels"] * s["kernel"] ** 2
-
-
-def _conv_elements(s: Sizes) -> float:
-    high, wide = _conv_output(s)
-    image = s["batch"] * s["in_channels"] * s["height"] * s["image_width"]
-    weights = s["out_channels"] * s["in_channels"] * s["kernel"] ** 2
-    return image + weights + s["batch"] * s["out_channels"] * high * wide
-
-
-def _product(m: int, n: int, k: int, label: str, count: int = 1) -> Part:
-    return Part("gemm", {"m": m, "n": n, "k": k, "batch": 1, "tile": 0}, label, count)
-
-
-def _sum_of(n: int, label: str, count: int = 1) -> Part:
-    return Part("elementwise", {"n": n, "reads": 2, "writes": 1, "flops": 1}, label, count)
-
-
-def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
-    """List the steps of decoder blocks over `rows` tokens; every step reads its operands and writes its result."""
-    hidden, ffn, width = s["hidden"], s["ffn"], s["hidden"] // s["heads"]
-    qkv = hidden + 2 * _kv_heads(s) * width
-    norm = Part("rmsnorm", {"rows": rows, "width": hidden}, "norms", 2 * layers)
-    yield norm
-    yield _product(rows, qkv, hidden, "query, key and value", layers)
-    yield attention
-    yield _product(rows, hidden, hidden, "output projection", layers)
-    yield _sum_of(rows * hidden, "residual sums", 2 * layers)
-    yield _product(rows, ffn * (2 if s["gated"] else 1), hidden, "up projection", layers)
-    # A gated activation multiplies two halves: four FLOPs an element by convention, as for a plain one.
-    reads = 2 if s["gated"] else 1
-    yield Part("elementwise", {"n": rows * ffn, "reads": reads, "writes": 1, "flops": 4}, "activation", layers)
-    yield _product(rows, hidden, ffn, "down projection", layers)
-
-
-def _whole_sequence(s: Sizes, layers: int) -> Part:
-    sizes = {
-        "batch": s["batch"],
-        "heads": s["heads"],
-        "kv_heads": s["kv_heads"],
-        "length": s["length"],
-        "width": s["hidden"] // s["heads"],
-        "causal": s["causal"],
-    }
-    return Part("attention-flash", sizes, "attention", layers)
-
-
-def _block_parts(s: Sizes) -> Iterator[Part]:
-    return _block(s, s["batch"] * s["length"], _whole_sequence(s, 1), 1)
-
-
-def _prefill_parts(s: Sizes) -> Iterator[Part]:
-    rows = s["batch"] * s["length"]
-    yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
-    yield from _block({**s, "causal": 1}, rows, _whole_sequence({**s, "causal": 1}, s["layers"]), s["layers"])
-    yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
-    yield _product(s["batch"], s["vocabulary"], s["hidden"], "logits of the last token")
-
-
-def _decode_parts(s: Sizes) -> Iterator[Part]:
-    rows = s["batch"]
-    cached = {name: s[name] for name in ("batch", "heads", "kv_heads", "length")}
-    attention = Part(
-        "attention-decode", {**cached, "width": s["hidden"] // s["heads"]}, "attention over the cache", s["layers"]
-    )
-    yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
-    yield from _block(s, rows, attention, s["layers"])
-    yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
-    yield _product(rows, s["vocabulary"], s["hidden"], "logits")
 
 
 _BATCH = Size("batch", "how many at once", 1)
@@ -244,7 +124,7 @@ _TABLE = (
         "`flops` for each element",
         "each array once",
         lambda s: s["flops"] * s["n"],
-        _elementwise,
+        elementwise_elements,
     ),
     Operation(
         "saxpy",
@@ -283,8 +163,8 @@ _TABLE = (
         (*_PRODUCT, _BATCH, _TILE),
         "a multiply-add for each m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements",
-        _gemm_flop,
-        _gemm_elements,
+        gemm_flop,
+        gemm_elements,
     ),
     Operation(
         "batched-gemm",
@@ -293,8 +173,8 @@ _TABLE = (
         (Size("batch", "how many products"), *_PRODUCT, _TILE),
         "a multiply-add for each product, m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements",
-        _gemm_flop,
-        _gemm_elements,
+        gemm_flop,
+        gemm_elements,
     ),
     Operation(
         "layernorm",
@@ -333,8 +213,8 @@ _TABLE = (
         (*_ATTENTION, _CAUSAL),
         f"two products of 2 x width a pair of tokens, and {SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written, the scores written once and read once",
-        _attention_flop,
-        _naive_elements,
+        attention_flop,
+        naive_elements,
     ),
     Operation(
         "attention-flash",
@@ -343,8 +223,8 @@ _TABLE = (
         (*_ATTENTION, _CAUSAL),
         f"two products of 2 x width a pair of tokens, and {SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written",
-        _attention_flop,
-        _flash_elements,
+        attention_flop,
+        flash_elements,
     ),
     Operation(
         "attention-decode",
@@ -354,7 +234,7 @@ _TABLE = (
         "two products of 2 x width for each cached token and query head; softmax not counted",
         "cache and query read, result written",
         lambda s: 4 * s["batch"] * s["heads"] * s["length"] * s["width"],
-        _decode_elements,
+        decode_elements,
     ),
     Operation(
         "conv2d",
@@ -372,8 +252,8 @@ _TABLE = (
         ),
         "a multiply-add for each result, input channel and kernel element",
         "images and weights read, result written",
-        _conv_flop,
-        _conv_elements,
+        conv_flop,
+        conv_elements,
     ),
     Operation(
         "embedding",
@@ -392,7 +272,7 @@ _TABLE = (
         (*_MODEL, Size("length", "tokens of the sequence", 2048), Size("causal", "1: with a causal mask", 1)),
         "the sum of its parts",
         "every part reads its operands and writes its result",
-        parts=_block_parts,
+        parts=block_parts,
         tokens=lambda s: s["batch"] * s["length"],
     ),
     Operation(
@@ -402,7 +282,7 @@ _TABLE = (
         (*_WHOLE_MODEL, Size("length", "tokens of the prompt", 2048)),
         "the sum of its parts; logits of the last token only",
         "every part reads its operands and writes its result",
-        parts=_prefill_parts,
+        parts=prefill_parts,
         tokens=lambda s: s["batch"] * s["length"],
     ),
     Operation(
@@ -412,7 +292,7 @@ _TABLE = (
         (*_WHOLE_MODEL, Size("length", "tokens in the cache", 2048)),
         "the sum of its parts",
         "every part reads its operands and writes its result; weights once for the whole batch",
-        parts=_decode_parts,
+        parts=decode_parts,
         tokens=lambda s: s["batch"],
     ),
 )

@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.operations import OPERATIONS, Part
+from rooflens.model.formulas import Part
+from rooflens.model.operations import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflens.model.formulas import Sizes
     from rooflens.model.gpu import Gpu
-    from rooflens.model.operations import Operation, Sizes, Unit
+    from rooflens.model.operations import Operation, Unit
 
 Regime = Literal["memory", "compute"]
 
