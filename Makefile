@@ -12,7 +12,7 @@ RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/$(WORKLOAD).
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),$(DEMO_SYNTHETIC))
-DEMO_SYNTHETIC = $(wildcard fixtures/synthetic/attention.*.ncu-rep fixtures/synthetic/verdict_*.ncu-rep)
+DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo replay profile calibrate record gpu test lint format bench fixtures build clean
@@ -64,6 +64,7 @@ format: $(STAMP) ## rewrite the code in the project's style
 
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py
+	$(BIN)/python benchmarks/report.py
 
 fixtures: $(STAMP) ## write the synthetic reports again
 	cd tests && ../$(BIN)/python -m support.make_fixtures

@@ -9,31 +9,29 @@ import errno
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rooflens import __version__
 from rooflens.cli_collect import collect, profile
-from rooflens.cli_show import console, count, default_title, finish, print_table, progress, show_error, write_page
-from rooflens.errors import InputError, RooflensError, UsageError
+from rooflens.cli_compare import compare
+from rooflens.cli_history import history
+from rooflens.cli_load import PATHS, find_reports
+from rooflens.cli_predict import predict
+from rooflens.cli_report import analyze, report
+from rooflens.cli_show import console, count, finish, progress, show_error
+from rooflens.errors import InputError, RooflensError
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rooflens.ingest.inputs import Inputs
-    from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis
-    from rooflens.model.thresholds import Thresholds
-
-_NAMED_FILES = 3
-"""Files left unread that are named; of more, only the count is told."""
 COMMANDS = (
     "profile",
     "collect",
     "ingest",
     "analyze",
     "report",
+    "compare",
+    "history",
+    "predict",
     "calibrate",
     "workloads",
     "gpus",
@@ -75,17 +73,8 @@ def main() -> None:
     """
 
 
-_PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
-_STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
-_THRESHOLDS = click.option(
-    "--thresholds",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="TOML file with a [thresholds] table to put over the defaults.",
-)
-
-
 @main.command()
-@_PATHS
+@PATHS
 @click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
 def ingest(paths: tuple[str, ...], store: Path) -> None:
     """Read reports, or folders of them, into a Parquet store.
@@ -95,7 +84,7 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     from rooflens.ingest.load import ingest_reports
     from rooflens.model.store import Store
 
-    inputs = _find(paths)
+    inputs = find_reports(paths)
     with progress(len(inputs.jobs)) as advance:
         loaded = ingest_reports(inputs.jobs, Store(store), advance)
     kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
@@ -104,73 +93,8 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     finish(loaded, f"wrote {store}")
 
 
-@main.command()
-@_PATHS
-@_STORE
-@_THRESHOLDS
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
-)
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Print only the N longest launches of each GPU.")
-def analyze(paths: tuple[str, ...], store: Path | None, thresholds: Path | None, style: str, top: int | None) -> None:
-    """Say for every kernel which wall it hits."""
-    loaded, analyses = _analyses(paths, store, _thresholds(thresholds))
-    if style == "table":
-        print_table(analyses, top)
-    else:
-        from rooflens.report import contract, terminal
-
-        writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=style == "json")
-    finish(loaded, f"wrote {store}" if store else "")
-
-
-@main.command()
-@_PATHS
-@_STORE
-@_THRESHOLDS
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("report.html"),
-    show_default=True,
-    help="File to write.",
-)
-@click.option("--title", help="Title of the page; by default the names of the reports.")
-@click.option("--force", is_flag=True, help="Write over an existing file.")
-@click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
-def report(
-    paths: tuple[str, ...],
-    store: Path | None,
-    thresholds: Path | None,
-    output: Path,
-    title: str | None,
-    *,
-    force: bool,
-    table: bool,
-) -> list[Analysis]:
-    """Write one offline HTML page about all kernels."""
-    _check_output(output, force=force)
-    limits = _thresholds(thresholds)
-    loaded, analyses = _analyses(paths, store, limits)
-    if not analyses:
-        finish(loaded, "")
-        return analyses
-    from rooflens.report.page import render_page
-
-    runs = [run for run, _ in loaded.reports]
-    unread = [(job.source, str(error)) for job, error in loaded.failures]
-    html = render_page(runs, analyses, title=title or default_title(runs), limits=limits, unread=unread)
-    write_page(output, html)
-    if table:
-        print_table(analyses)
-    finish(loaded, f"wrote {output}")
-    return analyses
-
-
-main.add_command(collect)
-main.add_command(profile)
+for _command in (analyze, report, collect, profile, compare, history, predict):
+    main.add_command(_command)
 
 
 @main.command()
@@ -244,109 +168,3 @@ def doctor() -> None:
         )
     if any(check.state == "fail" for check in checks):
         click.get_current_context().exit(3)
-
-
-def _check_output(output: Path, *, force: bool) -> None:
-    """Refuse to write over a report, ever, and over anything else without being told to."""
-    from rooflens.ingest.inputs import ENDINGS
-
-    if output.name.endswith(ENDINGS):
-        raise UsageError(f"`{output}` is the name of a report", "name the page with -o, for example page.html")
-    if output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
-
-
-def _find(paths: Sequence[str]) -> Inputs:
-    from rooflens.ingest.inputs import find_inputs
-
-    if not paths:
-        raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
-    inputs = find_inputs(paths)
-    if inputs.ignored:
-        names = ", ".join(path.name for path in inputs.ignored[:_NAMED_FILES])
-        more = ", ..." if len(inputs.ignored) > _NAMED_FILES else ""
-        verb = "is" if len(inputs.ignored) == 1 else "are"
-        click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
-    return inputs
-
-
-def _analyses(paths: Sequence[str], store: Path | None, limits: Thresholds) -> tuple[Loaded, list[Analysis]]:
-    """Load reports from paths or from a store and analyze them; a store also gets its table `roofline`."""
-    from rooflens.ingest.load import load_reports
-
-    if bool(paths) == bool(store):
-        raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
-    if store is not None:
-        loaded = _from_store(store)
-    else:
-        inputs = _find(paths)
-        with progress(len(inputs.jobs)) as advance:
-            loaded = load_reports(inputs.jobs, advance)
-    by_report = analyze_loaded(loaded, limits)
-    if store is not None:
-        _keep_rooflines(store, by_report, limits)
-    return loaded, [analysis for analyses in by_report for analysis in analyses]
-
-
-def _from_store(store: Path) -> Loaded:
-    from rooflens.ingest.load import Loaded
-    from rooflens.ingest.supervise import Job
-    from rooflens.model.store import Store
-
-    reports, failures = Store.existing(store).load()
-    return Loaded(reports=reports, failures=[(Job(file, str(file)), error) for file, error in failures])
-
-
-def analyze_loaded(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
-    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
-    from collections import Counter
-    from dataclasses import replace
-
-    from rooflens.ingest.unprofiled import read_unprofiled
-    from rooflens.model.analyze import analyze as analyze_kernel
-    from rooflens.model.attainable import find_attainable
-    from rooflens.model.calibrations import calibrations_folder, load_calibrations
-    from rooflens.model.records import Outside
-
-    calibrations = load_calibrations(calibrations_folder())
-    by_report = []
-    for run, kernels in loaded.reports:
-        unprofiled = read_unprofiled(Path(run.source))
-        total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
-        one_each = Outside(
-            gap_share=unprofiled.gap_share if unprofiled else None,
-            slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
-        )
-        profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
-        analyses = []
-        for kernel in kernels:
-            shape = kernel.name, kernel.grid, kernel.block
-            launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
-            attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-            outside = replace(one_each, launches=launches, attainable=attainable)
-            analyses.append(analyze_kernel(kernel, limits, outside))
-        by_report.append(analyses)
-    return by_report
-
-
-def _keep_rooflines(store: Path, by_report: Sequence[Sequence[Analysis]], limits: Thresholds) -> None:
-    """Write positions and verdicts back to the store; where that fails, the analysis is still worth showing."""
-    from rooflens.model.store import Store
-
-    try:
-        Store(store).put_rooflines(by_report, limits)
-    except InputError as error:
-        click.echo(f"warning: {error}; verdicts are not kept", err=True)
-
-
-def _thresholds(file: Path | None) -> Thresholds:
-    from rooflens.model.thresholds import default_thresholds, override_thresholds
-
-    if file is None:
-        return default_thresholds()
-    try:
-        return override_thresholds(file.read_text(encoding="utf-8"), str(file))
-    except OSError as error:
-        raise InputError(f"cannot read `{file}`: {error.strerror}", "docs/method.md shows a thresholds file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{file}` is no text", "docs/method.md shows a thresholds file") from error

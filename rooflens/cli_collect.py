@@ -149,12 +149,7 @@ def _draw(ctx: click.Context, target: Target, report: Path, page: Path) -> None:
     if not isinstance(group, click.Group):
         raise TypeError("`profile` is a command of a group")
     given = {"store": None, "thresholds": None, "output": page, "title": target.name, "force": True, "table": True}
-    analyses = ctx.invoke(group.commands["report"], paths=(str(report),), **given)
-    if target.case is not None:
-        from rooflens.report.prediction import prediction_lines
-
-        for line in prediction_lines(target.case, analyses):
-            click.echo(line)
+    ctx.invoke(group.commands["report"], paths=(str(report),), **given)
 
 
 def _target(ctx: click.Context, options: Mapping[str, Any]) -> Target:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli_load import load_analyses, read_thresholds
-from rooflens.cli_show import console, show_error, write_file
+from rooflens.cli_show import check_output, console, show_error, write_file
 from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def compare(
 
     if per_kernel and fail_on is None:
         raise UsageError("--per-kernel goes with --fail-on", "for example `--fail-on 5% --per-kernel`")
-    _check_output(output, style, force=force)
+    check_output(output, style, "compare.html", force=force)
     gate = comparisons.Gate(_share(fail_on, "--fail-on"), per_kernel) if fail_on is not None else None
     compared = _compared(base, head, _share(threshold, "--threshold"), anyway=anyway)
     text = _text(compared, gate, style)
@@ -68,15 +68,6 @@ def compare(
         click.echo(f"wrote {output}", err=True)
     if gate is not None:
         _judge(compared, gate)
-
-
-def _check_output(output: Path | None, style: str, *, force: bool) -> None:
-    if output is None and style == "html":
-        raise UsageError("a page needs a file", "name it with -o, for example -o compare.html")
-    if output is not None and style == "table":
-        raise UsageError("a table goes to the terminal", "choose another --format for a file, for example md")
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
 
 
 def _share(text: str, option: str) -> float:

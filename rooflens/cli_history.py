@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli_load import load_analyses, read_thresholds
-from rooflens.cli_show import console, finish, write_file
-from rooflens.errors import InputError, UsageError
+from rooflens.cli_show import check_output, console, finish, write_file
+from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from rooflens.ingest.load import Loaded
@@ -28,12 +28,7 @@ FORMATS = ("table", "json", "html")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 def history(store: Path, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first."""
-    if output is None and style == "html":
-        raise UsageError("a page needs a file", "name it with -o, for example -o history.html")
-    if output is not None and style == "table":
-        raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    check_output(output, style, "history.html", force=force)
     loaded, series = _histories(store, wanted)
     if style == "table":
         from rooflens.report.history import print_overview, print_runs

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli_show import console, write_file
+from rooflens.cli_show import check_output, console, write_file
 from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.operations import Operation, Size
     from rooflens.report.forecasts import Row
 
-FORMATS = ("table", "json", "csv", "md")
+FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
 
 
@@ -33,7 +34,7 @@ class _Operations(click.Group):
         return None if operation is None else _command(operation)
 
 
-@click.group(cls=_Operations, short_help="Predict an operation on any GPU: intensity, regime, bounds of its time.")
+@click.group(cls=_Operations, short_help="Predict an operation on any GPU before measuring.")
 def predict() -> None:
     """Predict an operation before it is measured, on any GPU that `rooflens gpus` lists.
 
@@ -58,7 +59,12 @@ def _command(operation: Operation) -> click.Command:
         ),
         click.Option(["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, set against the roof."),
         click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True),
-        click.Option(["-o", "--output"], type=click.Path(dir_okay=False), help="Write to a file, not to stdout."),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Write to a file, not to stdout.",
+        ),
+        click.Option(["--force"], is_flag=True, help="Write over an existing file."),
     ]
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
@@ -84,30 +90,42 @@ def _size_option(size: Size) -> click.Option:
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
-    from rooflens.report import forecasts
-
+    style, output = given["form"], given["output"]
+    check_output(output, style, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
     achieved = given["achieved_flop_per_s"]
     if achieved is not None and not 0 < achieved < float("inf"):
         raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
     cases = [(dtype.strip(), gpu) for dtype in given["dtype"].split(",") for gpu in _gpus(given["gpus"])]
-    rows = _rows(operation, written, cases, achieved)
-    if given["form"] == "table" and not given["output"]:
-        forecasts.print_rows(console(), rows)
+    rows, lacking = _rows(operation, written, cases, achieved)
+    for failure in lacking:
+        click.echo(f"warning: {failure}", err=True)
+    if style == "table":
+        from rooflens.report.forecasts import print_rows
+
+        print_rows(console(), rows)
         return
-    text = forecasts.WRITERS["md" if given["form"] == "table" else given["form"]](rows)
-    if not given["output"]:
+    text = _text(rows, lacking, style)
+    if output is None:
         click.echo(text)
         return
-    from pathlib import Path
+    write_file(output, f"{text}\n".encode())
+    click.echo(f"wrote {output}", err=True)
 
-    write_file(Path(given["output"]), f"{text}\n".encode())
-    click.echo(f"wrote {given['output']}", err=True)
+
+def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
+    if style == "html":
+        from rooflens.report.predict_page import render_forecasts
+
+        return render_forecasts(rows, [str(failure) for failure in lacking])
+    from rooflens.report.forecasts import WRITERS
+
+    return WRITERS[style](rows)
 
 
 def _rows(
     operation: Operation, written: dict[str, str], cases: list[tuple[str, Gpu]], achieved: float | None
-) -> list[Row]:
+) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type is left out and named, unless it was the only one."""
     from rooflens.report.forecasts import swept
 
@@ -119,9 +137,7 @@ def _rows(
             failures.append(error)
     if not rows:
         raise failures[0]
-    for failure in failures:
-        click.echo(f"warning: {failure}", err=True)
-    return rows
+    return rows, failures
 
 
 def _gpus(names: tuple[str, ...]) -> list[Gpu]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,8 +62,8 @@ def finish(loaded: Loaded, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
-def print_table(analyses: Sequence[Analysis], top: int | None = None) -> None:
-    """Print the table of each GPU, `top` launches of each, and what its marks mean."""
+def print_table(analyses: Sequence[Analysis], top: int | None = None, *, plot: bool = False) -> None:
+    """Print the table of each GPU, `top` launches of each, its roofline where wanted, and what the marks mean."""
     from rooflens.report.terminal import LEGEND, to_sections, to_table
 
     out = console()
@@ -71,11 +71,21 @@ def print_table(analyses: Sequence[Analysis], top: int | None = None) -> None:
         out.print(section.heading, style="bold", markup=False, highlight=False)
         out.print(to_table(section, out.width))
         out.print()
+        if plot:
+            _print_plot(out, section.analyses)
     if analyses:
         click.echo(LEGEND, err=True)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
         click.echo(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
+
+
+def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
+    from rooflens.report.plot import Paper, to_plot
+
+    for line in to_plot(analyses, Paper.of(out.width, out.encoding)):
+        out.print(line, highlight=False)
+    out.print()
 
 
 def console() -> Any:
@@ -96,12 +106,37 @@ def default_title(runs: Sequence[Run]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+def check_output(output: Path | None, style: str, page: str, *, force: bool) -> None:
+    """Refuse a page without a file, a table in one, and to write over a file without being told to.
+
+    Args:
+        output: The file that was asked for; None for stdout.
+        style: The format, `table` or `html` or one for both terminals and files.
+        page: What a page would be called, for the hint.
+        force: Whether to write over a file.
+
+    Raises:
+        UsageError: Output and format do not go together, or the file exists.
+    """
+    if output is None and style == "html":
+        raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
+    if output is not None and style == "table":
+        raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
+    if output is not None and output.exists() and not force:
+        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+
+
 def write_page(path: Path, text: str) -> None:
-    """Write a file beside and rename it, so that no half-written page is left."""
+    """Write a text file; what is no Unicode in it becomes `?`."""
+    write_file(path, text.encode("utf-8", "replace"))
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file beside and rename it, so that no half-written one is left."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(path.name + ".partial")
-        partial.write_bytes(text.encode("utf-8", "replace"))
+        partial.write_bytes(data)
         partial.replace(path)
     except OSError as error:
         raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error

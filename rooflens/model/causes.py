@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.occupancy import occupancy_limiter, tail_share
 from rooflens.model.units import percent, significant
 
 if TYPE_CHECKING:
@@ -53,14 +54,6 @@ STALLS: dict[str, tuple[str, str]] = {
 }
 """Stall reason -> what it means, and the kind of advice. `not_selected` is absent: such warps were ready."""
 
-_LIMITERS = {
-    "blocks_limit_registers": "registers",
-    "blocks_limit_smem": "shared memory",
-    "blocks_limit_warps": "warps a block",
-    "blocks_limit_blocks": "block slots",
-    "blocks_limit_barriers": "barriers",
-}
-
 
 def find_causes(kernel: Kernel, limits: Thresholds) -> tuple[Cause, ...]:
     """Find the causes of latency, in the order in which they explain it."""
@@ -80,11 +73,8 @@ def _causes(kernel: Kernel, limits: Thresholds) -> Iterator[Cause]:
         yield cause
     if (cause := _imbalance(kernel, limits)) is not None:
         yield cause
-    if (
-        waves is not None
-        and waves > limits.small_grid_waves
-        and (idle := 1 - waves / math.ceil(waves)) >= limits.tail_share
-    ):
+    idle = tail_share(waves) if waves is not None and waves > limits.small_grid_waves else None
+    if waves is not None and idle is not None and idle >= limits.tail_share:
         yield Cause(
             "tail",
             "tail",
@@ -99,12 +89,6 @@ def _grid(kernel: Kernel) -> str:
         if blocks is not None and sms is not None
         else "the blocks"
     )
-
-
-def occupancy_limiter(kernel: Kernel) -> str | None:
-    """Name what allows the fewest blocks on an SM; None where the report does not say."""
-    limits = {text: kernel.counters[name] for name, text in _LIMITERS.items() if name in kernel.counters}
-    return min(limits, key=lambda text: limits[text]) if limits else None
 
 
 def _occupancy(kernel: Kernel, limits: Thresholds) -> Cause | None:

@@ -234,6 +234,18 @@ L1: tuple[Counter, ...] = (
     exact("l1_hit_rate", "share of L1 sector look-ups that hit", "l1tex__t_sector_hit_rate.pct", scale=0.01),
     amount("global_load_sectors", "sectors of global loads", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"),
     amount("global_load_requests", "requests of global loads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld"),
+    amount("global_store_sectors", "sectors of global stores", "l1tex__t_sectors_pipe_lsu_mem_global_op_st"),
+    amount("global_store_requests", "requests of global stores", "l1tex__t_requests_pipe_lsu_mem_global_op_st"),
+    exact(
+        "global_touched_sectors",
+        "sectors that the addresses of global accesses touch",
+        "memory_l2_theoretical_sectors_global",
+    ),
+    exact(
+        "global_ideal_sectors",
+        "sectors that the bytes of global accesses would fill",
+        "memory_l2_theoretical_sectors_global_ideal",
+    ),
 )
 
 SMEM: tuple[Counter, ...] = (
@@ -257,6 +269,16 @@ SMEM: tuple[Counter, ...] = (
     ),
     exact(
         "smem_useful_bytes", "bytes that instructions asked of shared memory", "smsp__sass_data_bytes_mem_shared.sum"
+    ),
+    exact(
+        "smem_access_wavefronts",
+        "wavefronts that the addresses of shared-memory accesses need",
+        "memory_l1_wavefronts_shared",
+    ),
+    exact(
+        "smem_ideal_wavefronts",
+        "wavefronts that the bytes of shared-memory accesses would fill",
+        "memory_l1_wavefronts_shared_ideal",
     ),
 )
 

@@ -35,6 +35,9 @@ _TENSOR_CORES_FROM = (7, 0)
 _SPARSE_PEAK_IN_BASE_NAME_FROM = (9, 0)
 _MMA_PART_OF_PEAK = {(9, 0): dict.fromkeys(("bf16", "fp16", "tf32", "fp8", "int8", "int1"), 2 / 3)}
 """Chips whose warp-wide mma reaches only a part of the dense peak: on GH100 2,731 of 4,096 bf16 FLOP a cycle and SM."""
+_NEWER_INSTRUCTION = {(9, 0): "wgmma", (10, 0): "tcgen05", (10, 3): "tcgen05", (11, 0): "tcgen05"}
+"""Chips with matrix instructions beside mma, which read shared memory or tensor memory themselves."""
+_PLAIN_TENSOR_KEY = re.compile(r"^tensor_(?P<dtype>[a-z]+\d+)(?:_wgmma|_tcgen05)?$")
 _COUNTER_NAME = re.compile(
     r"^(?:op_(?P<op>[a-z]+)_)?src_(?P<dtype>fp16_bf16_tf32|fp4_fp6_fp8|fp4_fp6|bf16|tf32|fp\d+|int\d)"
     r"(?:_dst_(?P<dst>fp16|fp32))?(?:_sparsity_(?P<sparsity>on|off))?$"
@@ -82,6 +85,22 @@ class Flops:
     work: tuple[Work, ...]
     complete: bool
     flags: frozenset[str]
+
+
+def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
+    """Give the dense peaks of a tensor type by instruction, where a chip has two with roofs of their own.
+
+    Returns:
+        For any key of a type (`tensor_bf16`, `tensor_bf16_wgmma`): the peak of warp-wide mma as `tensor_bf16`, that of
+        wgmma or tcgen05 as `tensor_bf16_wgmma`; nothing where they are one roof, or one of them is not known.
+    """
+    newer = _NEWER_INSTRUCTION.get(_capability(kernel))
+    match = _PLAIN_TENSOR_KEY.match(key)
+    if newer is None or match is None:
+        return {}
+    kinds = [_TensorKind(match["dtype"], instruction=instruction) for instruction in ("mma", newer)]
+    peaks = {kind.key: peak for kind in kinds if (peak := _tensor_peak(kernel, kind)[0])}
+    return peaks if len(set(peaks.values())) == len(kinds) else {}
 
 
 def count_flops(kernel: Kernel) -> Flops:

@@ -70,6 +70,7 @@ def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[
     points: list[list[Point]] = []
     before: tuple[Analysis, ...] = ()
     lines: dict[str, int] = {}
+    known: dict[str, int] = {}
     for run, analyses in ordered:
         kernels = defaultdict(list)
         for analysis in analyses:
@@ -77,8 +78,12 @@ def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[
         lines = _continued(before, analyses, lines)
         for name, launches in kernels.items():
             if name not in lines:
-                lines[name] = len(points)
+                # A kernel that some runs did without goes on where it comes back under its name.
+                earlier = known.get(name, len(points))
+                lines[name] = earlier if earlier not in lines.values() else len(points)
+            if lines[name] == len(points):
                 points.append([])
+            known[name] = lines[name]
             points[lines[name]].append(Point(run, aggregate(launches)))
         before = analyses
     return [Series(program, gpu, tuple(one)) for one in points]

@@ -1,4 +1,4 @@
-"""NVIDIA's own verdicts, read from the rule results a report holds."""
+"""NVIDIA's own verdicts, read from the rule results a report holds, and whether ours agree with them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rooflens.model.records import Nvidia
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Rule
+    from rooflens.model.records import Rule, Verdict
 
 _ACHIEVED = re.compile(
     r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"
@@ -22,6 +22,27 @@ _TITLE_OF_TEXT = (
     ("grid is too small", "Small Grid"),
 )
 """Old versions gave the bottleneck no title: a phrase of the text -> the title that later versions give it."""
+
+SAME_CLASSES: Mapping[str, frozenset[str]] = {
+    "High Throughput": frozenset({"at_roof"}),
+    "High Memory Throughput": frozenset({"memory"}),
+    "High Compute Throughput": frozenset({"compute"}),
+    "Balanced Throughput": frozenset({"balanced"}),
+    "Latency Issue": frozenset({"latency", "overhead"}),
+    "Small Grid": frozenset({"latency", "overhead"}),
+}
+"""NVIDIA's bottleneck -> the classes of ours that say the same; `at_roof` is any class at its roof.
+
+NVIDIA has no class for launches that are too short: its rule calls them a latency issue.
+"""
+
+
+def agrees(bottleneck: str | None, verdict: Verdict) -> bool | None:
+    """Tell whether a verdict says the same as NVIDIA's rule; None where the report has none of the classes we know."""
+    same = SAME_CLASSES.get(bottleneck or "")
+    if same is None:
+        return None
+    return verdict.bound in same or (verdict.at_roof and "at_roof" in same)
 
 
 def read_nvidia(rules: Iterable[Rule]) -> Nvidia:

@@ -1,20 +1,28 @@
-"""Predictions of users' own programs, `gemm:m=4096,n=4096,k=4096,dtype=bf16`: of a whole report or by kernel name."""
+"""Predictions of whole reports and of kernels by name, as users write them, and what became of them.
+
+One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError, UsageError
+from rooflens.model.checked import read_coverage
+from rooflens.model.gap import check
 from rooflens.model.operations import OPERATIONS
 from rooflens.model.predict import ELEMENT_BYTES, checked_sizes, work_of
 from rooflens.model.records import Prediction
 from rooflens.model.sweep import parse_values
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.model.checked import Checked, Coverage
+    from rooflens.model.records import Analysis, Run
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 _FILE_HINT = "docs/predict.md shows a file of predictions"
@@ -94,3 +102,42 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
 def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
     """Find the first rule whose pattern covers a kernel's name."""
     return next((rule for rule in rules if fnmatchcase(name, rule.kernel)), None)
+
+
+def check_reports(
+    runs: Iterable[Run],
+    analyses: Iterable[Analysis],
+    predictions: Mapping[str, Prediction],
+    rules: Sequence[Rule] = (),
+) -> tuple[Checked, ...]:
+    """Put every report that has a prediction beside it, and the kernels that a rule names, in the order of the reports.
+
+    Args:
+        runs: The reports.
+        analyses: Their kernels.
+        predictions: By digest, what a whole report must compute and move.
+        rules: What one launch of a kernel of a name must compute and move; the first that fits counts.
+    """
+    by_digest: dict[str, list[Analysis]] = {}
+    for analysis in analyses:
+        by_digest.setdefault(analysis.kernel.digest, []).append(analysis)
+    found: list[Checked] = []
+    for run in runs:
+        kernels, coverage = by_digest.get(run.digest, []), read_coverage(run)
+        if kernels and run.digest in predictions:
+            found.append(check(predictions[run.digest], kernels, coverage))
+        found += _by_rule(kernels, coverage, rules)
+    return tuple(found)
+
+
+def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[Rule]) -> Iterator[Checked]:
+    """Check the launches of each rule together; the amounts are those of one of them."""
+    matched: dict[str, list[Analysis]] = {}
+    for analysis in kernels:
+        if rule := rule_of(analysis.kernel.name, rules):
+            matched.setdefault(rule.kernel, []).append(analysis)
+    each = replace(coverage, once_each=False, in_range=True)
+    for rule in rules:
+        if several := matched.pop(rule.kernel, []):
+            launches = sum(analysis.launches for analysis in several)
+            yield replace(check(replace(rule.prediction, iterations=launches), several, each), kernel=rule.kernel)

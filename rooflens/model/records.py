@@ -208,6 +208,7 @@ class Prediction:
         bound: Class of the wall it is expected to hit.
         resource: Level or pipe of that wall, where the class has one.
         why: The reason for that expectation.
+        iterations: How often the profiled program did its work; the amounts are those of one.
     """
 
     operation: str
@@ -220,6 +221,7 @@ class Prediction:
     bound: Bound | None = None
     resource: str | None = None
     why: str = ""
+    iterations: int = 1
 
 
 @dataclass(frozen=True, slots=True)

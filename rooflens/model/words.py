@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.causes import occupancy_limiter
 from rooflens.model.levels import binding_stage
+from rooflens.model.occupancy import occupancy_limiter
 from rooflens.model.units import duration, percent, si, significant
 
 if TYPE_CHECKING:

@@ -1,62 +1,94 @@
-"""One card per kernel: verdict, evidence, shares, stalls, NVIDIA's verdict, flags, moves and sources."""
+"""One card per kernel: verdict, time bounds, shares, stalls, occupancy, useful bytes, NVIDIA's rules, sources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.levels import binding_stage
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
+from rooflens.report.card_bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.card_memory import memory
+from rooflens.report.card_nvidia import opinion
+from rooflens.report.card_occupancy import resident
+from rooflens.report.card_sources import common_rows, merged, source_rows
+from rooflens.report.card_times import times
 from rooflens.report.html import render
+from rooflens.report.predicted import predicted_rows
 from rooflens.report.rows import time_part
-from rooflens.report.words import FLOP_SOURCE_LABELS
+from rooflens.report.words import BOUND_LABELS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from markupsafe import Markup
 
-    from rooflens.model.records import Level, Pipe
+    from rooflens.model.records import Analysis
+    from rooflens.report.card_bars import Bars
+    from rooflens.report.card_memory import Memory
+    from rooflens.report.card_nvidia import Opinion
+    from rooflens.report.card_occupancy import Resident
+    from rooflens.report.card_sources import Rows
+    from rooflens.report.card_times import Times
+    from rooflens.report.predicted import PredictedRow
     from rooflens.report.rows import Launch, Page
 
 MAX_CARDS = 100
 """Cards written: the worst launch of every kernel first, then the longest launches."""
 
-MAX_STALLS = 6
-STALL_FROM_SHARE = 0.01
+_CAUSE = "cause: "
+"""How the model begins a line of evidence that names a cause of latency."""
 
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """One resource as a bar with its numbers in words; `stage` names the stage that makes the share of a level."""
-
-    label: str
-    share: float | None
-    rate: str
-    amount: str
-    intensity: str
-    source: str
-    stage: str = ""
+LONG_RULES = 8
+"""Cards of so many of the longest launches give NVIDIA's messages at length."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What one card shows beside the record itself."""
+    """What one card shows beside the record itself.
+
+    Attributes:
+        wall: Class and resource of the verdict in a few words.
+        facts: Confidence, headroom and launch shape.
+        evidence: Lines behind the verdict that no bar of the card shows.
+        sums: What the numbers are where the launch stands for several; empty for a single one.
+        predicted: Rows of predicted against measured work; empty without a prediction.
+        sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
+    """
 
     launch: Launch
-    levels: tuple[Bar, ...]
-    pipes: tuple[Bar, ...]
-    stalls: tuple[tuple[str, float], ...]
-    shape: str
+    wall: str
+    facts: tuple[str, ...]
+    evidence: tuple[str, ...]
+    sums: str
+    times: Times | None
+    levels: Bars
+    pipes: Bars
+    stalls: Bars
+    memory: Memory
+    resident: Resident | None
+    predicted: tuple[PredictedRow, ...]
+    nvidia: Opinion | None
+    sources: Rows
 
 
 def cards(page: Page) -> Markup:
     """Write the cards in order of time, and say how many launches have none."""
     shown = carded(page)
     left_out = len(page.launches) - len(shown)
-    part = time_part(shown)
-    return render("cards", cards=[_card(launch) for launch in shown], left_out=left_out, covered=part, page=page)
+    sources = [source_rows(launch.analysis) for launch in shown]
+    common = frozenset(usual := common_rows(sources))
+    written = [
+        _card(page, launch, merged(row for row in rows if row not in common), long=i < LONG_RULES)
+        for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
+    ]
+    return render(
+        "cards",
+        cards=written,
+        common=merged(usual),
+        left_out=left_out,
+        covered=time_part(shown),
+        long_cards=LONG_RULES,
+        page=page,
+    )
 
 
 def carded(page: Page) -> tuple[Launch, ...]:
@@ -67,75 +99,64 @@ def carded(page: Page) -> tuple[Launch, ...]:
     return tuple(launch for launch in page.launches if launch.key in chosen)
 
 
-def _card(launch: Launch) -> Card:
+def _card(page: Page, launch: Launch, sources: Rows, *, long: bool) -> Card:
     analysis = launch.analysis
-    stalls = sorted(analysis.kernel.stalls.items(), key=lambda item: -item[1])
     return Card(
         launch=launch,
-        levels=tuple(_level_bar(name, level) for name, level in analysis.levels.items() if _measured(level)),
-        pipes=tuple(_pipe_bar(name, pipe) for name, pipe in _ordered(launch)),
-        stalls=tuple((reason, share) for reason, share in stalls[:MAX_STALLS] if share >= STALL_FROM_SHARE),
-        shape=_shape(launch),
+        wall=_wall(launch),
+        facts=_facts(launch),
+        evidence=_evidence(analysis),
+        sums=_sums(page, launch),
+        times=times(page, launch),
+        levels=level_bars(analysis),
+        pipes=pipe_bars(analysis),
+        stalls=stall_bars(analysis),
+        memory=memory(analysis),
+        resident=resident(analysis.kernel),
+        predicted=predicted_rows(page, launch),
+        nvidia=opinion(launch, long=long),
+        sources=sources,
     )
 
 
-def _measured(level: Level) -> bool:
-    return level.amount_bytes is not None or level.share is not None
+def _wall(launch: Launch) -> str:
+    verdict = launch.analysis.verdict
+    if launch.failed:
+        return "failed"
+    return BOUND_LABELS[verdict.bound] + (f" at {resource_label(verdict.resource)}" if verdict.resource else "")
 
 
-def _ordered(launch: Launch) -> list[tuple[str, Pipe]]:
-    """Put the busiest pipe first and leave out those that did nothing."""
-    pipes = [(name, pipe) for name, pipe in launch.analysis.pipes.items() if pipe.amount or pipe.share]
-    return sorted(pipes, key=lambda item: -(item[1].share or 0.0))
-
-
-def _level_bar(name: str, level: Level) -> Bar:
-    intensity = level.intensity_flop_per_byte
-    return Bar(
-        label=resource_label(name),
-        share=level.share,
-        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
-        amount="" if level.amount_bytes is None else fmt.si(level.amount_bytes, "B"),
-        intensity="" if intensity is None else fmt.intensity(intensity),
-        source=level.source or "",
-        stage=(binding_stage(level) or "").replace("_", " "),
+def _facts(launch: Launch) -> tuple[str, ...]:
+    """Write confidence, headroom, and how it was launched."""
+    analysis = launch.analysis
+    kernel, verdict = analysis.kernel, analysis.verdict
+    sizes = (("grid", kernel.grid), ("block", kernel.block))
+    registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
+    return (
+        f"confidence {verdict.confidence}",
+        *([f"{fmt.factor(verdict.headroom)} to the busiest unit's peak"] if verdict.headroom else []),
+        *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
+        *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
+        *([f"{registers:.0f} registers a thread"] if registers else []),
+        *([f"{fmt.si(shared, 'B')} of shared memory a block"] if shared else []),
     )
 
 
-def _pipe_bar(name: str, pipe: Pipe) -> Bar:
-    write = fmt.si if pipe.unit == "FLOP" else fmt.si_of
-    unit = "inst" if pipe.unit == "issue" else pipe.unit
-    mark = "about " if pipe.source == "estimated" else ""
-    amount = "" if pipe.amount is None else f"{mark}{write(pipe.amount, unit)}"
-    return Bar(
-        label=resource_label(name),
-        share=pipe.share,
-        rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
-        amount=amount,
-        intensity="",
-        # A pipe that only has counters is explained once for all kernels, in the method.
-        source=FLOP_SOURCE_LABELS.get(pipe.source, ""),
-    )
+def _evidence(analysis: Analysis) -> tuple[str, ...]:
+    """Leave out the lines that the bars draw: the causes of latency stay, and everything where there is no bar."""
+    lines = analysis.verdict.evidence
+    drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
+    return tuple(line.removeprefix(_CAUSE) for line in lines if not drawn or line.startswith(_CAUSE))
 
 
-def _rate(write: Callable[[float | None, str], str], reached: float | None, peak: float | None, unit: str) -> str:
-    if reached is None:
+def _sums(page: Page, launch: Launch) -> str:
+    """Say what the numbers of several launches are: sums over sums, and whose the counters are."""
+    launches = launch.analysis.launches
+    if launches <= 1:
         return ""
-    return f"{write(reached, unit)} of {write(peak, unit)}" if peak else write(reached, unit)
-
-
-def _shape(launch: Launch) -> str:
-    """Write grid and block, and the counters that a reader looks for beside them."""
-    kernel = launch.analysis.kernel
-    sizes = [
-        f"{word} {'x'.join(map(str, size))}" for word, size in (("grid", kernel.grid), ("block", kernel.block)) if size
-    ]
-    registers = kernel.counters.get("registers_per_thread")
-    occupancy = kernel.counters.get("achieved_occupancy")
-    return ", ".join(
-        [
-            *sizes,
-            *([f"{registers:.0f} registers a thread"] if registers else []),
-            *([f"occupancy {fmt.percent(occupancy, 0)}"] if occupancy else []),
-        ]
+    if not page.aggregated:
+        return f"One profile stands for {launches:,} equal launches: their time is its time x {launches:,}."
+    return (
+        f"Stands for {launches:,} launches: times, bytes, FLOPs and shares are sums over them, for the mean launch. "
+        "Evidence, stalls, occupancy, useful bytes and NVIDIA's rules are those of a representative one, the longest."
     )

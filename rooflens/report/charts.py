@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens.model.words import resource_label
+from rooflens.report.datasheet import datasheet_rows
 from rooflens.report.embed import json_block
 from rooflens.report.first_screen import biggest_losses
 from rooflens.report.html import render
-from rooflens.report.roof_labels import CROWD
 from rooflens.report.roofline_chart import default_level, roofline_spec
 from rooflens.report.roofline_data import plane
 from rooflens.report.roofline_rows import LEVEL_MARKS, clock_text
+from rooflens.report.sheet import CROWD
 from rooflens.report.time_chart import time_spec
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def charts(page: Page) -> Markup:
     figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(gpus)]
     specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable}
     if page.total_ns:
-        specs["time"] = time_spec(page.groups)
+        specs["time"] = time_spec(page)
     untimed = sum(not group.duration_ns for group in page.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
     return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed)
@@ -93,4 +94,4 @@ def _spec(figure: RooflineFigure, page: Page, ranks: Mapping[str, int]) -> dict[
     keys = {point.launch.key for point in figure.plane.placed}
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
     title = f"{figure.caption}: synthetic data" if page.synthetic else figure.caption
-    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks)
+    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks, datasheet=datasheet_rows(figure.plane))

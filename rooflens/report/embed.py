@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import altair as alt
@@ -30,6 +31,14 @@ def vega_bundle() -> str:
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     bundle: str = vl_convert.javascript_bundle(_EXPOSE, vl_version=version)
     return bundle
+
+
+@cache
+def table_library() -> str:
+    """Read the vendored DataTables with its licence (`assets/vendor/vendor.toml`); it runs the kernels table."""
+    vendor = files("rooflens.report").joinpath("assets", "vendor")
+    licence = vendor.joinpath("dataTables.LICENSE.txt").read_text(encoding="utf-8")
+    return f"/*!\n{licence}*/\n{vendor.joinpath('dataTables.min.js').read_text(encoding='utf-8')}"
 
 
 def script(code: str) -> Markup:

@@ -10,11 +10,12 @@ from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.html import render
 from rooflens.report.roofline_rows import BAND_FROM_RATIO
-from rooflens.report.rows import bound_times_ns, time_part
+from rooflens.report.rows import bound_times_ns, cautions, time_part
+from rooflens.report.sums import timed
 from rooflens.report.words import BOUND_LABELS, flag_label, flag_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from markupsafe import Markup
 
@@ -63,6 +64,22 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class LostTime:
+    """Where time can be won back, and where not.
+
+    Attributes:
+        at_roof: Kernels at their roof that are not ranked.
+        unranked: Kernels without the counters of every wall.
+        advice: How to collect what they lack.
+    """
+
+    ranked: tuple[Loss, ...]
+    at_roof: tuple[Group, ...]
+    unranked: tuple[Group, ...]
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
 class Flagged:
     """What the header says of flags: the launches that have any, the most frequent ones, and what each means."""
 
@@ -73,13 +90,18 @@ class Flagged:
 
 def header(page: Page) -> Markup:
     """Say what ran, where, on which clock, and who measured it."""
-    return render(
-        "header", page=page, facts=_facts(page), counts=_counts(page), flagged=_flagged(page), noun=_noun(page)
-    )
+    return render("header", page=page, facts=facts(page), counts=counts(page), flagged=flagged(page), noun=noun(page))
 
 
 def banner(page: Page) -> Markup:
     """Warn of synthetic data before any number is read."""
+    return render("banner", page=page, synthetic=synthetic_words(page))
+
+
+def synthetic_words(page: Page) -> str:
+    """Say which part of the page was written by a generator; empty where all of it was recorded."""
+    if not page.synthetic:
+        return ""
     runs, synthetic = len(page.runs), sum(run.synthetic for run in page.runs)
     if not synthetic:
         subject = "Some of these kernels were"
@@ -87,18 +109,20 @@ def banner(page: Page) -> Markup:
         subject = "This report was"
     else:
         subject = f"All {runs} reports were" if synthetic == runs else f"{synthetic} of {runs} reports were"
-    return render("banner", page=page, subject=subject, whole=runs > 0 and synthetic == runs)
+    whole = runs > 0 and synthetic == runs
+    worth = "No number below is a measurement." if whole else "Numbers that include it are no measurement."
+    return f"{subject} written by a generator, not recorded on a GPU. {worth}"
 
 
 def summary(page: Page) -> Markup:
     """Show the share of GPU time by verdict as one bar with words."""
-    times = bound_times_ns(page.timed)
+    times = bound_times_ns(page.counted)
     segments = [
         Segment(
             bound,
             ns,
             ns / page.total_ns,
-            sum(launch.analysis.launches for launch in page.timed if launch.bound == bound),
+            sum(launch.analysis.launches for launch in page.counted if launch.bound == bound),
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
@@ -107,19 +131,29 @@ def summary(page: Page) -> Markup:
 
 def losses(page: Page) -> Markup:
     """Name the kernels where the most time is lost, the wall of each and the one move."""
-    ranked = biggest_losses(page)
-    named = {loss.group.worst.key for loss in ranked}
-    at_roof = [g for g in page.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named]
-    unranked = [group for group in page.groups if group.loss_ns is None]
+    lost = lost_time(page)
     return render(
         "losses",
         page=page,
-        losses=ranked,
-        at_roof=at_roof[:LOSSES_SHOWN],
-        more_at_roof=len(at_roof) > LOSSES_SHOWN,
-        at_roof_share=time_part(at_roof),
+        losses=lost.ranked,
+        at_roof=lost.at_roof[:LOSSES_SHOWN],
+        more_at_roof=len(lost.at_roof) > LOSSES_SHOWN,
+        at_roof_share=time_part(lost.at_roof),
+        unranked=lost.unranked,
+        unranked_share=time_part(lost.unranked),
+        advice=lost.advice,
+    )
+
+
+def lost_time(page: Page) -> LostTime:
+    """Sort the kernels by what can be won: the biggest losses, those at their roof, and those without a rank."""
+    ranked = biggest_losses(page)
+    named = {loss.group.worst.key for loss in ranked}
+    unranked = tuple(group for group in page.groups if group.loss_ns is None)
+    return LostTime(
+        ranked=tuple(ranked),
+        at_roof=tuple(g for g in page.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named),
         unranked=unranked,
-        unranked_share=time_part(unranked),
         advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
     )
 
@@ -160,9 +194,9 @@ def wall(launch: Launch) -> str:
     return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}{roof}"
 
 
-def _facts(page: Page) -> list[str]:
+def facts(page: Page) -> list[str]:
     """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
-    kernels = [launch.analysis.kernel for launch in page.launches]
+    kernels = [analysis.kernel for analysis in page.analyses]
     capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
     passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
     facts = [
@@ -178,7 +212,7 @@ def _facts(page: Page) -> list[str]:
 
 def _clock(page: Page) -> str:
     """Say the SM clock and who set it; on several GPUs their charts say it."""
-    text = _clock_words(page.timed)
+    text = _clock_words(page)
     if not text or len(page.gpus) > 1:
         return ""
     modes = {run.clock_control for run in page.runs}
@@ -187,12 +221,12 @@ def _clock(page: Page) -> str:
     return f"SM {text} ({how})"
 
 
-def _clock_words(launches: Sequence[Launch]) -> str:
+def _clock_words(page: Page) -> str:
     """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
-    known = [(hz, launch) for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+    known = [(hz, a.gpu_time_ns or 0.0) for a in timed(page.analyses) if (hz := a.kernel.counters.get("sm_clock_hz"))]
     if not known:
         return ""
-    main_hz = max(known, key=lambda pair: pair[1].duration_ns or 0.0)[0]
+    main_hz = max(known, key=lambda pair: pair[1])[0]
     low, high = min(hz for hz, _ in known), max(hz for hz, _ in known)
     moved = [
         f"{word} {fmt.si(hz, 'Hz')}"
@@ -201,8 +235,8 @@ def _clock_words(launches: Sequence[Launch]) -> str:
     ]
     if not moved:
         return fmt.si(main_hz, "Hz")
-    others = [launch for hz, launch in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO]
-    which = "short launches" if (time_part(others) or 0.0) < FEW_SHARE else "other launches"
+    others_ns = sum(time_ns for hz, time_ns in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO)
+    which = "short launches" if others_ns < FEW_SHARE * page.total_ns or not page.total_ns else "other launches"
     return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
 
 
@@ -228,35 +262,35 @@ def _recorded(page: Page) -> str:
     return f"recorded {dates[0]}" if dates[0] == dates[-1] else f"recorded {dates[0]} to {dates[-1]}"
 
 
-def _counts(page: Page) -> list[str]:
+def counts(page: Page) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
     kernels, launches = len(page.groups), sum(group.launch_count for group in page.groups)
-    counts = [fmt.count(kernels, "kernel")]
+    parts = [fmt.count(kernels, "kernel")]
     if launches != kernels:
-        counts.append(fmt.count(launches, "launch"))
+        parts.append(fmt.count(launches, "launch"))
     if len(page.runs) > 1:
-        counts.append(fmt.count(len(page.runs), "report"))
+        parts.append(fmt.count(len(page.runs), "report"))
     if page.total_ns:
-        counts.append(f"{fmt.duration(page.total_ns)} of GPU time")
-    return counts
+        parts.append(f"{fmt.duration(page.total_ns)} of GPU time")
+    return parts
 
 
-def _noun(page: Page) -> str:
+def noun(page: Page) -> str:
     """Call results launches where kernels ran more than once."""
-    return "kernel" if len(page.groups) == len(page.timed) else "launch"
+    return "kernel" if len(page.groups) == len(timed(page.analyses)) else "launch"
 
 
-def _flagged(page: Page) -> Flagged | None:
+def flagged(page: Page) -> Flagged | None:
     """Name the most frequent flags, and count the others."""
-    flagged = [launch for launch in page.timed if launch.cautions]
-    if not flagged:
+    cautioned = [flags for analysis in timed(page.analyses) if (flags := cautions(analysis))]
+    if not cautioned:
         return None
-    amounts = Counter(sorted(flag for launch in flagged for flag in launch.cautions))
+    amounts = Counter(sorted(flag for flags in cautioned for flag in flags))
     frequent = [flag for flag, _ in amounts.most_common()]
     others = len(frequent) - FLAGS_NAMED
     names = ", ".join(flag_name(flag) for flag in frequent[:FLAGS_NAMED])
     return Flagged(
-        launches=len(flagged),
+        launches=len(cautioned),
         names=f"{names} and {others} more" if others > 0 else names,
         meanings="\n".join(f"{fmt.count(amounts[flag], 'launch')}: {flag_label(flag)}" for flag in frequent),
     )

@@ -83,7 +83,7 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
         "tokens_per_s": result.tokens_per_s,
         "achieved_flop_per_s": row.achieved_flop_per_s,
-        "achieved_share_of_roof": _of_roof(row, result),
+        "achieved_share_of_roof": of_roof(row, result),
         "parts": [{"part": part.label, "count": part.count, **_numbers(part)} for part in result.parts],
     }
 
@@ -106,7 +106,8 @@ def _numbers(result: Forecast) -> dict[str, Any]:
     }
 
 
-def _of_roof(row: Row, result: Forecast) -> float | None:
+def of_roof(row: Row, result: Forecast) -> float | None:
+    """Say what part of its roof the measured rate is; None where nothing was measured, or there are no FLOPs."""
     roof = result.attainable_flop_per_s
     return row.achieved_flop_per_s / roof if row.achieved_flop_per_s and roof else None
 
@@ -156,7 +157,7 @@ def _cells(sizes: str, result: Forecast) -> tuple[str, ...]:
     )
 
 
-def _moving(row: Row) -> list[str]:
+def moving(row: Row) -> list[str]:
     """Name the sizes that differ along the sweep, or the ones without a usual value where there is one step."""
     if len(row.steps) > 1:
         first = row.steps[0][0]
@@ -164,60 +165,62 @@ def _moving(row: Row) -> list[str]:
     return [size.name for size in row.operation.sizes if row.steps[0][0][size.name] != size.default]
 
 
-def _sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
-    names = _moving(row)
+def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
+    """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
+    names = moving(row)
     if len(names) > 1 and len({sizes[name] for name in names}) == 1:
         return f"{' = '.join(names)} = {sizes[names[0]]:,}"
     return ", ".join(f"{name} {sizes[name]:,}" for name in names) or "usual sizes"
 
 
-def _heading(row: Row) -> str:
+def heading(row: Row) -> str:
+    """Name operation, type and GPU."""
     return f"{row.operation.name}, {row.dtype}, on {row.gpu.name}"
 
 
-def _notes(row: Row) -> list[str]:
+def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    notes = [f"roofs: {resource_label(last.peak)} {compute}, HBM {memory}"]
+    said = [f"roofs: {resource_label(last.peak)} {compute}, HBM {memory}"]
     if row.crossing:
         sizes, regime = row.crossing
-        notes.append(f"{regime}-bound from {_sizes_text(row, sizes)}")
+        said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
     if last.tokens_per_s and len(row.steps) == 1:
-        notes.append(f"at best {significant(last.tokens_per_s)} tokens/s")
+        said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
     if row.achieved_flop_per_s:
-        notes += [_achieved(row, sizes, result) for sizes, result in row.steps]
-    return notes
+        said += [_achieved(row, sizes, result) for sizes, result in row.steps]
+    return said
 
 
 def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
-    share, roof = _of_roof(row, result), result.attainable_flop_per_s
+    share, roof = of_roof(row, result), result.attainable_flop_per_s
     reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
     if share is None or roof is None:
         return "nothing to compare: the operation has no FLOPs"
-    at = f", {_sizes_text(row, sizes)}" if len(row.steps) > 1 else ""
+    at = f", {sizes_text(row, sizes)}" if len(row.steps) > 1 else ""
     return f"{reached} of {si(roof, 'FLOP/s')}: {percent(share)} of its roof{at}"
 
 
 def print_rows(console: Console, rows: Sequence[Row]) -> None:
     """Print one table for each operation, type and GPU, and what it means below it."""
     for row in rows:
-        table = Table(box=None, pad_edge=False, header_style="bold", title=_heading(row), title_justify="left")
+        table = Table(box=None, pad_edge=False, header_style="bold", title=heading(row), title_justify="left")
         for name in COLUMNS:
             table.add_column(name, justify="left" if name in {"sizes", "regime"} else "right", no_wrap=True)
-        for cells in _lines(row):
+        for cells in table_rows(row):
             table.add_row(*cells)
         console.print(table)
-        for note in _notes(row):
+        for note in notes(row):
             console.print(note, markup=False, highlight=False)
         console.print()
     console.print(DENSE, style="dim", markup=False, highlight=False)
 
 
-def _lines(row: Row) -> list[tuple[str, ...]]:
+def table_rows(row: Row) -> list[tuple[str, ...]]:
     """Write the steps as cells; a single composite operation shows its parts and their sum."""
     if len(row.steps) > 1 or not row.steps[0][1].parts:
-        return [_cells(_sizes_text(row, sizes), result) for sizes, result in row.steps]
+        return [_cells(sizes_text(row, sizes), result) for sizes, result in row.steps]
     result = row.steps[0][1]
     parts = [_cells(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in result.parts]
     return [*parts, _cells("all", result)]
@@ -228,8 +231,8 @@ def to_markdown(rows: Sequence[Row]) -> str:
     blocks = []
     for row in rows:
         lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-        lines += ["| " + " | ".join(cells) + " |" for cells in _lines(row)]
-        blocks.append("\n".join([f"**{_heading(row)}**", "", *lines, "", *(f"- {note}" for note in _notes(row))]))
+        lines += ["| " + " | ".join(cells) + " |" for cells in table_rows(row)]
+        blocks.append("\n".join([f"**{heading(row)}**", "", *lines, "", *(f"- {note}" for note in notes(row))]))
     return "\n\n".join([*blocks, DENSE])
 
 

@@ -49,7 +49,7 @@ def _overview_cells(one: Series, blocks: str) -> tuple[str, ...]:
         _time(last),
         "-" if one.factor is None else f"{significant(one.factor)}x",
         sparkline([point.time_ns for point in one.points], blocks),
-        _verdicts([point.analysis for point in one.points]),
+        verdicts([point.analysis for point in one.points]),
     )
 
 
@@ -71,7 +71,7 @@ def _wall(analysis: Analysis) -> str:
     return f"{verdict.bound}{where}{share}"
 
 
-def _verdicts(analyses: Sequence[Analysis]) -> str:
+def verdicts(analyses: Sequence[Analysis]) -> str:
     """Say the last verdict, and the first one where it was another."""
     first, last = analyses[0].verdict, analyses[-1].verdict
     if (first.bound, first.resource) == (last.bound, last.resource):
@@ -86,13 +86,14 @@ def print_runs(console: Console, series: Sequence[Series]) -> None:
         table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
         for name in ("recorded", "report", "time", "to the run before", "HBM", "verdict"):
             table.add_column(name, justify="right" if name in {"time", "to the run before", "HBM"} else "left")
-        for cells in _run_cells(one):
+        for cells in run_cells(one):
             table.add_row(*cells)
         console.print(table, markup=False, highlight=False)
         console.print()
 
 
-def _run_cells(one: Series) -> Iterator[tuple[str, ...]]:
+def run_cells(one: Series) -> Iterator[tuple[str, ...]]:
+    """Write a line for each run: date, report, time, change to the run before, share of HBM, verdict."""
     before: float | None = None
     for point in one.points:
         now, share = point.time_ns, point.analysis.levels["dram"].share

@@ -1,4 +1,4 @@
-"""The kernels table: one row per launch, sortable and searchable, a plain table without scripts."""
+"""The kernels table: one row per launch that is drawn, sortable and searchable, a plain table without scripts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.report.rows import Launch, Page
-
-MAX_ROWS = 1000
-"""Rows written; a page with more would be slow to open."""
 
 NAME_WIDTH = 56
 TITLE_WIDTH = 400
@@ -37,9 +34,8 @@ class Row:
 def kernels(page: Page) -> Markup:
     """List the launches in order of time."""
     with_card = {launch.key for launch in carded(page)}
-    shown = page.launches[:MAX_ROWS]
-    rows = [_row(launch, has_card=launch.key in with_card) for launch in shown]
-    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1, left_out=len(page.launches) - len(shown))
+    rows = [_row(launch, has_card=launch.key in with_card) for launch in page.launches]
+    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1)
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:

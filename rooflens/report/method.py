@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 from rooflens import __version__
 from rooflens.model.thresholds import default_thresholds
 from rooflens.report.html import render
+from rooflens.report.sums import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from markupsafe import Markup
 
-    from rooflens.report.rows import Launch, Page
+    from rooflens.model.records import Analysis
+    from rooflens.report.rows import Page
 
 
 def method(page: Page) -> Markup:
@@ -28,13 +30,13 @@ def method(page: Page) -> Markup:
         limits=limits,
         changed=changed,
         version=__version__,
-        sources=counter_sources(page.timed),
+        sources=counter_sources(timed(page.analyses)),
     )
 
 
-def counter_sources(launches: Iterable[Launch]) -> list[tuple[str, str, int]]:
+def counter_sources(analyses: Iterable[Analysis]) -> list[tuple[str, str, int]]:
     """List which stored metrics gave each counter, and for how many launches."""
-    pairs = Counter(
-        (counter, source) for launch in launches for counter, source in launch.analysis.kernel.counter_sources.items()
-    )
+    pairs: Counter[tuple[str, str]] = Counter()
+    for analysis in analyses:
+        pairs.update(analysis.kernel.counter_sources.items())
     return [(counter, source, count) for (counter, source), count in sorted(pairs.items())]

@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from rooflens.model.thresholds import default_thresholds
-from rooflens.report import theme
 from rooflens.report.cards import cards
 from rooflens.report.charts import charts
-from rooflens.report.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.embed import json_block, table_library, vega_bundle
 from rooflens.report.first_screen import banner, header, losses, summary
-from rooflens.report.html import render
+from rooflens.report.items import items
 from rooflens.report.kernels import kernels
+from rooflens.report.many import many
 from rooflens.report.method import method
+from rooflens.report.predicted import predicted, with_predictions
 from rooflens.report.rows import build_page
+from rooflens.report.selectors import selectors
+from rooflens.report.shell import document, joined
+from rooflens.report.sweeps import sweeps
+from rooflens.report.whatif import what_if
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Run
+    from markupsafe import Markup
+
+    from rooflens.model.predictions import Rule
+    from rooflens.model.records import Analysis, Prediction, Run
     from rooflens.model.thresholds import Thresholds
     from rooflens.report.rows import Page
 
     Section = Callable[[Page], Markup]
 
-SECTIONS: tuple[Section, ...] = (header, banner, summary, losses, charts, kernels, cards, method)
+SECTIONS: tuple[Section, ...] = (
+    header,
+    banner,
+    summary,
+    losses,
+    many,
+    selectors,
+    charts,
+    sweeps,
+    what_if,
+    predicted,
+    kernels,
+    cards,
+    method,
+)
 """What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
 
-STYLES = ("page.css",)
-SCRIPTS = ("page.js",)
+STYLES = (
+    "page.css",
+    "cards.css",
+    "selectors.css",
+    "charts.css",
+    "kernels.css",
+    "whatif.css",
+    "sweep.css",
+    "predicted.css",
+    "print.css",
+)
+SCRIPTS = ("state.js", "theme.js", "charts.js", "selectors.js", "table.js", "cards.js", "whatif.js")
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
 
 
-def render_page(
+def render_page(  # noqa: PLR0913 - a page is made of these
     runs: Sequence[Run],
     analyses: Sequence[Analysis],
     *,
     title: str,
     limits: Thresholds | None = None,
     unread: Sequence[tuple[str, str]] = (),
+    predictions: Mapping[str, Prediction] = MappingProxyType({}),
+    rules: Sequence[Rule] = (),
 ) -> str:
     """Render one self-contained HTML page of all analyses.
 
@@ -51,40 +83,18 @@ def render_page(
         title: What ran, in the words of the caller.
         limits: The thresholds the verdicts were reached with; the shipped ones by default.
         unread: Path and error of each report that could not be read; the page names them.
+        predictions: By digest of the report, what its program must compute and move.
+        rules: What one launch of a kernel of a name must compute and move.
 
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
     page = build_page(runs, analyses, title, limits or default_thresholds(), unread)
-    bundle, code = vega_bundle(), _joined(SCRIPTS)
-    themes = {
-        "light": theme.vega_config(theme.LIGHT, dark=False),
-        "dark": theme.vega_config(theme.DARK, dark=True),
-    }
-    return render(
-        "page",
-        title=title,
-        policy=content_policy(bundle, code),
-        style=_style(),
-        sections=[section(page) for section in SECTIONS],
-        blocks=[json_block("themes", themes)],
-        scripts=[script(bundle), script(code)],
+    page = with_predictions(page, predictions, rules)
+    return document(
+        title,
+        [section(page) for section in SECTIONS],
+        blocks=[json_block("items", items(page))],
+        styles=STYLES,
+        codes=(vega_bundle(), table_library(), joined(SCRIPTS)),
     )
-
-
-def _style() -> Markup:
-    """Put the themes' colours before the style sheet; paper is always light."""
-    light = theme.css_variables(theme.LIGHT, dark=False)
-    dark = theme.css_variables(theme.DARK, dark=True)
-    rules = (
-        f":root{{color-scheme:light;--font:{theme.FONT};{light}}}",
-        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
-        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
-        _joined(STYLES),
-    )
-    return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table
-
-
-def _joined(names: Iterable[str]) -> str:
-    assets = files("rooflens.report").joinpath("assets")
-    return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)

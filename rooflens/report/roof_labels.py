@@ -1,143 +1,233 @@
-"""Where the names of diagonal roofs stand: along their line, clear of the axis, of points and of one another."""
+"""Where the names of roofs stand: along their diagonal or at the right end of a flat roof, never over one another."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import atan2, cos, log10, sin, sqrt
+from dataclasses import dataclass, field, replace
+from math import cos, hypot, sin
 from typing import TYPE_CHECKING
 
+from rooflens.report.geometry import Box, hits_any, segment, text_px
+from rooflens.report.placement import FONT_PX, INSIDE_PX, LINE_PX, Canvas, Spot, Wish, place, text_box
+from rooflens.report.sheet import plane_sheet, point_box, radius_px
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.report.roofline_data import Plane, Point
+    from rooflens.report.sheet import Sheet, SizeClass
 
-CROWD = 40
-"""With more launches than this, large points would bury their neighbours and letters would fill the plane."""
-
-CHAR_PX = 6.6
-LIFT_PX = 4
+LIFT_PX = 3
 """Distance of the words from their line."""
 
-TALL_PX = 16
-AIR_PX = 6
 STEP_PX = 6
+EDGE_PX = 4
+ABOVE, BELOW = 1, -1
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """Words along a line, in pixels: `along` from the line's start, `off` as the line's distance from the origin."""
+class Slope:
+    """A diagonal roof that wants its name beside it: performance = slope x intensity, up to `top`.
 
-    along: float
-    length: float
-    off: float
+    Attributes:
+        texts: The name, then shorter ones for a line that is too short for it.
+        step_px: How far apart the places are that are tried.
+    """
 
-    def hits(self, other: Box) -> bool:
-        """Tell whether two words on parallel lines overlap."""
-        if abs(self.off - other.off) > TALL_PX + LIFT_PX:
-            return False
-        return self.along < other.along + other.length + AIR_PX and other.along < self.along + self.length + AIR_PX
+    key: str
+    slope: float
+    top: float | None
+    texts: tuple[str, ...]
+    step_px: float = STEP_PX
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """A plane drawn at one size; `turn` maps to pixels along and across the diagonal roofs."""
+class Flat:
+    """A flat roof that wants its name at its right end; `texts` are tried in order."""
 
-    x_domain: tuple[float, float]
-    y_domain: tuple[float, float]
-    width_px: float
-    height_px: float
+    key: str
+    peak: float
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """A place along a diagonal: words, at which part of its visible length they begin, and on which side of it."""
+
+    text: str
+    part: float
+    side: int
 
     @property
-    def angle(self) -> float:
-        """Slope of a diagonal roof on the screen."""
-        return atan2(self.height_px / _decades(self.y_domain), self.width_px / _decades(self.x_domain))
-
-    def turn(self, x: float, y: float) -> tuple[float, float]:
-        """Give the pixels of a place along and across the roofs, from the lower left corner."""
-        right = log10(x / self.x_domain[0]) / _decades(self.x_domain) * self.width_px
-        up = log10(y / self.y_domain[0]) / _decades(self.y_domain) * self.height_px
-        return right * cos(self.angle) + up * sin(self.angle), up * cos(self.angle) - right * sin(self.angle)
-
-    def x_at(self, along: float, off: float) -> float:
-        """Give the intensity of a place that is so far along and across."""
-        right = along * cos(self.angle) - off * sin(self.angle)
-        return float(self.x_domain[0] * 10 ** (right / self.width_px * _decades(self.x_domain)))
-
-    def first_along(self, off: float) -> float:
-        """Find how far along words must begin so that their upper left corner stays inside."""
-        return (AIR_PX + (off + LIFT_PX + TALL_PX) * sin(self.angle)) / cos(self.angle)
+    def row(self) -> list[str | float]:
+        """Write it as the chart's data hold it."""
+        return [self.text, self.part, self.side]
 
 
-def areas_px2(plane: Plane) -> tuple[int, int]:
-    """Choose the smallest and the largest area of a point; many large ones would bury their neighbours."""
-    launches = {p.launch.key for p in plane.placed}
-    return (64, 800) if len(launches) <= CROWD else (48, 320)
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plane drawn at one size, and what text has to keep clear of there.
+
+    Attributes:
+        soft: What the names of roofs keep clear of where they can: the gap that is drawn from the start.
+    """
+
+    sheet: Sheet
+    canvas: Canvas
+    soft: tuple[Box, ...] = ()
 
 
-def longest(plane: Plane) -> float:
-    """Find the largest share of time in the plane; 1 where no time is known."""
-    return max((p.launch.time_share or 0.0 for p in plane.placed), default=0.0) or 1.0
+@dataclass(slots=True)
+class RoofNames:
+    """The places found at one class of sizes; a name without one is not drawn."""
+
+    slopes: dict[str, Along] = field(default_factory=dict)
+    flats: dict[str, tuple[str, Spot]] = field(default_factory=dict)
 
 
-def label_places(
-    plane: Plane, lines: Mapping[str, tuple[tuple[float, float], str]], width_px: float, height_px: float
-) -> dict[str, float]:
-    """Choose the intensity at which each roof's name begins.
+def drawings(plane: Plane, size: SizeClass) -> list[Drawing]:
+    """Draw a plane at the smallest and the largest usual width of a class."""
+    return [drawing(plane_sheet(plane, width_px, size.height_px), plane) for width_px in size.widths_px]
+
+
+def drawing(sheet: Sheet, plane: Plane) -> Drawing:
+    """Begin a drawing with the lines of the plane's roofs."""
+    canvas = Canvas(sheet.at, sheet.width_px, sheet.height_px, lines=list(_lines(sheet, plane)))
+    return Drawing(sheet, canvas)
+
+
+def top_of(plane: Plane) -> float | None:
+    """Give the highest flat roof, at which every diagonal ends."""
+    return max((roof.peak for roof in plane.pipe_roofs), default=None)
+
+
+def _lines(sheet: Sheet, plane: Plane) -> Iterator[Box]:
+    for roof in plane.level_roofs:
+        if seen := sheet.visible(roof.peak, top_of(plane)):
+            yield segment(sheet.at(seen[0], seen[0] * roof.peak), sheet.at(seen[1], seen[1] * roof.peak))
+    fastest = max((roof.peak for roof in plane.level_roofs), default=None)
+    for roof in plane.pipe_roofs:
+        start = max(sheet.x_domain[0], roof.peak / fastest) if fastest else sheet.x_domain[0]
+        begin, end = min(start, sheet.x_domain[1]), sheet.x_domain[1]
+        yield segment(sheet.at(begin, roof.peak), sheet.at(end, roof.peak))
+
+
+def name_roofs(plane: Plane, slopes: Iterable[Slope], flats: Iterable[Flat], drawn: Sequence[Drawing]) -> RoofNames:
+    """Place the names of a plane's own roofs; the drawings then hold them as taken."""
+    names = RoofNames()
+    far = at_level(plane, next(iter(plane.levels), ""))
+    points, first_seen = (
+        [[*point_boxes(plane, some, one.sheet), *one.soft] for one in drawn] for some in (plane.points, far)
+    )
+    for flat in flats:
+        if found := name_flat(flat, drawn, points):
+            names.flats[flat.key] = found
+    for slope in slopes:
+        if along := name_slope(slope, drawn, [points, first_seen]):
+            names.slopes[slope.key] = along
+    return names
+
+
+def at_level(plane: Plane, level: str) -> list[Point]:
+    """List the points that are seen at a level; `all` shows those of every level."""
+    return [point for point in plane.points if level in {"all", point.level}]
+
+
+def point_boxes(plane: Plane, points: Iterable[Point], sheet: Sheet) -> list[Box]:
+    """Make the boxes of points on a sheet."""
+    return [point_box(sheet.at(p.intensity_flop_per_byte, p.flop_per_s), radius_px(plane, p.launch)) for p in points]
+
+
+def name_flat(flat: Flat, drawn: Sequence[Drawing], points: Sequence[list[Box]]) -> tuple[str, Spot] | None:
+    """Find the place of a flat roof's name at its right end: over the line, else under it, else a line farther off.
+
+    A roof keeps its name even where a point lies under it, so points are avoided as lines are.
+    """
+    near, far = LIFT_PX + LINE_PX / 2, LIFT_PX + 1.5 * LINE_PX
+    spots = [Spot(-EDGE_PX, dy, -1) for dy in (-near, near, -far, far)]
+    canvases = [
+        replace(one.canvas, lines=[*one.canvas.lines, *boxes]) for one, boxes in zip(drawn, points, strict=True)
+    ]
+    for text in flat.texts:
+        wish = Wish(text, drawn[0].sheet.x_domain[1], flat.peak, spots)
+        if spot := place(wish, canvases):
+            return text, spot
+    return None
+
+
+def name_slope(slope: Slope, drawn: Sequence[Drawing], points: Sequence[Sequence[list[Box]]]) -> Along | None:
+    """Find the place of a diagonal roof's name: clear of lines and of all points, else of those that are seen first.
 
     Args:
-        plane: The points to keep clear of.
-        lines: By roof, the intensities where its line begins and ends, and its name.
-        width_px: Width of the plane as drawn.
-        height_px: Its height.
+        slope: The roof.
+        drawn: The plane at each width.
+        points: What to keep clear of, the stricter choice first; for each of it the boxes at each width.
     """
-    sheet = Sheet(plane.x_domain(), plane.y_domain(), width_px, height_px)
-    slopes = {roof.keys[0]: roof.peak for roof in plane.level_roofs}
-    taken: list[Box] = []
-    places = {}
-    for key, ((start, stop), words) in lines.items():
-        (begin, off), (end, _) = (sheet.turn(x, x * slopes[key]) for x in (start, stop))
-        begin = max(begin, sheet.first_along(off))
-        length = len(words) * CHAR_PX
-        boxes = [Box(begin, length, off), *_steps(begin, end, length, off)]
-        box = _clear(boxes, taken, [_points_near(off, sheet, plane, points) for points in _preferences(plane)])
-        taken.append(box)
-        places[key] = sheet.x_at(box.along, off)
-    return places
+    lines = [one.canvas.lines for one in drawn]
+    strictest = [[*boxes, *more] for boxes, more in zip(points[0], lines, strict=True)] if points else lines
+    places = list(_free_places(slope, drawn))
+    choices = [(text, avoid) for text in slope.texts for avoid in (strictest, *points, [[] for _ in drawn])]
+    for text, avoid in choices:
+        for along, boxes in places:
+            if along.text == text and not any(hits_any(box, more) for box, more in zip(boxes, avoid, strict=True)):
+                for box, one in zip(boxes, drawn, strict=True):
+                    one.canvas.taken.append(box)
+                return along
+    return None
 
 
-def _steps(begin: float, end: float, length: float, off: float) -> Iterator[Box]:
-    for step in range(1, max(1, int((end - begin - length) / STEP_PX))):
-        yield Box(begin + step * STEP_PX, length, off)
+def _free_places(slope: Slope, drawn: Sequence[Drawing]) -> Iterator[tuple[Along, list[Box]]]:
+    """List the places along a line that are inside the plane and clear of other words, at every width."""
+    for along in _along(slope, drawn[0].sheet):
+        boxes = [box for one in drawn if (box := along_box(slope, along, one.sheet)) and _is_free(box, one)]
+        if len(boxes) == len(drawn):
+            yield along, boxes
 
 
-def _preferences(plane: Plane) -> tuple[Sequence[Point], Sequence[Point]]:
-    """Keep clear of the points at every level, or at least of those that are shown first."""
-    first = next(iter(plane.levels), "")
-    return plane.points, [point for point in plane.points if point.level == first]
+def _along(slope: Slope, sheet: Sheet) -> Iterator[Along]:
+    """Try places from the line's lower end to its upper one, over the line before under it."""
+    seen = sheet.visible(slope.slope, slope.top)
+    if seen is None:
+        return
+    (x0, y0), (x1, y1) = (sheet.at(x, x * slope.slope) for x in seen)
+    steps = max(1, int(hypot(x1 - x0, y1 - y0) / slope.step_px))
+    for text in slope.texts:
+        for side in (ABOVE, BELOW):
+            for step in range(steps):
+                yield Along(text, round(step / steps, 3), side)
 
 
-def _points_near(off: float, sheet: Sheet, plane: Plane, points: Iterable[Point]) -> list[tuple[float, float]]:
-    """List where points reach into the words' strip along a line: from and to."""
-    smallest, largest = areas_px2(plane)
-    most = longest(plane)
-    spans = []
-    for point in points:
-        along, across = sheet.turn(point.intensity_flop_per_byte, point.flop_per_s)
-        reach = sqrt(smallest + (largest - smallest) * (point.launch.time_share or 0.0) / most) / 2 + AIR_PX
-        if -reach < across - off < LIFT_PX + TALL_PX + reach:
-            spans.append((along - reach, along + reach))
-    return spans
+def along_box(slope: Slope, along: Along, sheet: Sheet) -> Box | None:
+    """Make the box of words along a diagonal; None where they would run over its end."""
+    seen = sheet.visible(slope.slope, slope.top)
+    if seen is None:
+        return None
+    x = seen[0] * (seen[1] / seen[0]) ** along.part
+    right, down = sheet.at(x, x * slope.slope)
+    angle, half = sheet.angle, text_px(along.text, FONT_PX) / 2
+    end, _ = sheet.at(seen[1], seen[1] * slope.slope)
+    if right + 2 * half * cos(angle) > end:
+        return None
+    off = along.side * (LIFT_PX + LINE_PX / 2)
+    return Box(
+        right + half * cos(angle) + off * sin(angle),
+        down + half * sin(angle) - off * cos(angle),
+        half,
+        LINE_PX / 2,
+        angle,
+    )
 
 
-def _clear(boxes: Sequence[Box], taken: Sequence[Box], spans: Sequence[Sequence[tuple[float, float]]]) -> Box:
-    """Take the first place that is clear of other words and of points; at worst the beginning of the line."""
-    apart = [box for box in boxes if not any(box.hits(other) for other in taken)] or [boxes[0]]
-    for near in spans:
-        for box in apart:
-            if all(box.along > stop or box.along + box.length < start for start, stop in near):
-                return box
-    return apart[0]
+def _is_free(box: Box, drawn: Drawing) -> bool:
+    inside = box.grown(INSIDE_PX).inside(drawn.sheet.width_px, drawn.sheet.height_px)
+    return inside and not hits_any(box.grown(1), drawn.canvas.taken)
 
 
-def _decades(domain: tuple[float, float]) -> float:
-    return log10(domain[1] / domain[0])
+def name_boxes(slopes: Iterable[Slope], flats: Iterable[Flat], names: RoofNames, sheet: Sheet) -> list[Box]:
+    """Make the boxes of names that were placed elsewhere, as they stand on another sheet."""
+    along = [along_box(slope, names.slopes[slope.key], sheet) for slope in slopes if slope.key in names.slopes]
+    boxes = [box for box in along if box]
+    for flat in flats:
+        if flat.key in names.flats:
+            text, spot = names.flats[flat.key]
+            boxes.append(text_box(Wish(text, sheet.x_domain[1], flat.peak, ()), spot, sheet.at))
+    return boxes

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil, floor, inf, log10, sqrt
-from statistics import median
+from dataclasses import dataclass
+from math import inf, sqrt
 from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.report.roofs import level_roofs, pipe_roofs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflens.model.records import Bound, Level
+    from rooflens.report.roofs import Roof
     from rooflens.report.rows import Launch
 
 HALF_DECADE = sqrt(10)
@@ -23,12 +24,6 @@ PIPE_LABEL_PART = 0.3
 """Parts of the width that the names of diagonal roofs (left) and flat roofs (right) take."""
 
 MIN_Y_DECADES = 3.5
-
-ROOF_FROM_SHARE = 0.01
-"""A pipe that does less than this part of a launch's FLOPs gets no roof: compilers load constants with fp16 pipes."""
-
-SAME_ROOF_RATIO = 1.02
-"""Roofs nearer to one another than this are one line with two names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +56,6 @@ class StripPoint:
     level: str
     share: float
     nearest: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Roof:
-    """One roof of the plane: the median of the launches' own peaks, and their spread.
-
-    Attributes:
-        keys: Levels or pipes that share this line.
-        peak: Bytes per second for a level, FLOP per second for a pipe.
-        attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
-    """
-
-    keys: tuple[str, ...]
-    peak: float
-    low: float
-    high: float
-    attainable: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +97,9 @@ class Plane:
         ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
         placed = [p.intensity_flop_per_byte for p in self.points]
         low, high = _domain(placed + ridges, MIN_X_DECADES)
-        # The names of the roofs stand at both ends; points must not lie under them.
+        # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
         low = min(low, _edge_beside(min(placed, default=high), high, LEVEL_LABEL_PART))
-        return (low, max(high, _edge_beside(max(placed, default=low), low, PIPE_LABEL_PART)))
+        return (low, max(high, _edge_beside(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
 
     def y_domain(self) -> tuple[float, float]:
         """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
@@ -141,8 +119,8 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
         gpu=gpu,
         points=points,
         strip=strip,
-        level_roofs=_with_attainable(_roofs(_level_peaks(drawn)), drawn),
-        pipe_roofs=_with_attainable(_roofs(_pipe_peaks(drawn)), drawn),
+        level_roofs=level_roofs(launch.analysis for launch in drawn),
+        pipe_roofs=pipe_roofs(launch.analysis for launch in drawn),
         clocks_hz=_clocks(drawn),
         unplaced=sum(launch.key not in placed for launch in launches),
     )
@@ -185,52 +163,6 @@ def _strip(launch: Launch) -> list[StripPoint]:
     return [StripPoint(launch, name, share, nearest=name == nearest) for name, share in shares.items()]
 
 
-def _level_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
-    peaks: dict[str, list[float]] = {name: [] for name in LEVELS}
-    for launch in launches:
-        for name, level in launch.analysis.levels.items():
-            if level.peak_bytes_per_s:
-                peaks[name].append(level.peak_bytes_per_s)
-    return peaks
-
-
-def _pipe_peaks(launches: Iterable[Launch]) -> dict[str, list[float]]:
-    """Collect the peaks of the pipes that do a part of a launch's FLOPs worth drawing."""
-    peaks: dict[str, list[float]] = {}
-    for launch in launches:
-        least = ROOF_FROM_SHARE * (launch.analysis.flop_total or inf)
-        for name, pipe in launch.analysis.pipes.items():
-            if pipe.unit == "FLOP" and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
-                peaks.setdefault(name, []).append(pipe.peak_per_s)
-    return peaks
-
-
-def _roofs(peaks: Mapping[str, Sequence[float]]) -> tuple[Roof, ...]:
-    """Make one roof per key, the highest first, and merge those that would be drawn on top of one another."""
-    roofs: list[Roof] = []
-    for key, values in sorted(peaks.items(), key=lambda item: -median(item[1] or [0.0])):
-        if not values:
-            continue
-        peak = median(values)
-        if roofs and roofs[-1].peak / peak < SAME_ROOF_RATIO:
-            roofs[-1] = Roof((*roofs[-1].keys, key), roofs[-1].peak, roofs[-1].low, roofs[-1].high)
-        else:
-            roofs.append(Roof((key,), peak, min(values), max(values)))
-    return tuple(roofs)
-
-
-def _with_attainable(roofs: Iterable[Roof], launches: Sequence[Launch]) -> tuple[Roof, ...]:
-    """Give each roof the median of what its keys attain; it is never drawn above the roof itself."""
-    return tuple(replace(roof, attainable=_attainable(roof, launches)) for roof in roofs)
-
-
-def _attainable(roof: Roof, launches: Sequence[Launch]) -> float | None:
-    analyses = [launch.analysis for launch in launches]
-    ones = [one for a in analyses for key in roof.keys if (one := a.levels.get(key) or a.pipes.get(key)) is not None]
-    known = [one.attainable_per_s for one in ones if one.attainable_per_s]
-    return min(median(known), roof.peak) if known else None
-
-
 def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
     clocks = [hz for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
     return (min(clocks), max(clocks)) if clocks else None
@@ -246,8 +178,3 @@ def _domain(values: Sequence[float], min_decades: float) -> tuple[float, float]:
 def _edge_beside(value: float, opposite: float, part: float) -> float:
     """Find the edge of a logarithmic axis that leaves `part` of its length free beside a value."""
     return float((value / opposite**part) ** (1 / (1 - part)))
-
-
-def decades(domain: tuple[float, float]) -> list[float]:
-    """List the powers of ten inside a range."""
-    return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]

@@ -1,21 +1,38 @@
-"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and losses."""
+"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and losses.
+
+Up to `MAX_LAUNCHES` records each is a launch of its own. With more, launches of one kernel and one verdict are added up
+first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import BOUNDS
 from rooflens.report.format import plain_name
+from rooflens.report.sums import added_up, gpu_name, group_keys, identity, kernel_name, keyed, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.model.checked import Checked
     from rooflens.model.records import Analysis, Bound, Run
     from rooflens.model.thresholds import Thresholds
 
-UNKNOWN_GPU = "unknown GPU"
+MAX_LAUNCHES = 400
+"""Records drawn one by one: 500 take twice as long to open as `MAX_SUMS` sums (`benchmarks/report.py`)."""
+
+MAX_SUMS = 200
+"""Sums drawn where launches are added up: those of the kernels with most GPU time."""
+
+LOSERS_KEPT = 10
+"""Kernels that lose most are drawn whatever their time: the first screen names three of them."""
+
+MAX_FAILED = 20
+"""Failed launches listed where launches are added up; all are counted."""
 
 BUSIEST = "busiest_unit"
 """Stands for the resource where a report holds only NVIDIA's summary per cents."""
@@ -32,6 +49,8 @@ class Launch:
         leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
             None where no share is known.
         loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
+        group_key: Key of its `Group`; empty for a failed launch, which is in none.
+        cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
     """
 
     key: str
@@ -40,11 +59,13 @@ class Launch:
     time_share: float | None
     leader: tuple[str, float] | None
     loss_ns: float | None
+    group_key: str = ""
+    cumulative_share: float = 0.0
 
     @property
     def name(self) -> str:
         """Name of the kernel; never empty."""
-        return self.analysis.kernel.name or "(no name)"
+        return kernel_name(self.analysis)
 
     @property
     def shown(self) -> str:
@@ -55,7 +76,7 @@ class Launch:
     @property
     def gpu(self) -> str:
         """Name of the GPU it ran on."""
-        return self.analysis.kernel.gpu or UNKNOWN_GPU
+        return gpu_name(self.analysis)
 
     @property
     def bound(self) -> Bound:
@@ -69,8 +90,8 @@ class Launch:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Flags to be read with care; that data is synthetic is said once for the whole page."""
-        return tuple(flag for flag in self.analysis.flags if flag != "synthetic")
+        """Flags to be read with care."""
+        return cautions(self.analysis)
 
     @property
     def estimated(self) -> bool:
@@ -83,12 +104,14 @@ class Group:
     """All launches of one kernel name on one GPU: sums of times, never means of ratios.
 
     Attributes:
+        key: Short identifier within the page: `g3` is the fourth in order of falling time.
         duration_ns: GPU time of all launches; None where no report holds a duration.
         bound_ns: GPU time by verdict class.
         loss_ns: Sum of the launches' losses; None when none of them has a known share.
         worst: The launch that loses most, or the longest one where no loss is known.
     """
 
+    key: str
     name: str
     gpu: str
     launches: tuple[Launch, ...]
@@ -110,45 +133,75 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Other:
+    """The kernels of a page that are not drawn, as one sum.
+
+    Attributes:
+        launches: How many launches their profiled ones stand for.
+        duration_ns: GPU time of all of them; None where no report holds a duration.
+        bound_ns: GPU time by verdict class.
+    """
+
+    kernels: int
+    launches: int
+    duration_ns: float | None
+    time_share: float | None
+    bound_ns: Mapping[Bound, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Everything a section of the page may read.
 
     Attributes:
         limits: The thresholds the verdicts were reached with.
-        launches: In order of falling time, failed ones last.
-        groups: In order of falling time.
+        analyses: Every record as it was given, failed ones too: what is counted is counted over these or `groups`.
+        launches: What is drawn, in order of falling time, failed ones last.
+        groups: Every kernel, drawn or not, in order of falling time.
         unread: Path and error of each report that could not be read.
+        gpus: Names of the GPUs, the one with the longest launch first.
+        aggregated: True where a launch that is drawn stands for all of one kernel and verdict.
+        other: The kernels that are not drawn; None where all are.
+        predictions: The reports and kernels with a prediction, each beside what was measured.
     """
 
     title: str
     runs: tuple[Run, ...]
     limits: Thresholds
+    analyses: tuple[Analysis, ...]
     launches: tuple[Launch, ...]
     groups: tuple[Group, ...]
     total_ns: float
     unread: tuple[tuple[str, str], ...] = ()
+    gpus: tuple[str, ...] = ()
+    aggregated: bool = False
+    other: Other | None = None
+    predictions: tuple[Checked, ...] = ()
 
     @property
     def timed(self) -> tuple[Launch, ...]:
-        """Launches that did not fail: the ones that count."""
+        """Launches that are drawn and did not fail."""
         return tuple(launch for launch in self.launches if not launch.failed)
 
     @property
     def failed(self) -> tuple[Launch, ...]:
-        """Launches that failed while they were profiled."""
+        """Launches that are listed and failed while they were profiled; `failed_count` counts all."""
         return tuple(launch for launch in self.launches if launch.failed)
 
     @property
-    def gpus(self) -> tuple[str, ...]:
-        """Names of the GPUs, the one with most time first."""
-        return tuple(dict.fromkeys(launch.gpu for launch in self.launches))
+    def counted(self) -> tuple[Launch, ...]:
+        """Launches that did not fail, drawn or not: the ones that sums are made of."""
+        return tuple(launch for group in self.groups for launch in group.launches)
+
+    @property
+    def failed_count(self) -> int:
+        """How many launches failed while they were profiled."""
+        return len(self.analyses) - len(timed(self.analyses))
 
     @property
     def synthetic(self) -> bool:
         """True when any report or kernel of the page was written by a generator."""
-        return any(run.synthetic for run in self.runs) or any(
-            launch.analysis.kernel.synthetic for launch in self.launches
-        )
+        return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
 
 
 def build_page(
@@ -160,15 +213,33 @@ def build_page(
 ) -> Page:
     """Derive all rows of the page from the records."""
     total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
-    launches = [_launch(f"k{i}", a, total_ns) for i, a in enumerate(analyses)]
-    launches.sort(key=lambda launch: (launch.failed, -(launch.duration_ns or 0.0)))
-    return Page(title, tuple(runs), limits, tuple(launches), _groups(launches, total_ns), total_ns, tuple(unread))
+    aggregated = len(analyses) > MAX_LAUNCHES
+    launches = _launches(added_up(analyses) if aggregated else keyed(analyses), total_ns)
+    groups = _groups(launches, total_ns)
+    drawn = _drawn(launches, groups) if aggregated else launches
+    return Page(
+        title=title,
+        runs=tuple(runs),
+        limits=limits,
+        analyses=tuple(analyses),
+        launches=drawn,
+        groups=groups,
+        total_ns=total_ns,
+        unread=tuple(unread),
+        gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
+        aggregated=aggregated,
+        other=_other(groups, drawn, total_ns),
+    )
+
+
+def cautions(analysis: Analysis) -> tuple[str, ...]:
+    """Return the flags to be read with care; that data is synthetic is said once for the whole page."""
+    return tuple(flag for flag in analysis.flags if flag != "synthetic")
 
 
 def time_part(rows: Iterable[Launch | Group]) -> float | None:
     """Sum shares of GPU time; None where none is known."""
-    shares = [row.time_share for row in rows if row.time_share is not None]
-    return sum(shares) if shares else None
+    return _known_sum(row.time_share for row in rows)
 
 
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
@@ -183,13 +254,67 @@ def _duration_ns(analysis: Analysis) -> float | None:
     return None if analysis.kernel.status == "failed" else analysis.gpu_time_ns
 
 
-def _launch(key: str, analysis: Analysis, total_ns: float) -> Launch:
+def _drawn(launches: Sequence[Launch], groups: Sequence[Group]) -> tuple[Launch, ...]:
+    """Choose whole kernels: those that lose most, then those that take most time, up to `MAX_SUMS`."""
+    losers = sorted(groups, key=lambda group: (group.worst.analysis.verdict.at_roof, -(group.loss_ns or 0.0)))
+    wanted = {group.key: len(group.launches) for group in (*losers[:LOSERS_KEPT], *groups)}
+    taken = accumulate(wanted.values())
+    kept = {key for key, rows in zip(wanted, taken, strict=True) if rows <= MAX_SUMS}
+    failed = [launch for launch in launches if launch.failed]
+    return (*(launch for launch in launches if launch.group_key in kept), *failed[:MAX_FAILED])
+
+
+def _other(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
+    """Sum the kernels up that are not drawn; None where there are none."""
+    keys = {launch.group_key for launch in drawn}
+    rest = [group for group in groups if group.key not in keys]
+    if not rest:
+        return None
+    duration_ns = _known_sum(group.duration_ns for group in rest)
+    return Other(
+        kernels=len(rest),
+        launches=sum(group.launch_count for group in rest),
+        duration_ns=duration_ns,
+        time_share=_share(duration_ns, total_ns),
+        bound_ns=bound_times_ns(launch for group in rest for launch in group.launches),
+    )
+
+
+def _known_sum(values: Iterable[float | None]) -> float | None:
+    """Sum what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
+    """Put the records in order of falling time, failed ones last."""
+    rows = [(key, analysis, _duration_ns(analysis)) for key, analysis in pairs]
+    rows.sort(key=lambda row: (row[1].kernel.status == "failed", -(row[2] or 0.0)))
+    groups = group_keys([analysis for _, analysis in pairs])
+    before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
+    return tuple(
+        _launch(key, analysis, total_ns, (groups.get(identity(analysis), ""), before_ns))
+        for (key, analysis, _), before_ns in zip(rows, before, strict=False)
+    )
+
+
+def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
+    """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
     duration_ns = _duration_ns(analysis)
     leader = _leader(analysis)
     # An unknown verdict has no largest share: the resource that was not measured may be the full one.
     known = leader is not None and analysis.verdict.bound != "unknown"
     loss_ns = duration_ns * max(0.0, 1 - leader[1]) if duration_ns is not None and leader and known else None
-    return Launch(key, analysis, duration_ns, _share(duration_ns, total_ns), leader, loss_ns)
+    return Launch(
+        key=key,
+        analysis=analysis,
+        duration_ns=duration_ns,
+        time_share=_share(duration_ns, total_ns),
+        leader=leader,
+        loss_ns=loss_ns,
+        group_key="" if analysis.kernel.status == "failed" else place[0],
+        cumulative_share=_share(place[1], total_ns) or 0.0,
+    )
 
 
 def _share(time_ns: float | None, total_ns: float) -> float | None:
@@ -214,21 +339,20 @@ def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
         if not launch.failed:
             members[launch.gpu, launch.name].append(launch)
     groups = [_group(tuple(group), total_ns) for group in members.values()]
-    return tuple(sorted(groups, key=lambda group: -(group.duration_ns or 0.0)))
+    return tuple(sorted(groups, key=lambda group: int(group.key[1:])))
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
-    times_ns = [launch.duration_ns for launch in launches if launch.duration_ns is not None]
-    duration_ns = sum(times_ns) if times_ns else None
-    losses = [launch.loss_ns for launch in launches if launch.loss_ns is not None]
+    duration_ns = _known_sum(launch.duration_ns for launch in launches)
     worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
     return Group(
+        key=launches[0].group_key,
         name=launches[0].name,
         gpu=launches[0].gpu,
         launches=launches,
         duration_ns=duration_ns,
         time_share=_share(duration_ns, total_ns),
         bound_ns=bound_times_ns(launches),
-        loss_ns=sum(losses) if losses else None,
+        loss_ns=_known_sum(launch.loss_ns for launch in launches),
         worst=worst,
     )

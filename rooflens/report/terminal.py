@@ -11,6 +11,7 @@ from rich.text import Text
 from rooflens.model.records import shares_of
 from rooflens.model.units import cut_name, duration, percent, si, significant
 from rooflens.model.words import resource_label
+from rooflens.report.markdown_text import code_cell, prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,10 +73,12 @@ class Section:
 
     Attributes:
         heading: GPU, clock, kernels and their time, in words.
+        analyses: The record behind each row.
     """
 
     heading: str
     rows: tuple[Row, ...]
+    analyses: tuple[Analysis, ...]
 
 
 def by_time(analyses: Sequence[Analysis]) -> list[Analysis]:
@@ -99,7 +102,8 @@ def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section
     clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
     clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
     heading = f"{_printable(gpu)}{clock}: {count}, {duration(total_ns)} of GPU time"
-    return Section(heading, tuple(_row(analysis, total_ns) for analysis in analyses[:top]))
+    shown = tuple(analyses[:top])
+    return Section(heading, tuple(_row(analysis, total_ns) for analysis in shown), shown)
 
 
 def _row(analysis: Analysis, total_ns: float) -> Row:
@@ -202,14 +206,9 @@ def to_markdown(analyses: Sequence[Analysis]) -> str:
     for section in to_sections(analyses):
         headings = " | ".join(column.heading for column in COLUMNS)
         rules = "|".join("---:" if column.right else "---" for column in COLUMNS)
-        lines += [f"**{_markdown_cell(section.heading)}**", "", f"| {headings} |", f"|{rules}|"]
+        lines += [f"**{prose(section.heading)}**", "", f"| {headings} |", f"|{rules}|"]
         for row in section.rows:
-            cells = (cut_name(row.cells[0], _MARKDOWN_NAME_MAX), *row.cells[1:])
-            lines.append(f"| {' | '.join(_markdown_cell(cell) for cell in cells)} |")
+            cells = (code_cell(cut_name(row.cells[0], _MARKDOWN_NAME_MAX)), *map(prose, row.cells[1:]))
+            lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
-
-
-def _markdown_cell(text: str) -> str:
-    """Keep report text from ending a cell or becoming HTML."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")

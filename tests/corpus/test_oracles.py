@@ -11,6 +11,8 @@ import pytest
 from rooflens.ingest.container import inspect
 from rooflens.ingest.reader import read_report
 from rooflens.model.analyze import analyze
+from rooflens.model.bounds import time_bounds
+from rooflens.model.nvidia import agrees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +28,6 @@ SHARE_TOLERANCE = 0.01
 DRAM_PCT = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"
 SMEM_PCT = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"
 SOL_COUNTERS = ("sol_compute", "sol_memory")
-
-CLASS_OF_NVIDIA = {
-    "High Throughput": {"at_roof"},
-    "High Memory Throughput": {"memory"},
-    "High Compute Throughput": {"compute"},
-    "Balanced Throughput": {"balanced"},
-    "Latency Issue": {"latency", "overhead"},
-    "Small Grid": {"latency", "overhead"},
-}
 
 
 def _manifest(corpus: Path) -> list[dict[str, str]]:
@@ -134,11 +127,6 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
     assert len(roofed) >= 58
 
 
-def _class(analysis: Analysis) -> set[str]:
-    verdict = analysis.verdict
-    return {verdict.bound, "at_roof"} if verdict.at_roof else {verdict.bound}
-
-
 def test_classes_agree_with_nvidia_without_reading_its_summary(kernels: list[Kernel]) -> None:
     """With NVIDIA's per cents and rules withheld, at least 90 % of the classes are NVIDIA's."""
     compared, agreed = 0, 0
@@ -149,9 +137,30 @@ def test_classes_agree_with_nvidia_without_reading_its_summary(kernels: list[Ker
         counters = {name: value for name, value in kernel.counters.items() if name not in SOL_COUNTERS}
         blind = analyze(replace(kernel, counters=counters, rules=()))
         compared += 1
-        agreed += bool(_class(blind) & CLASS_OF_NVIDIA[theirs])
+        agreed += agrees(theirs, blind.verdict) is True
     assert compared >= 59
     assert agreed / compared >= 0.90
+
+
+def test_no_kernel_is_faster_than_its_lower_bound(analyses: list[Analysis]) -> None:
+    """Work and traffic at their peaks take no longer than the kernel did, and no longer than by amount and roof."""
+    compared = 0
+    for analysis in analyses:
+        bounds = time_bounds(analysis)
+        if bounds is None or bounds.position is None or "share_over_one" in analysis.flags:
+            continue
+        assert bounds.position != "below", (analysis.kernel.source, analysis.kernel.index)
+        level = analysis.levels["dram"]
+        if level.amount_bytes is not None and level.peak_bytes_per_s:
+            assert bounds.memory_ns == pytest.approx(level.amount_bytes / level.peak_bytes_per_s * 1e9)
+        if (
+            analysis.flop_total
+            and analysis.flop_peak_per_s
+            and not any(p.unit == "op" for p in analysis.pipes.values())
+        ):
+            assert bounds.math_ns == pytest.approx(analysis.flop_total / analysis.flop_peak_per_s * 1e9)
+        compared += 1
+    assert compared >= 50
 
 
 def _one(analyses: list[Analysis], source: str, name: str) -> Analysis:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.causes import STALLS, find_causes, occupancy_limiter
+from rooflens.model.causes import STALLS, find_causes
+from rooflens.model.occupancy import occupancy_limiter
 from rooflens.model.thresholds import default_thresholds
 
 LIMITS = default_thresholds()

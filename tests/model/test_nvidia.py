@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.nvidia import read_nvidia
-from rooflens.model.records import Nvidia, Rule
+from rooflens.model.nvidia import SAME_CLASSES, agrees, read_nvidia
+from rooflens.model.records import BOUNDS, Nvidia, Rule, Verdict
 
 ROOFLINE = (
     "The ratio of peak float (fp32) to double (fp64) performance on this device is 2:1. The {subject} achieved "
@@ -71,3 +71,33 @@ def test_the_first_bottleneck_counts() -> None:
         rule("SOLBottleneck", "Latency Issue"),
     ]
     assert read_nvidia(rules).bottleneck == "Small Grid"
+
+
+def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
+    """Make a verdict of a class."""
+    return Verdict(bound, None, at_roof=at_roof, cause=None, headroom=None, confidence="high", sentence="")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "bound", "at_roof", "expected"),
+    [
+        ("High Memory Throughput", "memory", False, True),
+        ("High Memory Throughput", "compute", False, False),
+        ("High Throughput", "memory", True, True),
+        ("High Throughput", "memory", False, False),
+        ("Balanced Throughput", "balanced", False, True),
+        ("Latency Issue", "overhead", False, True),
+        ("Small Grid", "latency", False, True),
+        ("Small Grid", "unknown", False, False),
+        ("Something new", "memory", False, None),
+        (None, "memory", False, None),
+    ],
+)
+def test_agreement(bottleneck: str | None, bound: str, at_roof: bool, expected: bool | None) -> None:  # noqa: FBT001 - a table
+    """A class agrees with NVIDIA's of the same meaning; a bottleneck that is unknown or missing is not judged."""
+    assert agrees(bottleneck, verdict(bound, at_roof=at_roof)) is expected
+
+
+def test_each_class_of_nvidia_means_classes_of_ours() -> None:
+    """The table names classes that exist."""
+    assert {name for same in SAME_CLASSES.values() for name in same} <= {*BOUNDS, "at_roof"}

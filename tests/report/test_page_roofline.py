@@ -15,7 +15,7 @@ from rooflens.report.roofline_data import Plane, plane
 from rooflens.report.roofline_rows import LEVEL_MARKS, NARROW_PX, WIDE_PX, roof_label_rows, roof_rows
 from rooflens.report.rows import build_page
 from rooflens.report.theme import DARK, LIGHT, LOOKS, vega_config
-from rooflens.report.time_chart import MAX_ROWS, time_spec
+from rooflens.report.time_chart import time_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,7 +155,7 @@ def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
 def test_specs_hold_no_colour_of_their_own() -> None:
     """Themes can change every colour, because a specification names none."""
     page = build_page([samples.run()], samples.every_verdict(), "test", default_thresholds())
-    for spec in (make_spec(samples.every_verdict()), time_spec(page.groups)):
+    for spec in (make_spec(samples.every_verdict()), time_spec(page)):
         assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
         assert "config" not in spec
 
@@ -166,23 +166,3 @@ def test_themes_define_every_named_style() -> None:
     named = {node["style"] for node in walk(spec) if isinstance(node.get("style"), str)}
     assert named <= set(vega_config(LIGHT, dark=False)["style"])
     assert vega_config(LIGHT, dark=False)["style"].keys() == vega_config(DARK, dark=True)["style"].keys()
-
-
-def test_time_chart_keeps_all_of_the_time() -> None:
-    """The bars add up to the whole GPU time: kernels beyond the last row share one bar."""
-    page = build_page([samples.run()], samples.many(40), "test", default_thresholds())
-    data = time_spec(page.groups)["datasets"]
-    assert len(data["labels"]) == MAX_ROWS
-    assert sum(bar["x2"] - bar["x"] for bar in data["bars"]) == pytest.approx(page.total_ns)
-
-
-def test_bars_split_a_kernel_by_verdict() -> None:
-    """Launches of one kernel with different verdicts are pieces of one bar."""
-    one, two = (replace(a.kernel, name="same") for a in samples.every_verdict()[:2])
-    first, second = (
-        replace(analysis, kernel=kernel) for analysis, kernel in zip(samples.every_verdict(), (one, two), strict=False)
-    )
-    page = build_page([samples.run()], [first, second], "test", default_thresholds())
-    bars = time_spec(page.groups)["datasets"]["bars"]
-    assert [(bar["i"], bar["bound"]) for bar in bars] == [(0, "memory"), (0, "compute")]
-    assert bars[1]["x"] == bars[0]["x2"]

@@ -1,14 +1,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from support import samples
 from untimed import without_durations
 
+from rooflens.model.records import BOUNDS
 from rooflens.model.thresholds import default_thresholds
+from rooflens.report import rows
 from rooflens.report.first_screen import biggest_losses
-from rooflens.report.rows import Page, bound_times_ns, build_page, time_part
+from rooflens.report.rows import (
+    MAX_FAILED,
+    MAX_LAUNCHES,
+    MAX_SUMS,
+    Page,
+    bound_times_ns,
+    build_page,
+    time_part,
+)
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
 
 
 def make_page(*analyses: object) -> Page:
@@ -88,3 +102,130 @@ def test_a_launch_that_stands_for_others_counts_as_often() -> None:
     assert page.launches[0].shown == "often x9"
     assert page.launches[0].time_share == pytest.approx(0.9)
     assert [group.launch_count for group in page.groups] == [9, 1]
+
+
+def crowd(count: int, kernels: int) -> list[Analysis]:
+    """Make so many launches of so many kernels, whose times and verdicts differ from launch to launch."""
+    base = samples.every_verdict()
+    return [
+        renamed(base[i * 5 // 3 % len(base)], f"kernel_{i % kernels}", 1e3 + 1e6 / (1 + i % kernels) + i % 7)
+        for i in range(count)
+    ]
+
+
+def renamed(analysis: Analysis, name: str, duration_ns: float) -> Analysis:
+    """Make the same launch of another kernel."""
+    kernel = replace(analysis.kernel, name=name, counters={"duration_ns": duration_ns})
+    return replace(analysis, kernel=kernel)
+
+
+def test_groups_and_launches_share_their_keys() -> None:
+    """A launch names its kernel by the kernel's place in order of time; a failed one is in none."""
+    page = make_page(samples.failed(), *samples.every_verdict(), samples.every_verdict()[0])
+    assert [group.key for group in page.groups] == [f"g{i}" for i in range(6)]
+    assert all(launch.group_key == group.key for group in page.groups for launch in group.launches)
+    assert page.launches[-1].group_key == ""
+
+
+def test_cumulative_share_is_of_all_longer_launches() -> None:
+    """The longest launch has nothing before it, and each next one the shares of those above it."""
+    page = make_page(*samples.every_verdict())
+    shares = [launch.time_share or 0.0 for launch in page.launches]
+    expected = [sum(shares[:i]) for i in range(len(shares))]
+    assert [launch.cumulative_share for launch in page.launches] == pytest.approx(expected)
+    assert {launch.cumulative_share for launch in make_page(*without_durations()).launches} == {0.0}
+
+
+def test_up_to_the_limit_every_launch_stands_for_itself() -> None:
+    """A page of few launches draws each, and has no others."""
+    page = make_page(*samples.many(MAX_LAUNCHES))
+    assert (len(page.launches), page.aggregated, page.other) == (MAX_LAUNCHES, False, None)
+
+
+def test_over_the_limit_launches_add_up_by_kernel_and_verdict() -> None:
+    """Each row stands for the launches of one kernel with one verdict, and the kernel for all of them."""
+    analyses = crowd(3000, 20)
+    page = make_page(*analyses)
+    assert page.aggregated
+    assert page.other is None
+    named = {(launch.name, launch.bound) for launch in page.launches}
+    assert len(named) == len(page.launches) == len({(a.kernel.name, a.verdict.bound) for a in analyses})
+    assert [group.launch_count for group in page.groups] == [150] * 20
+    assert sum(launch.analysis.launches for launch in page.launches) == 3000
+
+
+def test_adding_up_changes_no_total() -> None:
+    """Time, time by verdict, losses and counts of a page are the same as of the single launches."""
+    analyses = crowd(3000, 900)
+    page = make_page(*analyses)
+    alone = [make_page(a) for a in analyses]
+    losses = [group.loss_ns for one in alone for group in one.groups if group.loss_ns]
+    assert page.total_ns == pytest.approx(sum(one.total_ns for one in alone))
+    assert len(page.groups) == 900
+    assert sum(group.loss_ns or 0 for group in page.groups) == pytest.approx(sum(losses))
+    times = bound_times_ns(launch for one in alone for launch in one.launches)
+    assert bound_times_ns(page.counted) == pytest.approx(times)
+    assert time_part(page.groups) == pytest.approx(1)
+    assert len(page.analyses) == 3000
+
+
+def test_kernels_that_are_not_drawn_are_one_sum() -> None:
+    """What is drawn and the others make up all kernels, launches and time, whole kernels on either side."""
+    page = make_page(*crowd(6000, 900))
+    other = page.other
+    assert other is not None
+    drawn = {launch.group_key for launch in page.launches}
+    assert len(page.launches) <= MAX_SUMS
+    assert other.kernels == len(page.groups) - len(drawn)
+    assert other.launches + sum(launch.analysis.launches for launch in page.launches) == 6000
+    assert (other.duration_ns or 0) + sum(launch.duration_ns or 0 for launch in page.launches) == pytest.approx(
+        page.total_ns
+    )
+    assert sum(other.bound_ns.values()) == pytest.approx(other.duration_ns)
+    assert other.time_share == pytest.approx((other.duration_ns or 0) / page.total_ns)
+    assert all(
+        {one.key for one in g.launches} <= {one.key for one in page.launches} for g in page.groups if g.key in drawn
+    )
+
+
+def test_the_biggest_losses_are_drawn_however_short() -> None:
+    """The kernels that the first screen names have their rows, also where others at their roof take more time."""
+    full = [replace(a, verdict=replace(a.verdict, at_roof=True, headroom=1.01)) for a in samples.many(3000)]
+    slow = sample("slow", 2, 1e3)
+    page = make_page(*full, samples.analysis(slow))
+    assert biggest_losses(page)[0].group.name == "slow"
+    assert {loss.group.worst.key for loss in biggest_losses(page)} <= {launch.key for launch in page.launches}
+
+
+def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:
+    """Thousands of failures take a few rows, and the count keeps all of them."""
+    page = make_page(*samples.many(600), *(samples.failed(index=i) for i in range(2000)))
+    assert (len(page.failed), page.failed_count) == (MAX_FAILED, 2000)
+    assert page.launches[-1].failed
+
+
+def test_launches_without_a_duration_stay_apart_in_a_crowd() -> None:
+    """A launch without a time leaves its kernel's time as it is."""
+    untimed = [replace(a, kernel=replace(a.kernel, counters={})) for a in crowd(10, 1)]
+    page = make_page(*crowd(1000, 1), *untimed)
+    assert page.groups[0].duration_ns == pytest.approx(page.total_ns)
+    assert {launch.duration_ns for launch in page.launches if launch.time_share is None} == {None}
+    assert page.groups[0].launch_count == 1010
+
+
+def test_keys_of_sums_lead_to_a_record() -> None:
+    """A sum has the key of its longest launch: the number of a record as it was given."""
+    analyses = crowd(1000, 5)
+    for launch in make_page(*analyses).launches:
+        record = analyses[int(launch.key[1:])]
+        assert (record.kernel.name, record.verdict.bound) == (launch.name, launch.bound)
+
+
+def test_rows_are_made_once_for_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building a page derives a row for each sum and not for each launch: work for 10 x launches is not 10 x rows."""
+    made: list[Analysis] = []
+    monkeypatch.setattr(rows, "_leader", made.append)
+    for count in (600, 6000):
+        made.clear()
+        make_page(*crowd(count, 30))
+        assert len(made) <= 30 * len(BOUNDS)

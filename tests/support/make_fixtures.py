@@ -14,6 +14,7 @@ from support.attention import attention_kernels
 from support.chips import A100, ARCHITECTURES, H200, Chip
 from support.fixture_kernels import Shares, by_shares, sgemm, square_gemm, triad
 from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, SessionSpec, encode_report
+from support.sweep import NCU_OPTIONS, PROGRAM, STEPS, sweep_kernel
 from support.synthetic_kernels import Launch, Work, device_metrics, kernel_spec, launch_metrics
 
 MANIFEST = "manifest.toml"
@@ -31,6 +32,8 @@ class Fixture:
         stem: File name without `.synthetic.ncu-rep`.
         shows: The verdict or property it is made to show.
         what: A sentence on its kernels.
+        program: Command that ncu is said to have run; by default one of the fixture's own name.
+        options: Options of ncu on its command line.
     """
 
     stem: str
@@ -38,6 +41,8 @@ class Fixture:
     what: str
     chip: Chip
     kernels: tuple[KernelSpec, ...]
+    program: str = ""
+    options: str = "--clock-control base"
 
     @property
     def path(self) -> str:
@@ -47,9 +52,9 @@ class Fixture:
     def encode(self) -> bytes:
         """Return the bytes of the report."""
         session = SessionSpec(
-            process_name=f"/synthetic/{self.stem}",
+            process_name=f"/synthetic/{(self.program or self.stem).partition(' ')[0]}",
             ncu_version=f"{self.chip.ncu_version} (build 0) (synthetic)",
-            command_line=f"ncu --clock-control base -o {self.stem}.synthetic /synthetic/{self.stem}",
+            command_line=f"ncu {self.options} -o {self.stem}.synthetic /synthetic/{self.program or self.stem}",
         )
         return encode_report(ReportSpec(self.kernels, session))
 
@@ -57,7 +62,7 @@ class Fixture:
 def synthetic_fixtures() -> tuple[Fixture, ...]:
     """Return all synthetic fixtures."""
     architectures = tuple(_architecture(chip) for chip in ARCHITECTURES)
-    return (*_memory(), *_compute(), *_latency(), *_incomplete(), *architectures, _attention())
+    return (*_memory(), *_compute(), *_latency(), *_incomplete(), *architectures, _attention(), *_sweep())
 
 
 def manifest_entries() -> str:
@@ -214,6 +219,22 @@ def _attention() -> Fixture:
         "Batch 4, 32 heads, sequence 2048, head dimension 128, bf16: two GEMMs, softmax, and flash attention.",
         H200,
         tuple(kernel_spec(work) for work in attention_kernels()),
+    )
+
+
+def _sweep() -> tuple[Fixture, ...]:
+    """Make a report of every step of the sweep, with the command line of the workload."""
+    return tuple(
+        Fixture(
+            f"sweep_gemm_bf16_{step.size}",
+            "one step of a sweep, with the command line of a bundled workload",
+            f"A bf16 GEMM of {step.size}^3, as the case bf16_{step.size} of the workload gemm.",
+            H200,
+            (sweep_kernel(step),),
+            PROGRAM.format(size=step.size),
+            f"{NCU_OPTIONS} --clock-control base",
+        )
+        for step in STEPS
     )
 
 

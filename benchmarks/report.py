@@ -1,0 +1,136 @@
+"""Build pages of 10 to 100,000 launches, weigh them, and open them in Chromium: a page must not grow with launches.
+
+Run with `make bench`. The launches are copies of the stored synthetic reports' kernels under other names, so that each
+is as rich as a recorded one. Everything is done in turn on this machine: quote the ratios, not the seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import load_reports
+from rooflens.model.analyze import analyze
+from rooflens.report.page import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.records import Analysis, Run
+
+REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
+
+SIZES = ((10, 10), (1_000, 400), (100_000, 400), (100_000, 100_000))
+"""Launches, and kernels that they are of."""
+
+LIMIT_BYTES = 5e6
+LIMIT_S = 3.0
+OPENINGS = 3
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
+
+FIRST_CHART = ".chart svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one page costs; `first_chart_s` is None without a browser."""
+
+    launches: int
+    kernels: int
+    build_s: float
+    page_bytes: int
+    first_chart_s: float | None
+
+
+def main() -> None:
+    """Print the cost of each size, and ratios between them."""
+    runs, base = read()
+    render_page(runs, base, title="warm-up")
+    with tempfile.TemporaryDirectory() as folder:
+        pages = [(size, *build(runs, crowd(base, *size), Path(folder) / f"{i}.html")) for i, size in enumerate(SIZES)]
+        opened = list(openings([path for _, _, path in pages]))
+        costs = [
+            Cost(*size, seconds, path.stat().st_size, first_s)
+            for (size, seconds, path), first_s in zip(pages, opened, strict=True)
+        ]
+    show(costs)
+
+
+def read() -> tuple[list[Run], list[Analysis]]:
+    """Read the stored reports once."""
+    loaded = load_reports(find_inputs([str(REPORTS)]).jobs)
+    runs = [run for run, _ in loaded.reports]
+    return runs, [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
+
+
+def crowd(base: Sequence[Analysis], launches: int, kernels: int) -> list[Analysis]:
+    """Make launches of so many kernels; every other launch of a kernel behaves like another one."""
+    return [renamed(base[(i % kernels + i // kernels % 2) % len(base)], i % kernels) for i in range(launches)]
+
+
+def renamed(analysis: Analysis, number: int) -> Analysis:
+    """Make the same launch of another kernel on one GPU."""
+    name = f"void at::native::vectorized_elementwise_kernel<4, Functor<float, {number}>, std::array<char*, 2ul> >"
+    return replace(analysis, kernel=replace(analysis.kernel, name=name, gpu="NVIDIA H100 80GB HBM3"))
+
+
+def build(runs: Sequence[Run], analyses: Sequence[Analysis], path: Path) -> tuple[float, Path]:
+    """Render one page and write it; return the seconds of the first."""
+    start = time.perf_counter()
+    html = render_page(runs, analyses, title="benchmark")
+    seconds = time.perf_counter() - start
+    path.write_text(html, encoding="utf-8")
+    return seconds, path
+
+
+def openings(paths: Sequence[Path]) -> Iterator[float | None]:
+    """Open each page a few times; return the median seconds from the start of loading to its first chart."""
+    found = os.environ.get("ROOFLENS_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - a part of the test extra
+    except ImportError:
+        found = None
+    if not found:
+        print("time to first chart: skipped, no Chromium or no playwright on this machine\n")
+        yield from [None] * len(paths)
+        return
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        for path in paths:
+            times_s = []
+            for _ in range(OPENINGS):
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                page.goto(path.as_uri(), wait_until="commit")
+                page.wait_for_selector(FIRST_CHART)
+                times_s.append(page.evaluate("performance.now()") / 1e3)
+                page.close()
+            yield statistics.median(times_s)
+        browser.close()
+
+
+def show(costs: Sequence[Cost]) -> None:
+    """Print one line a page, then the ratios of 100,000 launches over 1,000."""
+    print(f"{'launches':>9} {'kernels':>9} {'build':>9} {'page':>9} {'first chart':>12}")
+    for cost in costs:
+        first = "-" if cost.first_chart_s is None else f"{cost.first_chart_s:.2f} s"
+        print(f"{cost.launches:9,} {cost.kernels:9,} {cost.build_s:7.2f} s {cost.page_bytes / 1e6:6.2f} MB {first:>12}")
+    small, large, names = costs[1:]
+    print(f"\nlimits: page {LIMIT_BYTES / 1e6:g} MB, first chart {LIMIT_S:g} s")
+    for title, cost in (("100,000 launches over 1,000", large), ("the same, all of other kernels", names)):
+        ratios = [("build", cost.build_s / small.build_s), ("page", cost.page_bytes / small.page_bytes)]
+        if cost.first_chart_s and small.first_chart_s:
+            ratios.append(("first chart", cost.first_chart_s / small.first_chart_s))
+        print(f"{title:<31} {', '.join(f'{name} {ratio:.2f}x' for name, ratio in ratios)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What a page's kernels are expected to do: bundled workloads are recognized, users' own programs say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.model.predictions import Rule
+    from rooflens.model.records import Analysis, Prediction, Run
+
+PREDICT = click.option(
+    "--predict",
+    "predict",
+    metavar="TEXT|FILE",
+    help="What the program must do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Predictions of whole reports by digest, and of kernels by name."""
+
+    reports: Mapping[str, Prediction]
+    rules: tuple[Rule, ...] = ()
+
+
+def find_expected(runs: Sequence[Run], given: str | None) -> Expected:
+    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+
+    Raises:
+        UsageError: The prediction cannot be read.
+        InputError: The file cannot be.
+    """
+    bundled = _bundled(runs)
+    if given is None:
+        return Expected(bundled)
+    from rooflens.model.predictions import parse_prediction, parse_rules
+
+    if not given.endswith(".toml"):
+        prediction = parse_prediction(given)
+        return Expected({run.digest: prediction for run in runs})
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read `{given}`: {error.strerror}", "docs/predict.md shows a file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{given}` is no text", "docs/predict.md shows a file") from error
+    return Expected(bundled, parse_rules(text, given))
+
+
+def _bundled(runs: Sequence[Run]) -> dict[str, Prediction]:
+    """Predict, by digest, the reports whose command line ran a bundled workload."""
+    from rooflens.report.predicted import predict_case
+    from rooflens.workloads.recognize import recognize
+
+    recognized = {run.digest: found for run in runs if (found := recognize(run.command_line)) is not None}
+    return {
+        digest: predict_case(
+            one.workload.name, one.case, None if one.as_listed else one.parameters, one.iterations, one.source
+        )
+        for digest, one in recognized.items()
+    }
+
+
+def print_expected(runs: Sequence[Run], analyses: Sequence[Analysis], expected: Expected) -> None:
+    """Print for each prediction how it came out."""
+    from rooflens.model.predictions import check_reports
+    from rooflens.report.predicted import order_of, prediction_lines
+
+    found = check_reports(runs, analyses, expected.reports, expected.rules)
+    for checked in sorted(found, key=lambda one: order_of(one.prediction)):
+        for line in prediction_lines(checked):
+            click.echo(line)

@@ -1,0 +1,159 @@
+// Charts: drawn when they have a width, fitted when it changes, redrawn with the theme, told of every choice.
+(() => {
+  const NARROW_PX = 480;
+  const STILL_PX = 4;
+  const HEIGHTS_PX = { narrow: 320, wide: 440 };
+  const themes = lens.data("themes");
+
+  const figures = [...document.querySelectorAll(".chart[data-spec]")].map((box) => {
+    const spec = lens.data(box.dataset.spec);
+    const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
+    const levels = [...(box.closest(".plane")?.querySelectorAll(".levels input") || [])].map((input) => input.value);
+    return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn: Promise.resolve() };
+  });
+  const figureOf = (element) => figures.find((figure) => figure.box === element);
+
+  // What the choices mean to a chart; one that shows nothing picked keeps what its specification picked.
+  function values(figure) {
+    const { state } = lens;
+    const item = lens.picked();
+    return {
+      hidden: lens.hidden(),
+      kernel: item ? item.g : "",
+      picked: state.k || figure.defaults.get("picked"),
+      level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
+      datasheet: state.datasheet,
+    };
+  }
+
+  function tell(figure) {
+    let changed = false;
+    for (const [name, value] of Object.entries(values(figure))) {
+      if (!figure.defaults.has(name) || figure.view.signal(name) === value) continue;
+      figure.view.signal(name, value);
+      changed = true;
+    }
+    return changed;
+  }
+
+  function sized(figure, width) {
+    const spec = lens.data(figure.box.dataset.spec);
+    const parts = spec.vconcat || [spec];
+    const height = figure.narrow ? HEIGHTS_PX.narrow : HEIGHTS_PX.wide;
+    for (const part of parts) part.width = width;
+    if (parts[0].name === "plane") parts[0].height = height;
+    for (const param of spec.params || []) {
+      if (param.name === "w") param.value = width;
+      if (param.name === "h") param.value = height;
+    }
+    return spec;
+  }
+
+  async function embed(figure) {
+    if (figure.view) figure.view.finalize();
+    const { view } = await vegaEmbed(figure.box, sized(figure, Math.max(160, figure.room - figure.margin)), {
+      ast: true, renderer: "svg", actions: false, config: themes[figure.theme], tooltip: { disableDefaultStyle: true },
+    });
+    figure.view = view;
+    follow(figure);
+  }
+
+  // A press that moved is a drag of the plane, not a choice.
+  function follow(figure) {
+    let from = null;
+    figure.view.addEventListener("pointerdown", (event) => {
+      from = [event.clientX, event.clientY];
+    });
+    figure.view.addEventListener("click", (event, item) => {
+      const moved = from && Math.hypot(event.clientX - from[0], event.clientY - from[1]) > STILL_PX;
+      const key = item?.datum?.k;
+      if (!moved && key) lens.set({ k: key === lens.state.k ? "" : key });
+    });
+  }
+
+  // What stands left and right of the plane is known only once drawn; the drawing is then fitted, not made again.
+  async function fit(figure) {
+    const { view } = figure;
+    const total = figure.box.querySelector("svg").width.baseVal.value;
+    const width = Math.max(160, view.width() + Math.floor(figure.room - total));
+    figure.margin = figure.room - width;
+    if (width === view.width()) return;
+    view.width(width);
+    if (figure.defaults.has("w")) view.signal("w", width);
+    await view.runAsync();
+  }
+
+  async function draw(figure, theme) {
+    const room = figure.box.clientWidth;
+    if (!room) return;
+    const narrow = room < NARROW_PX;
+    const fresh = !figure.view || figure.theme !== theme || figure.narrow !== narrow;
+    const fits = figure.room === room;
+    Object.assign(figure, { room, theme, narrow });
+    if (fresh) await embed(figure);
+    if (tell(figure)) await figure.view.runAsync();
+    if (fresh || !fits) await fit(figure);
+    figure.box.dataset.drawn = theme;
+  }
+
+  // One drawing of a chart at a time; what is in sight comes first.
+  function request(figure, theme = lens.theme()) {
+    figure.turn = figure.turn.then(() => draw(figure, theme)).catch(reportError);
+    return figure.turn;
+  }
+  function requestAll(theme) {
+    const inSight = (figure) => (figure.box.getBoundingClientRect().top < innerHeight ? 0 : 1);
+    return Promise.all([...figures].sort((a, b) => inSight(a) - inSight(b)).map((figure) => request(figure, theme)));
+  }
+
+  requestAll();
+  lens.settled = async () => {
+    for (const figure of figures) await figure.turn.then(() => figure.view?.runAsync());
+  };
+  const room = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const figure = figureOf(target);
+      if (target.clientWidth && target.clientWidth !== figure.room) request(figure);
+    }
+  });
+  for (const figure of figures) room.observe(figure.box);
+  addEventListener("lens:theme", () => requestAll());
+  addEventListener("beforeprint", () => requestAll("light"));
+  addEventListener("afterprint", () => requestAll());
+  lens.on(() => {
+    for (const figure of figures) if (figure.view && tell(figure)) figure.view.runAsync();
+  });
+
+  // Both axes move by the same factor: the slopes that labels follow stay as they are.
+  const ZOOM = { in: 0.5, out: 2 };
+  const hasPlane = (figure) => figure.defaults.has("turn");
+  function zoom(figure, step) {
+    const { view } = figure;
+    const domains = ["x", "y"].map((axis) => view.scale(`plane_${axis}`).domain());
+    const next = domains.map(([low, high]) => {
+      const middle = Math.sqrt(low * high);
+      const half = (high / low) ** (ZOOM[step] / 2);
+      return [middle / half, middle * half];
+    });
+    const [low, high] = view.signal("base");
+    const reset = step === "reset" || next[0][1] / next[0][0] > 0.999 * (high / low);
+    for (const [i, axis] of ["x", "y"].entries()) view.signal(`zoom_${axis}`, reset ? null : next[i]);
+    view.runAsync();
+  }
+  for (const button of document.querySelectorAll("[data-zoom]")) {
+    button.addEventListener("click", () => {
+      const figure = figureOf(button.closest(".plane").querySelector(".chart"));
+      if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
+    });
+  }
+
+  for (const button of document.querySelectorAll("[data-export]")) {
+    button.addEventListener("click", async () => {
+      const { view, box } = figureOf(button.closest(".plane, section").querySelector(".chart"));
+      const link = document.createElement("a");
+      link.href = await view.toImageURL(button.dataset.export, 2);
+      link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;
+      link.click();
+    });
+  }
+})();

@@ -1,0 +1,146 @@
+"""How the two sides of a comparison were recorded, and whether times on them can be set against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.sides import CLOCK_RATIO
+from rooflens.report import format as fmt
+from rooflens.report.first_screen import CLOCK_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rooflens.model.compare import Comparison, Side
+    from rooflens.model.records import Kernel
+
+CONDITIONS = ("GPU", "SM clock", "Clock control", "Cache control", "Replay", "ncu")
+"""What two sides should have in common."""
+
+SPAN_RATIO = 1.03
+"""Clocks of one side further apart than this are told as a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """How both sides were recorded, one thing of it."""
+
+    label: str
+    base: str
+    head: str
+
+    @property
+    def differs(self) -> bool:
+        """True where the sides do not say the same."""
+        return self.base != self.head
+
+    @property
+    def matters(self) -> bool:
+        """True where sides that differ in it may differ in time for that alone."""
+        return self.differs and self.label in CONDITIONS
+
+
+def is_synthetic(side: Side) -> bool:
+    """Tell whether a generator wrote any part of a side."""
+    return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in _kernels(side))
+
+
+def sides(comparison: Comparison) -> tuple[Fact, ...]:
+    """List how both sides were recorded; what neither states is left out."""
+    rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
+        ("Side", lambda side: side.label),
+        ("GPU", lambda side: _each(kernel.gpu for kernel in _kernels(side))),
+        ("SM clock", _clock),
+        ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
+        ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
+        ("Replay", lambda side: _each(run.replay_mode for run in side.runs)),
+        ("ncu", lambda side: _each(run.ncu_version for run in side.runs)),
+        ("Recorded", _dates),
+        ("Recordings", lambda side: f"{len(side.recordings):,}"),
+        ("Launches", _launches),
+    )
+    facts = (Fact(label, of(comparison.base), of(comparison.head)) for label, of in rows)
+    return tuple(Fact(f.label, f.base or "not stated", f.head or "not stated") for f in facts if f.base or f.head)
+
+
+def unlike(comparison: Comparison) -> str:
+    """Say why both sides have no roofs in common; empty where they have.
+
+    Clocks are means over GPU time: the roofs that matter are those of the kernels that take it.
+    """
+    base, head = comparison.base, comparison.head
+    gpus = _gpus(base), _gpus(head)
+    if gpus[0] != gpus[1]:
+        return f"the GPUs differ ({_and(gpus[0])}; {_and(gpus[1])})"
+    if len(gpus[0]) > 1:
+        return f"each side ran on {len(gpus[0])} kinds of GPU"
+    for what, of, unit in (
+        ("SM clocks", mean_clock_hz, "Hz"),
+        ("memory bandwidths", mean_memory_bytes_per_s, "B/s"),
+    ):
+        before, after = of(base), of(head)
+        if before and after and max(before / after, after / before) > CLOCK_RATIO:
+            return f"the {what} differ ({fmt.si(before, unit)}; {fmt.si(after, unit)})"
+    return ""
+
+
+def _gpus(side: Side) -> list[str]:
+    return sorted({kernel.gpu or "unknown GPU" for kernel in _kernels(side)})
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(names)
+
+
+def _kernels(side: Side) -> list[Kernel]:
+    return [a.kernel for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+
+
+def _each(values: Iterable[str | None]) -> str:
+    return ", ".join(dict.fromkeys(value for value in values if value))
+
+
+def _clock_mode(mode: str | None) -> str | None:
+    return CLOCK_WORDS.get(mode, mode) if mode else None
+
+
+def _clock(side: Side) -> str:
+    """Say the mean clock over GPU time, and its range where short launches ran at another one."""
+    clocks = [hz for kernel in _kernels(side) if (hz := kernel.counters.get("sm_clock_hz"))]
+    mean = mean_clock_hz(side)
+    if mean is None:
+        return ""
+    low, high = min(clocks), max(clocks)
+    text = fmt.si(mean, "Hz")
+    return f"{text} ({fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')})" if high / low > SPAN_RATIO else text
+
+
+def mean_clock_hz(side: Side) -> float | None:
+    """Work out the mean SM clock over GPU time: a short launch at an idle clock weighs little."""
+    return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in _kernels(side))
+
+
+def mean_memory_bytes_per_s(side: Side) -> float | None:
+    """Work out the mean peak of device memory over GPU time, which follows the memory clock."""
+    measured = [a for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
+
+
+def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None:
+    known = [(value, time_ns) for value, time_ns in pairs if value and time_ns]
+    whole_ns = sum(time_ns for _, time_ns in known)
+    return sum(value * time_ns for value, time_ns in known) / whole_ns if whole_ns else None
+
+
+def _dates(side: Side) -> str:
+    dates = sorted({fmt.date(run.created_unix_s) for run in side.runs if run.created_unix_s})
+    return " to ".join(dict.fromkeys((*dates[:1], *dates[-1:])))
+
+
+def _launches(side: Side) -> str:
+    """Count the launches of the first recording, and those that failed."""
+    first = side.recordings[0]
+    failed = sum(a.kernel.status == "failed" for a in first)
+    launches = sum(a.launches for a in first if a.kernel.status != "failed")
+    return f"{launches:,}" + (f", {failed:,} failed" if failed else "")

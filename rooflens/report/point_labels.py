@@ -1,0 +1,242 @@
+"""Text at points: ranks of the biggest losses, ridges of the roofs, names of the heaviest kernels.
+
+All of it is placed here, level by level and for each class of sizes, because Vega-Lite places no labels: what would
+overlap other text, a point or the edge of the plane is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.words import LEVEL_LABELS
+from rooflens.report import format as fmt
+from rooflens.report.geometry import Box, segment, text_px
+from rooflens.report.level_names import LEVEL_MARKS, RING_PX, name_offsets
+from rooflens.report.placement import BOLD_PX, FONT_PX, LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
+from rooflens.report.roof_labels import at_level, point_boxes
+from rooflens.report.sheet import CROWD, SIZES, point_box, radius_px
+from rooflens.report.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.report.placement import Place
+    from rooflens.report.roof_labels import Drawing
+    from rooflens.report.roofline_data import Plane, Point
+    from rooflens.report.rows import Launch
+    from rooflens.report.sheet import SizeClass
+
+    Kind = Literal["rank", "ridge", "mark", "name"]
+
+ALL = "all"
+"""Stands for every level, shown together."""
+
+NAMED_LAUNCHES = 4
+"""With no more launches than this, names of levels take the place of their letters."""
+
+LAUNCHES_TRIED = 6
+"""Launches of one kernel at which its name is tried."""
+
+CORNER_PX = 4
+"""Half the width of the dot at a ridge, with air."""
+
+GAP_FROM = 1.1
+"""A gap smaller than this would be hidden behind its own point."""
+
+GAP_PX = 5
+"""Distance of the gap's factor from its line and from the roof."""
+
+GAP_ROOM_PX = 26
+"""Where so much of the line is seen over the point, the factor stands beside it; else over the roof."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to place at one level: who wants the ranks, whose gap is drawn from the start, and the lines' ridges."""
+
+    plane: Plane
+    level: str
+    ranks: Mapping[str, int]
+    picked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text at one size of the plane.
+
+    Attributes:
+        launch: None for a ridge, which belongs to no launch.
+        spot: None where it does not fit.
+    """
+
+    kind: Kind
+    text: str
+    x: float
+    y: float
+    launch: Launch | None
+    level: str
+    spot: Spot | None
+
+
+def levels_shown(plane: Plane) -> tuple[str, ...]:
+    """List what the selector of levels offers."""
+    levels = tuple(dict.fromkeys(point.level for point in plane.points))
+    return (*(level for level in plane.levels if level in levels), ALL)
+
+
+def place_labels(request: Request, size: SizeClass, drawn: Sequence[Drawing]) -> list[Label]:
+    """Place the text of one level at one class of sizes; ranks first, names last."""
+    canvases = [_canvas(request, size, one) for one in drawn]
+    single = chain(_ranks(request), _ridges(request), _marks(request, size))
+    alternatives = chain(([one] for one in single), _names(request, size))
+    return [label for either in alternatives if (label := _first_placed(either, canvases))]
+
+
+def _first_placed(alternatives: Iterable[tuple[Label, Wish]], canvases: Sequence[Canvas]) -> Label | None:
+    for label, wish in alternatives:
+        if spot := place(wish, canvases):
+            return replace(label, spot=spot)
+    return None
+
+
+def still_free(labels: Iterable[Label], request: Request, drawn: Drawing) -> list[Label]:
+    """Keep the labels that are also free in another drawing, such as one with room for other roofs."""
+    canvas = _canvas(request, SIZES[0], drawn)
+    return [one for one in labels if one.spot and place(Wish(one.text, one.x, one.y, [one.spot]), [canvas])]
+
+
+def shown_at(plane: Plane, level: str) -> list[Point]:
+    """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
+    return [point for point in plane.points if (point.nearest if level == ALL else point.level == level)]
+
+
+def _canvas(request: Request, size: SizeClass, drawn: Drawing) -> Canvas:
+    """Begin with what text must keep clear of: points, names of roofs, and all that belongs to the picked launch."""
+    plane, canvas = request.plane, drawn.canvas
+    own = _own_boxes(request, request.picked, size, canvas.at)
+    points = point_boxes(plane, at_level(plane, request.level), drawn.sheet)
+    corners = [Box(*canvas.at(x, y), CORNER_PX, CORNER_PX) for x, y in ridges(plane, request.level)]
+    return replace(canvas, taken=[*canvas.taken, *points, *corners, *own], lines=list(canvas.lines))
+
+
+def _own_boxes(request: Request, key: str, size: SizeClass, at: Place) -> list[Box]:
+    """Make the boxes of a launch's gap and of the names of its other levels, as they are drawn when it is picked."""
+    own = [point for point in request.plane.points if point.launch.key == key]
+    shown = [point for point in own if (point.nearest if request.level == ALL else point.level == request.level)]
+    boxes = [box for point in shown for box in gap_boxes(request.plane, point, at)]
+    if request.level == ALL or not own:
+        return boxes
+    return boxes + [box for point in own if point not in shown for box in _level_boxes(request, point, own, size, at)]
+
+
+def gap_boxes(plane: Plane, point: Point, at: Place) -> Iterator[Box]:
+    """Make the boxes of the line from a point to its roof and of the factor that stands over it."""
+    if point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM:
+        return
+    x = point.intensity_flop_per_byte
+    here, roof = at(x, point.flop_per_s), at(x, point.roof_flop_per_s)
+    yield segment(here, roof, 4)
+    half = text_px(fmt.factor(point.gap), BOLD_PX, bold=True) / 2
+    rim = here[1] - radius_px(plane, point.launch)
+    if rim - roof[1] >= GAP_ROOM_PX:
+        yield Box(roof[0] + GAP_PX + half, (rim + roof[1]) / 2, half, LINE_PX / 2)
+    else:
+        yield Box(roof[0] - GAP_PX - half, min(roof[1] - GAP_PX, rim - 2) - LINE_PX / 2, half, LINE_PX / 2)
+
+
+def _level_boxes(request: Request, point: Point, own: Sequence[Point], size: SizeClass, at: Place) -> Iterator[Box]:
+    """Make the boxes of a ring at another level and of its name."""
+    right, down = at(point.intensity_flop_per_byte, point.flop_per_s)
+    yield point_box((right, down), RING_PX)
+    if size.narrow:
+        return
+    offset = name_offsets({p.level: p.intensity_flop_per_byte for p in own})[point.level]
+    dy = offset.dy + offset.push * (radius_px(request.plane, point.launch) - 4)
+    yield Box(right, down + dy, text_px(LEVEL_LABELS[point.level], FONT_PX) / 2, LINE_PX / 2)
+
+
+def _wanted(kind: Kind, text: str, point: Point, request: Request, spots: Sequence[Spot]) -> tuple[Label, Wish]:
+    x, y = point.intensity_flop_per_byte, point.flop_per_s
+    label = Label(kind, text, x, y, point.launch, request.level, None)
+    return label, Wish(text, x, y, spots, bold=kind == "rank")
+
+
+def _ranks(request: Request) -> Iterator[tuple[Label, Wish]]:
+    """Ask for the numbers of the biggest losses."""
+    ranked = [point for point in shown_at(request.plane, request.level) if point.launch.key in request.ranks]
+    for point in sorted(ranked, key=lambda point: request.ranks[point.launch.key]):
+        spots = rank_spots(radius_px(request.plane, point.launch))
+        yield _wanted("rank", str(request.ranks[point.launch.key]), point, request, spots)
+
+
+def ridges(plane: Plane, level: str) -> list[tuple[float, float]]:
+    """List the corners where a level's slope meets the flat roofs: intensity and performance."""
+    level = next(iter(plane.levels), "") if level == ALL else level
+    slope = next((roof.peak for roof in plane.level_roofs if level in roof.keys), None)
+    return [(pipe.peak / slope, pipe.peak) for pipe in plane.pipe_roofs] if slope else []
+
+
+def ridge_text(flop_per_byte: float) -> str:
+    """Name a ridge by its intensity."""
+    return f"ridge {fmt.intensity(flop_per_byte)}"
+
+
+def _ridges(request: Request) -> Iterator[tuple[Label, Wish]]:
+    """Ask for the intensities of the corners of the level's roofs."""
+    for x, y in ridges(request.plane, request.level):
+        text = ridge_text(x)
+        yield Label("ridge", text, x, y, None, request.level, None), Wish(text, x, y, ridge_spots())
+
+
+def ridge_spots() -> list[Spot]:
+    """List the places of a ridge's intensity: over the corner to its left, then under it to its right, then farther."""
+    above, below = -LINE_PX / 2 - 4, LINE_PX / 2 + 4
+    near = [Spot(-4, above, -1), Spot(8, below, 1), Spot(0, above, 0), Spot(4, above, 1)]
+    return [*near, Spot(-4, above - LINE_PX, -1), Spot(4, above - LINE_PX, 1), Spot(14, below + LINE_PX, 1)]
+
+
+def _marks(request: Request, size: SizeClass) -> Iterator[tuple[Label, Wish]]:
+    """Ask for the names or letters of levels where all of them are shown; a crowd would fill the plane with them."""
+    launches = {point.launch.key for point in request.plane.points}
+    if request.level != ALL or len(launches) > CROWD or len(request.plane.levels) == 1:
+        return
+    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or size.narrow else LEVEL_LABELS
+    for point in request.plane.points:
+        r = radius_px(request.plane, point.launch) + LINE_PX / 2 + 2
+        beside = radius_px(request.plane, point.launch) + 3
+        spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(beside, 0, 1), Spot(-beside, 0, -1)]
+        yield _wanted("mark", words[point.level], point, request, spots)
+
+
+def _names(request: Request, size: SizeClass) -> Iterator[list[tuple[Label, Wish]]]:
+    """Ask for the names of the kernels with most time, each at the longest of its launches that has room."""
+    points = {point.launch.key: point for point in shown_at(request.plane, request.level)}
+    names = names_of(request.plane, size)
+    for text, launches in heaviest((point.launch for point in points.values()), names, size):
+        either = []
+        for launch in launches:
+            label, wish = _wanted(
+                "name", text, points[launch.key], request, spots_around(radius_px(request.plane, launch))
+            )
+            either.append((label, replace(wish, own=_own(request, launch.key, size))))
+        yield either
+
+
+def names_of(plane: Plane, size: SizeClass) -> dict[str, str]:
+    """Give short names to the kernels of a plane and its strip, by group key."""
+    return short_names((p.launch for p in plane.placed), NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
+
+
+def heaviest(launches: Iterable[Launch], names: Mapping[str, str], size: SizeClass) -> list[tuple[str, list[Launch]]]:
+    """List the kernels with most time that a size may name: short name, and longest launches."""
+    by_kernel: dict[str, list[Launch]] = {}
+    for launch in sorted(launches, key=lambda launch: -(launch.time_share or 0.0)):
+        by_kernel.setdefault(launch.group_key, []).append(launch)
+    return [(names[key], own[:LAUNCHES_TRIED]) for key, own in list(by_kernel.items())[: size.names]]
+
+
+def _own(request: Request, key: str, size: SizeClass) -> Callable[[Place], list[Box]]:
+    """Keep a name clear of what appears when its own launch is picked."""
+    return lambda at: _own_boxes(request, key, size, at)

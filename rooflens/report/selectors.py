@@ -1,0 +1,79 @@
+"""The bar of selectors: what of the page's launches the charts and the table show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model import units
+from rooflens.model.records import BOUNDS
+from rooflens.model.words import resource_label
+from rooflens.report.html import render
+from rooflens.report.items import FAILED, items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from markupsafe import Markup
+
+    from rooflens.report.rows import Page
+
+LABEL_WIDTH = 40
+
+MANY = 3
+"""From so many launches on, the shorter ones can be left out by a slider."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One entry of a list: the value that the page's state takes, and the words for it."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picker:
+    """One list to choose from; `key` is its place in the page's state."""
+
+    key: str
+    label: str
+    choices: tuple[Choice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One verdict that can be shown alone, and how many launches have it."""
+
+    bound: str
+    launches: int
+
+
+def selectors(page: Page) -> Markup:
+    """Offer the selectors that part the launches of this page; a page of one launch has none."""
+    rows = items(page)
+    counts = Counter[str]()
+    for row in rows:
+        counts[row["bound"]] += row["n"]
+    chips = tuple(Chip(bound, counts[bound]) for bound in (*BOUNDS, FAILED) if counts[bound])
+    pickers = tuple(picker for picker in _pickers(rows) if len(picker.choices) > 1)
+    slider = bool(page.total_ns) and len(rows) >= MANY
+    return render(
+        "selectors", shown=len(rows) > 1, chips=chips if len(chips) > 1 else (), pickers=pickers, slider=slider
+    )
+
+
+def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:
+    yield _picker("gpu", "GPU", rows)
+    yield _picker("precision", "Precision", rows, resource_label)
+    yield _picker("range", "NVTX range", rows)
+    yield _picker("process", "Process", rows)
+    yield _picker("device", "Device", rows, "device {}".format)
+
+
+def _picker(key: str, label: str, rows: Iterable[Mapping[str, Any]], words: Callable[[str], str] = str) -> Picker:
+    """List the values in order of falling time, as the launches come."""
+    values = dict.fromkeys(row[key] for row in rows if row[key])
+    return Picker(key, label, tuple(Choice(value, units.cut_middle(words(value), LABEL_WIDTH)) for value in values))

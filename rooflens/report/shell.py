@@ -1,0 +1,72 @@
+"""The frame of every page: one offline HTML file with its content policy, both themes, styles and scripts inside it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from rooflens.report import theme
+from rooflens.report.embed import content_policy, json_block, script
+from rooflens.report.html import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+KERNELS = ("kernels", "Skip to the kernels table")
+
+
+def document(  # noqa: PLR0913 - a page is made of these
+    title: str,
+    sections: Sequence[Markup],
+    *,
+    blocks: Iterable[Markup],
+    styles: Iterable[str],
+    codes: Sequence[str],
+    skip: tuple[str, str] = KERNELS,
+) -> str:
+    """Put a page together.
+
+    Args:
+        title: Stands in the browser's tab.
+        sections: What is shown, from top to bottom.
+        blocks: JSON blocks that the scripts read; the charts' themes are added.
+        styles: Style sheets of `assets`, in order.
+        codes: Scripts, in order; no other script may run.
+        skip: Where the link for readers with a keyboard leads, and its words.
+    """
+    themes = {
+        "light": theme.vega_config(theme.LIGHT, dark=False),
+        "dark": theme.vega_config(theme.DARK, dark=True),
+    }
+    return render(
+        "page",
+        title=title,
+        skip=skip,
+        policy=content_policy(*codes),
+        style=_style(styles),
+        sections=sections,
+        blocks=[json_block("themes", themes), *blocks],
+        scripts=[script(code) for code in codes],
+    )
+
+
+def joined(names: Iterable[str]) -> str:
+    """Join files of `assets`."""
+    assets = files("rooflens.report").joinpath("assets")
+    return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _style(styles: Iterable[str]) -> Markup:
+    """Put the themes' colours before the style sheets; paper is always light."""
+    light = theme.css_variables(theme.LIGHT, dark=False)
+    dark = theme.css_variables(theme.DARK, dark=True)
+    rules = (
+        f":root{{color-scheme:light;--font:{theme.FONT};{light}}}",
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
+        joined(styles),
+    )
+    return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table

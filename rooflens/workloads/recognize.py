@@ -1,0 +1,153 @@
+"""Tell from a report's command line which case of which bundled workload ran.
+
+The rule, which no program of somebody else's meets by its name alone: a PyTorch workload is `-m` and the harness of
+this package; a compiled one has the name that `build` gives it: workload, architecture and the SHA-256 of its sources.
+All that follows, to the end of the line, are options that it takes, each parameter of a compiled one among them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.workloads.commands import HARNESS
+from rooflens.workloads.registry import find_workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.workloads.registry import Case, Workload
+
+_PROGRAM = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+_HARNESS_OPTIONS = {"case", "iterations", "device", "timing"}
+_HARNESS_FLAGS = {"toy"}
+_PROGRAM_OPTIONS = {"iterations", "check"}
+_HARNESS_ITERATIONS = 1
+_PROGRAM_ITERATIONS = 10
+"""What the programs do where the command line does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recognized:
+    """A bundled workload as it ran.
+
+    Attributes:
+        case: The case whose formulas hold for what ran.
+        parameters: Sizes as they were given; those of the case where `as_listed`.
+        iterations: How often the program did its work.
+    """
+
+    workload: Workload
+    case: Case
+    parameters: Mapping[str, int]
+    iterations: int
+
+    @property
+    def as_listed(self) -> bool:
+        """True when the case itself ran, so that the wall it is expected to hit holds too."""
+        return dict(self.parameters) == dict(self.case.parameters)
+
+    @property
+    def source(self) -> str:
+        """Where the formulas come from; a case that refers to another one has that one's words."""
+        for case in self.workload.cases:
+            if self.case.source == f"as {case.name}":
+                return case.source
+        return self.case.source
+
+
+def recognize(command_line: str | None) -> Recognized | None:
+    """Find the workload and the case that a profiler's command line ran; None where it ran something else."""
+    words = (command_line or "").split()
+    try:
+        return _harness(words) or _program(words)
+    except InputError:  # a name or a case that this version of the package does not have
+        return None
+
+
+def _harness(words: Sequence[str]) -> Recognized | None:
+    """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`."""
+    places = [at for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)]
+    if not places or places[-1] + 2 >= len(words):
+        return None
+    name, *rest = words[places[-1] + 2 :]
+    options = _options(rest, _HARNESS_OPTIONS, _HARNESS_FLAGS)
+    iterations = _count(options.get("iterations"), _HARNESS_ITERATIONS) if options is not None else None
+    if options is None or iterations is None:
+        return None
+    workload = find_workload(name)
+    case = workload.case(options.get("case"))
+    if workload.kind != "torch":
+        return None
+    return Recognized(workload, case, case.toy if "toy" in options else case.parameters, iterations)
+
+
+def _options(words: Sequence[str], names: set[str], flags: set[str]) -> dict[str, str] | None:
+    """Read `--name value`, `--name=value` and `--flag` to the end; None where anything else stands there."""
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or (name not in names and (name not in flags or equals)):
+            return None
+        if name in names and not equals:
+            if not rest:
+                return None
+            value = rest.pop(0)
+        options[name] = value
+    return options
+
+
+def _count(text: str | None, default: int) -> int | None:
+    """Read how often a program works; None where that is no count."""
+    if text is None:
+        return default
+    return int(text) if _NUMBER.fullmatch(text) and int(text) > 0 else None
+
+
+def _program(words: Sequence[str]) -> Recognized | None:
+    """Recognize `/cache/rooflens/cuda/saxpy-sm_90-<digest> --n 65536 --iterations 1`."""
+    found = [(at, match["name"]) for at, word in enumerate(words) if (match := _PROGRAM.fullmatch(word))]
+    if not found:
+        return None
+    at, name = found[-1]
+    workload = find_workload(name)
+    if workload.kind != "cuda":
+        return None
+    given = _pairs(words[at + 1 :])
+    names = set(workload.cases[0].parameters)
+    if given is None or not names <= set(given) <= names | _PROGRAM_OPTIONS:
+        return None
+    parameters = {name: given[name] for name in workload.cases[0].parameters}
+    case = _case_of(workload, parameters)
+    iterations = given.get("iterations", _PROGRAM_ITERATIONS)
+    return Recognized(workload, case, parameters, iterations) if case is not None and iterations > 0 else None
+
+
+def _pairs(words: Sequence[str]) -> dict[str, int] | None:
+    """Read `--name number` pairs to the end, as the programs do; None where anything else stands there."""
+    names, values = words[::2], words[1::2]
+    if len(names) != len(values) or not all(name.startswith("--") for name in names):
+        return None
+    if not all(_NUMBER.fullmatch(value) for value in values):
+        return None
+    return {name.removeprefix("--"): int(value) for name, value in zip(names, values, strict=True)}
+
+
+def _case_of(workload: Workload, parameters: Mapping[str, int]) -> Case | None:
+    """Choose the case that agrees in most parameters; None where formulas of several would be as near."""
+    agreeing = {case.name: _agreement(case, parameters) for case in workload.cases}
+    most = max(agreeing.values())
+    nearest = [case for case in workload.cases if agreeing[case.name] == most]
+    formulas = {(case.flop, case.bytes, case.dtype) for case in nearest}
+    return nearest[0] if len(formulas) == 1 else None
+
+
+def _agreement(case: Case, parameters: Mapping[str, int]) -> int:
+    return sum(case.parameters[name] == value for name, value in parameters.items())

@@ -1,0 +1,100 @@
+"""What tests read from an open page: which launches each of its parts shows, which are faint, what the address says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from support import samples
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+    from rooflens.model.records import Analysis
+
+FAINT_BELOW = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open page, asked in the words of its readers."""
+
+    page: Page
+
+    def settle(self) -> None:
+        """Wait until the charts show what was chosen."""
+        self.page.evaluate("lens.settled()")
+
+    def until(self, condition: str) -> None:
+        """Wait for a condition; the page's content policy forbids Playwright to poll it inside the page."""
+        for _ in range(100):
+            if self.page.evaluate(condition):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"never true: {condition}")
+
+    def choose(self, **choices: Any) -> None:
+        """Set choices as the scripts do."""
+        self.page.evaluate("choices => lens.set(choices)", choices)
+        self.settle()
+
+    def state(self, key: str) -> Any:
+        """Read one choice."""
+        return self.page.evaluate("key => lens.state[key]", key)
+
+    def fragment(self) -> str:
+        """Read what the address says."""
+        self.settle()
+        return str(self.page.evaluate("lens.save(), location.hash"))
+
+    def points(self) -> dict[str, bool]:
+        """Map the launches drawn in the roofline in sight to whether they are faint."""
+        return self._marks(".plane:not([hidden]) .chart", "[aria-roledescription=kernel]")
+
+    def bars(self) -> dict[str, bool]:
+        """Map the launches drawn in the bars to whether they are faint."""
+        return self._marks(".time .chart", "[aria-roledescription='rect mark']")
+
+    def rows(self) -> dict[str, bool]:
+        """Map the launches in the table to whether they are faint."""
+        found = self.page.locator("#kernels-table tbody tr[data-k]")
+        return dict(found.evaluate_all("rows => rows.map(row => [row.dataset.k, row.classList.contains('faint')])"))
+
+    def point(self, key: str) -> Locator:
+        """Find the point of a launch."""
+        return self._mark(".plane:not([hidden]) .chart", "[aria-roledescription=kernel]", key)
+
+    def bar(self, key: str) -> Locator:
+        """Find the bar of a launch."""
+        return self._mark(".time .chart", "[aria-roledescription='rect mark']", key)
+
+    def row(self, key: str) -> Locator:
+        """Find the row of a launch."""
+        return self.page.locator(f"#kernels-table tr[data-k={key}]")
+
+    def _marks(self, chart: str, mark: str) -> dict[str, bool]:
+        self.settle()
+        script = (
+            "marks => marks.map(mark => [mark.__data__.datum.k, Number(mark.getAttribute('opacity') ?? 1)])"
+            ".filter(([key]) => key)"
+        )
+        pairs = self.page.locator(f"{chart} {mark}").evaluate_all(script)
+        return {key: opacity < FAINT_BELOW for key, opacity in pairs}
+
+    def _mark(self, chart: str, mark: str, key: str) -> Locator:
+        self.settle()
+        script = "(marks, key) => marks.findIndex(mark => mark.__data__.datum.k === key)"
+        found = self.page.locator(f"{chart} {mark}")
+        return found.nth(found.evaluate_all(script, key))
+
+
+def placed() -> list[Analysis]:
+    """Make one kernel per verdict, in two processes on two devices, in three NVTX ranges and none."""
+    ranges = ("train/step/forward", "train/step/backward", None)
+    return [
+        replace(
+            analysis,
+            kernel=replace(analysis.kernel, nvtx_range=ranges[i % 3], process=f"python {4711 + i % 2}", device=i % 2),
+        )
+        for i, analysis in enumerate(samples.every_verdict())
+    ]

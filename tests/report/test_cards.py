@@ -1,0 +1,374 @@
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import load_reports
+from rooflens.model.analyze import analyze
+from rooflens.model.records import Nvidia, Rule
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report import cards
+from rooflens.report.card_bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.card_memory import memory
+from rooflens.report.card_nvidia import cut_sentences, opinion, plain_message
+from rooflens.report.card_occupancy import resident
+from rooflens.report.card_sources import SHARED_FROM, common_rows, merged, source_rows
+from rooflens.report.card_times import times
+from rooflens.report.predicted import PredictedRow
+from rooflens.report.rows import build_page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rooflens.model.records import Analysis
+    from rooflens.report.rows import Page
+
+CARD_BYTES = 8_000
+"""What a card may take on average, in a page of a hundred."""
+
+
+def page_of(*analyses: Analysis) -> Page:
+    """Build the page's rows over one report."""
+    return build_page([samples.run()], analyses, "test", default_thresholds())
+
+
+def html_of(*analyses: Analysis) -> str:
+    """Write the cards of some kernels, with single spaces in place of unbreakable ones."""
+    return str(cards.cards(page_of(*analyses))).replace("\u00a0", " ")
+
+
+def sample(duration_us: float, dram_bytes: float, **changes: object) -> Analysis:
+    """Make a kernel on an A100 of 1.555 TB/s and 19.5 TFLOP/s of fp32."""
+    base = samples.Sample("k", "memory", duration_us, "dram", {"dram": dram_bytes}, {"fp32": 1.95e9})
+    return samples.analysis(replace(base, **changes))  # type: ignore[arg-type]
+
+
+def with_counters(counters: Mapping[str, float], analysis: Analysis | None = None) -> Analysis:
+    """Add counters to a kernel."""
+    analysis = analysis or sample(1000, 1.555e9)
+    return replace(analysis, kernel=replace(analysis.kernel, counters={**analysis.kernel.counters, **counters}))
+
+
+def times_of(analysis: Analysis) -> tuple[str, list[tuple[str, str]]]:
+    """Return the sentence and the values of the time figure, with plain spaces."""
+    page = page_of(analysis)
+    figure = times(page, page.launches[0])
+    assert figure is not None
+    plain = [(row.label, row.value.replace("\u00a0", " ")) for row in figure.rows]
+    return figure.sentence.replace("\u00a0", " "), plain
+
+
+def test_times_stand_beside_the_measured_one() -> None:
+    """100 us of fp32 and 1000 us of HBM traffic bound a kernel of 1100 us: near the lower bound."""
+    sentence, rows = times_of(sample(1100, 1.555e9))
+    assert sentence == "Within 1.1x of the lower bound: HBM traffic alone explains the time."
+    assert rows == [
+        ("Arithmetic at its peak", "100 µs"),
+        ("HBM traffic at its peak", "1.00 ms"),
+        ("Bounds", "1.00 ms"),
+        ("Measured", "1.10 ms"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("duration_us", "flop", "sentence"),
+    [
+        (1040, 1.95e9, "At the lower bound: HBM traffic alone explains the time."),
+        (1300, 1.95e10, "1.3x the lower bound: arithmetic and HBM traffic overlap only in part."),
+        (1990, 1.95e10, "2.0x the lower bound: arithmetic and HBM traffic hardly overlap."),
+        (4400, 1.95e9, "4.0x the sum of both: latency takes at least 75 % of the time."),
+        (3000, 0.0, "3.0x what its HBM traffic needs: latency takes at least 67 % of the time."),
+        (900, 1.95e9, "Faster than the lower bound: the replay passes of this kernel disagree with one another."),
+    ],
+)
+def test_words_of_the_time(duration_us: float, flop: float, sentence: str) -> None:
+    """Each place of the measured time between and beyond the bounds has its sentence."""
+    assert times_of(sample(duration_us, 1.555e9, flop={"fp32": flop}))[0] == sentence
+
+
+def test_another_full_unit_is_named() -> None:
+    """A time above both bounds that another unit explains is no latency."""
+    full = sample(4400, 1.555e9, resource="l1", level_bytes={"dram": 1.555e9, "l1": 0.9 * 19.5e12 * 4.4e-3})
+    assert times_of(full)[0] == "4.0x the sum of both: the fullest unit is another one, L1, 90 % busy."
+
+
+def test_no_times_without_their_parts() -> None:
+    """A report without FLOP counters or without traffic has no figure, and no zero stands in."""
+    for analysis in (sample(1000, 1e9, flop=None), sample(1000, 1e9, level_bytes={}), samples.failed()):
+        page = page_of(analysis)
+        assert times(page, page.launches[0]) is None
+    assert "at their peaks</caption>" not in html_of(sample(1000, 1e9, flop=None))
+
+
+def test_small_pipes_are_named_and_not_drawn() -> None:
+    """Three pipes are always drawn; of the others those below 1 % are named, with the FLOPs that count."""
+    inst = {"issue": 1e6, "alu": 1e3, "xu": 1e3}
+    bars = pipe_bars(sample(1000, 1e9, flop={"fp32": 1e9, "fp64": 1e3}, inst=inst))
+    assert [bar.label for bar in bars.shown] == ["FP32", "issue slots", "XU pipe"]
+    assert [name.replace("\u00a0", " ") for name in bars.small] == ["ALU pipe", "FP64 (1.00 kFLOP)"]
+
+
+def test_a_level_names_its_stage_where_it_has_several() -> None:
+    """The share of a level with stages is that of its busiest; a level with one has nothing to name."""
+    analysis = sample(1000, 1e9)
+    levels = {
+        "dram": replace(analysis.levels["dram"], share=0.9, stages={"bus": 0.9}),
+        "l1": replace(analysis.levels["l1"], share=0.7, stages={"tag": 0.1, "from_l2": 0.7}),
+        "l2": analysis.levels["l2"],
+    }
+    bars = level_bars(replace(analysis, levels=levels)).shown
+    assert [(bar.label, bar.part) for bar in bars] == [("HBM", ""), ("L1", "from L2 stage")]
+
+
+def test_attainable_roofs_are_marked_on_the_bar() -> None:
+    """A calibrated roof is a line on the bar and a number beside it."""
+    analysis = sample(1000, 1e9)
+    levels = {**analysis.levels, "dram": replace(analysis.levels["dram"], attainable_per_s=1.4e12)}
+    (bar,) = level_bars(replace(analysis, levels=levels)).shown
+    assert bar.mark == pytest.approx(1.4 / 1.555)
+    assert "attainable 1.40 TB/s" in html_of(replace(analysis, levels=levels))
+
+
+def test_stalls_are_told_in_plain_words() -> None:
+    """A reader sees what warps wait for; NVIDIA's own word stands beside it."""
+    first = stall_bars(sample(1000, 1e9)).shown[0]
+    assert (first.label, first.rate) == ("global memory", "long_scoreboard")
+
+
+def test_useful_bytes_stand_beside_moved_ones() -> None:
+    """Half of the touched sectors, and three quarters of the shared-memory bytes, were needed."""
+    counters = {
+        "global_ideal_sectors": 5e6,
+        "global_touched_sectors": 10e6,
+        "smem_useful_bytes": 3e9,
+        "smem_bytes": 4e9,
+        "smem_conflict_bytes": 1e9,
+    }
+    shown = memory(with_counters(counters, sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e9})))
+    assert [(bar.label, bar.share) for bar in shown.bars] == [("Global memory", 0.5), ("Shared memory", 0.75)]
+    words = [f"{bar.rate}; {bar.amount}".replace("\u00a0", " ") for bar in shown.bars]
+    assert words[0] == "160 MB of sectors needed; 320 MB touched"
+    assert words[1] == "3.00 GB asked for, 4.00 GB moved; 25.0 % of it replays of bank conflicts"
+
+
+def test_conflicts_stand_in_where_nobody_counted_what_was_asked() -> None:
+    """Without asked bytes the bar is what was no replay; hardly used shared memory has none."""
+    counters = {"smem_bytes": 4e9, "smem_conflict_bytes": 1e9}
+    busy = sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e9})
+    assert [bar.share for bar in memory(with_counters(counters, busy)).bars] == [0.75]
+    idle = sample(1000, 1e9, level_bytes={"dram": 1e9, "smem": 4e6})
+    assert memory(with_counters(counters, idle)).bars == ()
+
+
+def test_traffic_that_nobody_counted_is_not_shown() -> None:
+    """Without counters there is no panel of useful bytes and none of occupancy."""
+    analysis = sample(1000, 1e9)
+    assert memory(analysis).bars == memory(analysis).facts == ()
+    assert resident(analysis.kernel) is None
+    html = html_of(analysis)
+    assert "Useful part" not in html
+    assert "Occupancy" not in html
+
+
+def test_occupancy_names_its_limit() -> None:
+    """Allowed and achieved occupancy, what runs out first, what the rest would allow, waves and tail."""
+    counters = {
+        "achieved_occupancy": 0.36,
+        "theoretical_occupancy": 0.5,
+        "blocks_limit_registers": 2.0,
+        "blocks_limit_warps": 4.0,
+        "registers_per_thread": 168.0,
+        "waves": 1.25,
+        "grid_size": 270.0,
+        "sm_count": 108.0,
+        "eligible_warps_per_cycle": 0.41,
+        "issue_active_per_cycle": 0.3,
+    }
+    shown = resident(with_counters(counters).kernel)
+    assert shown is not None
+    assert [(bar.label, bar.share) for bar in shown.bars] == [("Allowed", 0.5), ("Achieved", 0.36)]
+    assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
+        "limited by registers (168 a thread) to 2 blocks an SM",
+        "blocks an SM by the other limits: warp slots 4",
+        "1.25 waves (270 blocks on 108 SMs): the last one leaves 38 % of the SM time idle",
+        "a cycle and scheduler: 0.41 warps ready; 0.30 instructions issued",
+    ]
+
+
+def test_nvidia_says_the_same_or_something_else() -> None:
+    """Agreement is said in a sentence; disagreement says both sides, and ours with its reason."""
+    analysis = sample(1050, 1.555e9)
+    for bottleneck, words in (
+        ("High Memory Throughput", "NVIDIA's rule says the same: memory."),
+        (
+            "Latency Issue",
+            "NVIDIA's rule says: latency. rooflens says: memory-bound at HBM, because that is 95 % busy.",
+        ),
+        ("Something new", "NVIDIA's rule says: Something new."),
+    ):
+        launch = page_of(replace(analysis, nvidia=Nvidia(bottleneck))).launches[0]
+        found = opinion(launch, long=True)
+        assert found is not None
+        assert found.headline.replace("\u00a0", " ") == words
+
+
+def test_nvidias_numbers_that_both_sides_read_are_no_second_opinion() -> None:
+    """Where a report holds only the two per cents, agreement proves nothing, and the card says so."""
+    analysis = with_counters({"sol_compute": 0.2, "sol_memory": 0.7}, sample(1000, 1e9, flags=("sol_pair_only",)))
+    found = opinion(page_of(analysis).launches[0], long=True)
+    assert found is not None
+    assert "no second opinion" in found.note
+
+
+RULES = (
+    Rule("A", "S", "Coalescing", "Look at @section:MemoryTables:the tables@ and @url:the guide:https://x.y/z@."),
+    Rule("B", "S", "", "Rule Bottleneck returned an error: Metric launch__waves not found"),
+    Rule("CPIStall", "S", "", "float division by zero\n/home/somebody/Sections/SpeedOfLight.py:60"),
+    Rule("CPIStall", "S", "", "A long one. " * 100),
+)
+
+
+def ruled(analysis: Analysis) -> Analysis:
+    """Give a kernel rule results."""
+    return replace(analysis, kernel=replace(analysis.kernel, rules=RULES))
+
+
+def test_rule_messages_are_plain_text() -> None:
+    """Links lose their markup, broken rules are counted and not shown, and what is cut says so."""
+    found = opinion(page_of(ruled(sample(1000, 1e9))).launches[0], long=True)
+    assert found is not None
+    assert [message.title for message in found.messages] == ["Coalescing", "CPI Stall"]
+    assert found.messages[0].text == "Look at the tables and the guide."
+    assert [message.cut for message in found.messages] == [False, True]
+    assert found.broken == 2
+    html = html_of(ruled(sample(1000, 1e9)))
+    assert "2 messages; 2 rules could not run" in html
+    assert "somebody" not in html
+    assert "(cut)" in html
+
+
+def test_texts_are_cut_at_sentences() -> None:
+    """As many sentences stay as fit; a first one that is too long ends at a word."""
+    assert cut_sentences("One two. Three four. Five.", 21) == "One two. Three four."
+    assert cut_sentences("one two three four", 9) == "one two"
+    assert cut_sentences("short", 9) == "short"
+    assert plain_message("a\n  b @source:x.cu:12@") == "a b 12"
+
+
+def test_long_texts_stand_on_the_heaviest_cards_only() -> None:
+    """Many cards give the titles of NVIDIA's messages, the first ones their texts."""
+    html = html_of(*(ruled(analysis) for analysis in samples.many(30)))
+    assert html.count("Look at the tables") == cards.LONG_RULES
+    assert html.count("Coalescing; CPI Stall (") == 30 - cards.LONG_RULES
+
+
+def test_every_drawn_number_says_its_source(fixtures: Path) -> None:
+    """Counters, levels and pipes of a card have a line of provenance in a disclosure of their own."""
+    ((_, (kernel, *_)),) = load_reports(
+        find_inputs([str(fixtures / "synthetic" / "arch_cc90.synthetic.ncu-rep")]).jobs
+    ).reports
+    analysis = analyze(kernel)
+    labels = ", ".join(label for label, _ in source_rows(analysis))
+    drawn = (*level_bars(analysis).shown, *pipe_bars(analysis).shown)
+    assert len(drawn) > 5
+    for bar in drawn:
+        assert bar.label in labels, bar.label
+    html = html_of(analysis)
+    assert "Where each number comes from" in html
+    assert "gpu__time_duration.sum" in html
+
+
+def test_usual_sources_are_written_once() -> None:
+    """A page of many cards writes the usual source of each number once; a short page repeats them."""
+    rows = source_rows(samples.every_verdict()[0])
+    assert common_rows([rows] * SHARED_FROM) == ()
+    assert common_rows([*([rows] * SHARED_FROM), (("time", "another"), ("rare", "metric"))]) == (
+        *rows,
+        ("rare", "metric"),
+    )
+    assert merged((("a", "x"), ("b", "y"), ("c", "x"))) == (("a, c", "x"), ("b", "y"))
+    html = html_of(*samples.many(30))
+    assert html.count('id="card-sources"') == 1
+    assert html.count('href="#card-sources"') == 30
+    assert html.count("gpu__time_duration.sum") == 1
+    assert "card-sources" not in html_of(*samples.many(3))
+
+
+def test_sums_say_whose_numbers_they_are() -> None:
+    """A card of several launches says what is summed and what is the representative one's."""
+    one = replace(sample(1000, 1e9), launches=12)
+    assert "One profile stands for 12 equal launches" in html_of(one)
+    page = replace(page_of(one), aggregated=True)
+    text = str(cards.cards(page))
+    assert "Stands for 12 launches" in text
+    assert "representative one" in text
+    assert "mean of the launches" in text
+    assert "Stands for" not in html_of(sample(1000, 1e9))
+
+
+def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel with a prediction has a panel of both with the reason of a gap; others have none."""
+    rows = (
+        PredictedRow("FLOP", "137 GFLOP", "141 GFLOP", 1.03, source="gemm bf16_4096"),
+        PredictedRow("HBM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
+        PredictedRow("Wall", "compute at tensor bf16", "memory at HBM"),
+    )
+    assert "Predicted and measured" not in html_of(sample(1000, 1e9))
+    monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
+    html = html_of(sample(1000, 1e9))
+    assert "Predicted and measured" in html
+    assert "gemm bf16_4096" in html
+    assert "Re-reads miss L2." in html
+    assert ">2.50x<" in html
+
+
+def test_causes_stay_and_repeated_evidence_goes() -> None:
+    """Lines that the bars show are not written again; the causes of latency are."""
+    analysis = samples.every_verdict()[2]
+    verdict = replace(analysis.verdict, evidence=("HBM 9 %: 1 GB", "cause: 0.25 waves: 33 blocks on 132 SMs"))
+    html = html_of(replace(analysis, verdict=verdict))
+    assert "<li>0.25 waves: 33 blocks on 132 SMs</li>" in html
+    assert "HBM 9 %: 1 GB" not in html
+    bare = replace(analysis, verdict=verdict, levels=samples.failed().levels, pipes={})
+    assert "HBM 9 %: 1 GB" in html_of(bare)
+
+
+def test_hostile_rules_and_sources_are_text() -> None:
+    """Texts of a report never become elements."""
+    evil = samples.HOSTILE_NAMES[1]
+    analysis = samples.every_verdict()[0]
+    kernel = replace(
+        analysis.kernel,
+        rules=(Rule(evil, evil, evil, evil),),
+        counter_sources=dict.fromkeys(analysis.kernel.counter_sources, evil),
+        nvtx_range=evil,
+        process=evil,
+    )
+    html = html_of(replace(analysis, kernel=kernel, nvidia=Nvidia(evil)))
+    assert "<img" not in html
+    assert "&lt;img" in html
+
+
+def test_anchors_are_unique() -> None:
+    """Every card can be linked to."""
+    ids = Counter(re.findall(r' id="([^"]+)"', html_of(*samples.many(30))))
+    assert max(ids.values()) == 1
+    assert {f"k{i}" for i in range(30)} <= ids.keys()
+
+
+@pytest.mark.corpus
+def test_cards_of_real_reports_stay_small(corpus: Path) -> None:
+    """A hundred cards of full reports, and a hundred of all published ones, take 8 kB each on average."""
+    loaded = load_reports(find_inputs([str(corpus)]).jobs)
+    analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
+    full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
+    for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
+        html = html_of(*chosen)
+        assert len(html.encode()) < CARD_BYTES * cards.MAX_CARDS

@@ -1,0 +1,93 @@
+"""The page of very many launches: it adds them up, says so, counts all of them, and does not grow with them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from support import samples
+
+from rooflens.model.records import BOUNDS
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report import cards, many
+from rooflens.report.page import render_page
+from rooflens.report.rows import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis
+
+
+def launches(count: int, kernels: int) -> list[Analysis]:
+    """Make so many launches of so many kernels; launches of one kernel are one record many times."""
+    distinct = samples.many(kernels)
+    return [distinct[i % kernels] for i in range(count)]
+
+
+def words(analyses: Sequence[Analysis]) -> str:
+    """Render the note of a page as plain text on one line."""
+    page = build_page([samples.run()], analyses, "test", default_thresholds())
+    return " ".join(re.sub(r"<[^>]+>", " ", str(many.many(page))).replace("\u00a0", " ").split())
+
+
+def rendered(analyses: Sequence[Analysis]) -> str:
+    """Render the whole page."""
+    return render_page([samples.run()], analyses, title="many")
+
+
+def text(html: str) -> str:
+    """Keep the words of a page's body."""
+    body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", body).replace("\u00a0", " ").split())
+
+
+def test_pages_grow_neither_with_launches_nor_with_kernels() -> None:
+    """Ten times the launches, of as many kernels or of ten times as many, take a few digits more, and no more rows."""
+    sizes = [len(rendered(launches(*size)).encode()) for size in ((900, 900), (9000, 900), (9000, 9000))]
+    assert max(sizes) < 1.05 * min(sizes)
+
+
+def test_the_largest_page_of_single_launches_is_under_the_limit() -> None:
+    """As many launches as are drawn one by one, with long names, stay well under five megabytes."""
+    assert len(rendered(samples.many(MAX_LAUNCHES)).encode()) < 4_000_000
+
+
+def test_few_launches_need_no_note() -> None:
+    """A page that draws every launch says nothing of sums."""
+    assert words(samples.many(MAX_LAUNCHES)) == ""
+
+
+def test_many_launches_are_said_to_be_added_up() -> None:
+    """The page says what is drawn, and how many kernels, launches and how much time are in the rest."""
+    said = words(launches(2000, 400))
+    assert "added up" in said
+    assert "1,000 launches of 200 kernels are 200 sums below" in said
+    share = re.search(r"200 other kernels \(1,000 launches, (\d+\.\d) % of GPU time\)\. Totals", said)
+    assert share
+    assert 0 < float(share[1]) < 50
+
+
+def test_no_others_are_named_where_all_kernels_are_drawn() -> None:
+    """Thousands of launches of a few kernels leave nothing out."""
+    said = words(launches(2000, 10))
+    assert "2,000 launches of 10 kernels" in said
+    assert "other kernel" not in said
+
+
+def test_header_and_table_count_what_is_not_drawn() -> None:
+    """The counts at the top and by verdict are of all launches and failures; rows and cards stop at their caps."""
+    failed = [samples.failed(index=i) for i in range(70)]
+    flagged = [replace(a, flags=("bank_conflicts",)) for a in launches(300, 300)]
+    html = rendered([*launches(3000, 1500), *flagged, *failed])
+    said = text(html)
+    assert "1,500 kernels" in said
+    assert "3,300 launches" in said
+    assert "70 launches failed" in said
+    assert "800 launches flagged" in said
+    assert f"lists {MAX_FAILED} of 70 failed launches" in said
+    table = html.partition('id="kernels-table"')[2].partition("</table>")[0]
+    assert 0 < table.count("data-k=") <= MAX_SUMS + MAX_FAILED
+    assert len(re.findall(r'class="card\b', html)) <= cards.MAX_CARDS
+    assert said.count("550 launches") == len(BOUNDS)

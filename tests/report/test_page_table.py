@@ -1,0 +1,152 @@
+"""The kernels table: sorted by its headers, walked by the keyboard, paged where it is long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Opened, placed
+from support import samples
+from untimed import without_durations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+def test_headers_sort_by_keyboard(open_page: Callable[..., Page]) -> None:
+    """Every header holds a button that Enter and the space bar press; one column at a time says how it is sorted."""
+    opened = Opened(open_page(placed()))
+    header = opened.page.locator("th[data-key=headroom]")
+    assert opened.page.locator("th[data-key=time]").get_attribute("aria-sort") == "descending"
+    header.get_by_role("button").focus()
+    opened.page.keyboard.press("Enter")
+    opened.until("lens.state.sort === '-headroom'")
+    assert header.get_attribute("aria-sort") == "descending"
+    assert next(iter(opened.rows())) == "k3"
+    opened.page.keyboard.press(" ")
+    opened.until("lens.state.sort === 'headroom'")
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert opened.page.locator("th[aria-sort]").count() == 1
+    assert opened.page.locator("#kernels-table th [role=button]").count() == 9
+
+
+@pytest.mark.parametrize("key", ["time", "share", "leader", "ai", "flops", "headroom", "loss"])
+def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page], key: str) -> None:
+    """What is not known stands below what is known, upwards and downwards."""
+    opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
+    column = opened.page.locator(f"th[data-key={key}]").evaluate("head => head.cellIndex")
+    for sort in (key, f"-{key}"):
+        opened.choose(sort=sort)
+        cells = opened.page.locator("#kernels-table tbody tr").evaluate_all(
+            f"rows => rows.map(row => row.cells[{column}].dataset.order)"
+        )
+        known = [float(cell) for cell in cells if cell]
+        assert known == sorted(known, reverse=sort.startswith("-"))
+        assert all(cells[: len(known)])
+        assert len(known) < len(cells)
+
+
+def test_rows_are_the_keyboards_way_to_every_point(open_page: Callable[..., Page]) -> None:
+    """One row is in the order of Tab; arrows walk the rows shown; Enter isolates, and the hint says so."""
+    opened = Opened(open_page(placed()))
+    keyboard = opened.page.keyboard
+    assert opened.page.locator("#kernels-table tbody tr[tabindex='0']").count() == 1
+    assert "Enter isolates" in (opened.page.locator("#rows-hint").text_content() or "")
+    opened.choose(sort="name", device="0")
+    opened.page.locator("#kernels-table tbody tr[tabindex='0']").focus()
+    keyboard.press("Home")
+    order = list(opened.rows())
+    assert focused(opened) == order[0]
+    keyboard.press("ArrowDown")
+    assert focused(opened) == order[1]
+    keyboard.press("End")
+    keyboard.press("ArrowDown")
+    assert focused(opened) == order[-1]
+    keyboard.press("ArrowUp")
+    keyboard.press("Enter")
+    assert opened.state("k") == order[-2]
+    assert [key for key, faint in opened.points().items() if not faint] == [order[-2]]
+    assert focused(opened) == order[-2]
+    keyboard.press("Escape")
+    assert opened.state("k") == ""
+
+
+def focused(opened: Opened) -> str:
+    """Tell which row has the focus."""
+    return str(opened.page.evaluate("document.activeElement.dataset.k || ''"))
+
+
+def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
+    """Tab alone walks from the skip link through every selector to the table, and each stop shows its focus."""
+    page = open_page(placed())
+    stops, bare = [], []
+    describe = (
+        "() => { const at = document.activeElement;"
+        " const ring = at.matches('.segments input') ? at.nextElementSibling : at;"
+        " const { choice, verdict, zoom, export: kind, k } = at.dataset;"
+        " return [at.id || choice || verdict || zoom || kind || k || at.name || at.textContent.trim(),"
+        " getComputedStyle(ring).outlineStyle] }"
+    )
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        name, outline = page.evaluate(describe)
+        stops.append(name)
+        if outline == "none":
+            bare.append(name)
+        if name == "k0":
+            break
+    assert bare == []
+    assert stops[0] == "Skip to the kernels table"
+    wanted = ["theme", "precision", "range", "process", "device", "top", "search", "memory", "level-roofline-0", "in",
+              "reset", "svg", "png", "k0"]  # fmt: skip
+    places = [stops.index(name) for name in wanted]
+    assert places == sorted(places)
+
+
+def test_long_tables_are_paged_and_bring_what_is_isolated(open_page: Callable[..., Page]) -> None:
+    """Over two hundred rows come in pages; isolating a launch turns to its page."""
+    opened = Opened(open_page(samples.many(240)))
+    first = list(opened.rows())
+    assert len(first) == 100
+    opened.page.locator(".dt-paging").get_by_role("link", name="Next").click()
+    other = list(opened.rows())
+    assert not set(first) & set(other)
+    opened.choose(k=first[3])
+    assert list(opened.rows()) == first
+    assert opened.row(first[3]).get_attribute("aria-current") == "true"
+
+
+def test_short_tables_have_no_pages(open_page: Callable[..., Page]) -> None:
+    """Up to two hundred rows stand whole."""
+    opened = Opened(open_page(samples.many(150)))
+    assert len(opened.rows()) == 150
+    assert opened.page.locator(".dt-paging").count() == 0
+
+
+def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
+    """At 390 px the kernels table scrolls inside its box, says so, and keeps the names in sight."""
+    page = open_page(samples.every_verdict(), width=390)
+    assert page.locator("#kernels .sideways").is_visible()
+    for key in ("leader", "headroom", "loss"):
+        header = page.locator(f"th[data-key={key}]")
+        header.evaluate("e => e.scrollIntoView({behavior: 'instant', block: 'nearest', inline: 'nearest'})")
+        edges = header.evaluate("e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]")
+        name = page.locator("#kernels-table tbody td.name").first.bounding_box()
+        assert name is not None
+        assert name["x"] >= 0
+        assert name["x"] + name["width"] - 1 <= edges[0]
+        assert edges[1] <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_selectors_fold_on_telephones(open_page: Callable[..., Page]) -> None:
+    """At 390 px the selectors open on demand, and at once where a shared view uses them."""
+    page = open_page(placed(), width=390)
+    assert page.locator("#search").is_hidden()
+    page.click("#fold")
+    assert page.locator("#search").is_visible()
+    assert open_page(placed(), width=390, fragment="#device=1").locator("#search").is_visible()

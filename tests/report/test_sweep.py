@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import samples
+from support.snapshots import check_snapshot
+
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report import format as fmt
+from rooflens.report.geometry import hits_any
+from rooflens.report.page import render_page
+from rooflens.report.placement import Spot, Wish, text_box
+from rooflens.report.predicted import predict_case, with_predictions
+from rooflens.report.rows import build_page
+from rooflens.report.sheet import SIZES, Sheet, point_box
+from rooflens.report.sweep import CHOICES, find_sweeps
+from rooflens.report.sweep_chart import sweep_spec
+from rooflens.report.sweep_rows import DOT_PX, datasets, sweep_plane
+from rooflens.report.sweeps import sweeps
+from rooflens.workloads.registry import find_workload, load_workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.report.rows import Page
+    from rooflens.report.sweep import Sweep
+
+Report = tuple[str, str, list[samples.Sample]]
+CHIP = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_fp16": 312e12, "tensor_tf32": 156e12})
+
+
+def done(
+    flop: float, dram_bytes: float, time_us: float, pipe: str = "fp32", bound: Any = "memory", **more: Any
+) -> samples.Sample:
+    """Make a kernel that did this much."""
+    return samples.Sample(
+        more.pop("name", "kernel"),
+        bound,
+        time_us,
+        None,
+        {"dram": dram_bytes},
+        {pipe: flop},
+        chip=more.pop("chip", CHIP),
+    )
+
+
+def make_page(reports: Iterable[Report]) -> Page:
+    """Make a page of one report for each (workload, case, kernels)."""
+    runs, analyses, predictions = [], [], {}
+    for at, (workload, case, kernels) in enumerate(reports):
+        digest = f"{at:064x}"
+        runs.append(samples.run(digest=digest, source=f"{workload}.{case}.ncu-rep"))
+        analyses += [samples.analysis(kernel, len(analyses) + i, digest) for i, kernel in enumerate(kernels)]
+        predictions[digest] = predict_case(workload, find_workload(workload).case(case))
+    return with_predictions(build_page(runs, analyses, "test", default_thresholds()), predictions)
+
+
+def gemms(sizes: Iterable[int], dtype: str = "bf16") -> list[Report]:
+    """Make reports of square products: as many FLOP and bytes as predicted, at 60 % of the tensor peak."""
+    return [
+        (
+            "gemm",
+            f"{dtype}_{n}",
+            [done(2.0 * n**3, 6.0 * n**2, 2.0 * n**3 / 187e12 * 1e6, f"tensor_{dtype}", "compute")],
+        )
+        for n in sizes
+    ]
+
+
+def ladder() -> list[Report]:
+    """Make a report of every rung, each faster than the one before."""
+    times_us = {1: 95e3, 2: 52e3, 3: 36e3, 4: 16e3, 5: 10.8e3, 6: 8.8e3, 7: 7.9e3, 8: 900.0}
+    cases = {int(case.parameters["rung"]): case.name for case in find_workload("gemm_ladder").cases}
+    return [
+        (
+            "gemm_ladder",
+            cases[rung],
+            [done(2.0 * 4096**3, 1.2 * 12 * 4096**2, time_us, "tensor_fp16" if rung == 8 else "fp32")],
+        )
+        for rung, time_us in times_us.items()
+    ]
+
+
+def the_sweep(reports: Iterable[Report]) -> Sweep:
+    """Find the one sweep of a page."""
+    (sweep,) = find_sweeps(make_page(reports))
+    return sweep
+
+
+def test_cases_stand_in_the_order_of_their_size() -> None:
+    """Reports in any order give a path from the smallest to the largest, named after the size that varies."""
+    sweep = the_sweep(gemms((4096, 128, 8192, 1024)))
+    assert [step.label.replace(fmt.NBSP, " ") for step in sweep.steps] == [
+        "n = 128",
+        "n = 1,024",
+        "n = 4,096",
+        "n = 8,192",
+    ]
+    assert sweep.title.replace(fmt.NBSP, " ") == "gemm, bf16: n = 128 to 8,192"
+    assert (sweep.varied, dict(sweep.kept)) == ("n", {})
+
+
+def test_a_dot_is_a_sum_over_sums() -> None:
+    """FLOP of all kernels of a report over all their bytes and all their time, never a mean of ratios."""
+    parts = [done(2e12, 1e8, 4e3), done(1e12, 3e8, 1e3, name="other")]
+    sweep = the_sweep([("fma", "iters_8", parts), ("fma", "iters_64", [done(1e12, 1e9, 1e3)])])
+    step = sweep.steps[0]
+    assert step.intensity_flop_per_byte == pytest.approx(3e12 / 4e8)
+    assert step.flop_per_s == pytest.approx(3e12 / 5e-3)
+    assert len(step.keys) == 2
+    assert step.predicted_intensity == pytest.approx(2.0)
+    assert dict(sweep.kept) == {"n": 67_108_864}
+
+
+def test_a_ladder_is_one_path_whatever_the_types_of_its_rungs() -> None:
+    """The rungs of the GEMM ladder are in order, the one on the tensor cores too; each has the roof of its own pipe."""
+    sweep = the_sweep(ladder())
+    assert [step.label for step in sweep.steps] == [
+        "1 naive",
+        "2 coalesced",
+        "3 shared tile",
+        "4 blocktile 1d",
+        "5 blocktile 2d",
+        "6 vectorized",
+        "7 warptile",
+        "8 tensor core",
+    ]
+    assert sweep.title == "gemm_ladder, fp32 and fp16: rung 1 to 8"
+    assert [step.roof_at(1e6) for step in (sweep.steps[0], sweep.steps[-1])] == [19.5e12, 312e12]
+    assert [ridge for _, ridge in sweep.ridges] == pytest.approx([312e12 / 1.555e12, 19.5e12 / 1.555e12])
+
+
+def test_types_and_gpus_have_paths_of_their_own() -> None:
+    """A product in bf16 is no step from one in tf32; nor is a T4 one from an A100."""
+    page = make_page([*gemms((128, 1024)), *gemms((128, 1024), "tf32")])
+    assert [sweep.dtypes for sweep in find_sweeps(page)] == [("bf16",), ("tf32",)]
+    t4 = replace(samples.T4, pipe_peaks={**samples.T4.pipe_peaks, "tensor_bf16": 24e12})
+    mixed = [("fma", "iters_1", [done(1e9, 1e8, 1e3)]), ("fma", "iters_8", [done(1e9, 1e8, 1e3, chip=t4)])]
+    assert find_sweeps(make_page(mixed)) == ()
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [],
+        gemms((4096,)),
+        [*gemms((4096,)), *gemms((4096,))],
+        [("attention", "naive", [done(1e12, 1e9, 1e3)]), ("attention", "fused", [done(1e12, 1e8, 1e3)])],
+        [("gather", "few_threads", [done(0, 1e9, 1e3)]), ("gather", "many_threads", [done(0, 1e9, 1e3)])],
+        [("pointer_chase", "hbm", [done(1e6, 1e9, 1e3)]), ("pointer_chase", "l2", [done(1e6, 1e9, 1e3)])],
+    ],
+    ids=["nothing", "one case", "one case twice", "another program", "no FLOP", "sizes that do not rise together"],
+)
+def test_what_is_no_sweep(reports: list[Report]) -> None:
+    """One case, two programs, cases without a place, and sizes of which one rises and one falls make no path."""
+    page = make_page(reports)
+    assert find_sweeps(page) == ()
+    assert str(sweeps(page)).strip() == ""
+
+
+def test_a_case_without_a_place_stays_in_the_table() -> None:
+    """A report whose FLOP were not counted has no dot, and the page says so."""
+    unknown = replace(done(0, 1e8, 1e3), flop=None)
+    page = make_page([*gemms((128, 1024)), ("gemm", "bf16_4096", [unknown])])
+    (sweep,) = find_sweeps(page)
+    assert (len(sweep.steps), len(sweep.placed)) == (3, 2)
+    html = str(sweeps(page)).replace(fmt.NBSP, " ")
+    assert "1 case without FLOP, bytes or time has no dot." in html
+    assert "n = 4,096" in html
+
+
+def test_choices_are_no_sizes() -> None:
+    """Every parameter of a workload that is 0 in a case chooses what is done, so that it is never swept."""
+    zero = {name for one in load_workloads() for case in one.cases for name, v in case.parameters.items() if v == 0}
+    assert zero <= CHOICES
+    known = {name for one in load_workloads() for case in one.cases for name in case.parameters}
+    assert known >= CHOICES
+
+
+def test_predictions_stand_on_the_roof() -> None:
+    """A ring is at the intensity of the compulsory bytes, on the lower of both roofs."""
+    sweep = the_sweep(gemms((128, 8192)))
+    plane = sweep_plane(sweep)
+    (x0, y0), (x1, y1) = (plane.predicted(step) or (0, 0) for step in sweep.placed)
+    assert (x0, x1) == pytest.approx((128 / 3, 8192 / 3))
+    assert y0 == pytest.approx(128 / 3 * 1.555e12)
+    assert y1 == pytest.approx(312e12)
+
+
+def test_the_plane_holds_dots_rings_and_ridges() -> None:
+    """Everything that is drawn lies inside the axes."""
+    plane = sweep_plane(the_sweep(ladder()))
+    for step in plane.sweep.placed:
+        x, y = step.intensity_flop_per_byte or 0, step.flop_per_s or 0
+        assert plane.x_domain[0] < x < plane.x_domain[1]
+        assert plane.y_domain[0] < y < plane.y_domain[1]
+    assert all(plane.x_domain[0] < ridge < plane.x_domain[1] for _, ridge in plane.sweep.ridges)
+
+
+@pytest.mark.parametrize("reports", [gemms((128, 1024, 4096, 8192)), ladder()], ids=["gemm", "ladder"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"from {size.from_px} px")
+def test_labels_keep_apart(reports: list[Report], size: Any) -> None:
+    """No label lies on another one, on a dot, or outside the plane, at either width of a class of sizes."""
+    plane = sweep_plane(the_sweep(reports))
+    rows = datasets(plane, {})
+    at = SIZES.index(size)
+    for width_px in size.widths_px:
+        sheet = Sheet(plane.x_domain, plane.y_domain, width_px, size.height_px)
+        dots = [point_box(sheet.at(row["x"], row["y"]), DOT_PX) for row in rows["steps"]]
+        boxes = []
+        for name, place in (("steps", "x"), ("pipes", "x2"), ("ridges", "x")):
+            for row in rows[name]:
+                if row["spots"][at] is None:
+                    continue
+                wish = Wish(row["texts"][at], row[place], row["y"], (), bold=name == "steps")
+                box = text_box(wish, Spot(*row["spots"][at]), sheet.at)
+                assert box.grown(1).inside(width_px, size.height_px), wish.text
+                assert not hits_any(box, [*boxes, *dots]), wish.text
+                boxes.append(box)
+        assert sum(row["spots"][at] is not None for row in rows["steps"]) >= len(rows["steps"]) - 1
+
+
+def test_arrows_point_along_the_path() -> None:
+    """Each part of the path has an arrow in its middle, with its direction in parts of both axes."""
+    sweep = the_sweep(gemms((128, 1024, 8192)))
+    plane = sweep_plane(sweep)
+    arrows = datasets(plane, {})["arrows"]
+    assert len(arrows) == 2
+    first = arrows[0]
+    assert first["x"] == pytest.approx((128 / 3 * 1024 / 3) ** 0.5, rel=1e-4)
+    assert first["right"] > 0
+
+
+def test_the_chart_obeys_the_page() -> None:
+    """The parameters that the page sets are declared, rows carry launch and group, and no colour is in it."""
+    page = make_page(gemms((128, 1024)))
+    (sweep,) = find_sweeps(page)
+    spec = sweep_spec(sweep, title="t", subtitle=["s"], groups={"k0": "g1", "k1": "g0"})
+    assert {param["name"] for param in spec["params"]} == {"picked", "w", "h"}
+    assert spec["name"] == "plane"
+    assert [(row["k"], row["g"], row["ks"]) for row in spec["datasets"]["steps"]] == [
+        ("k0", "g1", ["k0"]),
+        ("k1", "g0", ["k1"]),
+    ]
+    assert "#" not in str({key: value for key, value in spec.items() if key not in {"$schema", "datasets"}})
+
+
+def test_specification_is_the_stored_one() -> None:
+    """A change of the chart shows as a diff of its specification."""
+    sweep = the_sweep(gemms((128, 1024)))
+    check_snapshot("sweep", sweep_spec(sweep, title="t", subtitle=["s"], groups={}))
+
+
+def test_hostile_names_make_no_element() -> None:
+    """Names of GPUs and cases are text in the table and in the chart's data."""
+    evil = "</script><img src=x onerror=alert(1)>"
+    chip = replace(CHIP, name=evil)
+    reports = [
+        ("fma", "iters_1", [done(1e9, 1e8, 1e3, chip=chip)]),
+        ("fma", "iters_8", [done(1e9, 1e8, 1e3, chip=chip)]),
+    ]
+    assert "<img" not in str(sweeps(make_page(reports)))
+
+
+def test_a_page_of_a_sweep_shows_it() -> None:
+    """The page has the chart's data, and its table with a link to each kernel."""
+    page = make_page(gemms((128, 1024)))
+    predictions = {digest: checked.prediction for digest, checked in ((one.digest, one) for one in page.predictions)}
+    html = render_page(page.runs, page.analyses, title="t", predictions=predictions)
+    assert 'id="spec-sweep-0"' in html
+    assert 'data-spec="spec-sweep-0"' in html
+    assert '<a href="#k1">' in html

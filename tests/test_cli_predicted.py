@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from support import samples
+from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, write_report
+
+from rooflens.cli import main
+from rooflens.cli_expect import find_expected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = f"ncu --nvtx-include rooflens /cache/saxpy-sm_90-{'0123456789abcdef' * 4}"
+KERNEL = KernelSpec("saxpy(int, float *)", {"gpu__time_duration.sum": 3000.0})
+
+
+def report_of(folder: Path, command_line: str) -> Path:
+    """Write a small report with a command line."""
+    session = SessionSpec(command_line=command_line)
+    return write_report(folder / "one.ncu-rep", ReportSpec([KERNEL], session))
+
+
+@pytest.mark.parametrize(
+    ("options", "case", "flop", "bound", "iterations"),
+    [
+        ("--n 65536 --iterations 1", "n16", 131_072, "overhead", 1),
+        ("--n 1000 --check 0 --iterations 7", "", 2000, None, 7),
+    ],
+)
+def test_a_workload_s_report_is_predicted(
+    options: str, case: str, flop: float, bound: str | None, iterations: int
+) -> None:
+    """The command line of a bundled program gives its case; other sizes give formulas without a case or a wall."""
+    run = samples.run(command_line=f"{PROGRAM} {options}")
+    (prediction,) = find_expected([run, samples.run(digest="b" * 64)], None).reports.values()
+    assert (prediction.operation, prediction.case, prediction.flop) == ("saxpy", case, flop)
+    assert (prediction.bound, prediction.iterations) == (bound, iterations)
+    assert prediction.source.startswith("counted")
+
+
+def test_a_case_that_refers_to_another_has_its_words() -> None:
+    """`as bf16_4096` says nothing on a page: the source of the formulas is the other case's."""
+    line = "ncu python -m rooflens.workloads.torch_harness gemm --case bf16_128"
+    (prediction,) = find_expected([samples.run(command_line=line)], None).reports.values()
+    assert prediction.source.startswith("FLOPs: one multiply-add for each m, n, k.")
+
+
+def test_the_page_and_the_table_tell_of_it(tmp_path: Path) -> None:
+    """`report --table` draws the section and prints how the prediction came out; other programs have neither."""
+    ours = report_of(tmp_path, f"{PROGRAM} --n 65536 --iterations 1")
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(main, ["report", str(ours), "-o", str(page), "--table"])
+    assert result.exit_code == 0
+    assert "saxpy n16 predicted, one iteration: 131 kFLOP, 786 kB at HBM, overhead" in result.stdout
+    assert "Predicted against measured" in page.read_text(encoding="utf-8")
+    theirs = report_of(tmp_path, "ncu ./saxpy --n 65536 --iterations 1")
+    result = CliRunner().invoke(main, ["report", str(theirs), "-o", str(page), "--table", "--force"])
+    assert "predicted" not in result.stdout
+    assert "Predicted against measured" not in page.read_text(encoding="utf-8")
+
+
+def test_the_stored_sweep_is_drawn(fixtures: Path, tmp_path: Path) -> None:
+    """The stored reports of a sweep give a page with its path and a prediction for every step."""
+    page = tmp_path / "sweep.html"
+    reports = sorted(str(path) for path in fixtures.glob("synthetic/sweep_*.ncu-rep"))
+    assert CliRunner().invoke(main, ["report", *reports, "-o", str(page)]).exit_code == 0
+    html = page.read_text(encoding="utf-8")
+    assert 'id="spec-sweep-0"' in html
+    assert html.count('id="predicted-') == len(reports) + 1  # the heading's own is one
+
+
+def test_a_prediction_of_the_user_is_set_beside_the_kernels(fixtures: Path) -> None:
+    """`--predict` takes an operation with its sizes: the table is followed by predicted, measured and why."""
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    triad = "elementwise:n=268435456,reads=2,flops=2,dtype=fp32"  # 12 bytes and 2 FLOP an element, as the fixture says
+    done = CliRunner().invoke(main, ["analyze", report, "--predict", triad])
+    assert done.exit_code == 0
+    assert "predicted, one iteration: 537 MFLOP, 3.22 GB at HBM" in done.stdout
+    assert "(1.00x), 3.22 GB (1.00x) at HBM" in done.stdout
+
+
+def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: Path) -> None:
+    """A TOML file gives what one launch of the kernels of a name must do; the page shows it."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[kernel]]\nmatch = "stream_*"\npredict = "saxpy:n=268435456,dtype=fp32"\n', encoding="utf-8")
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(main, ["report", report, "-o", str(page), "--predict", str(rules)])
+    assert done.exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert "kernels stream_*" in text
+    assert "saxpy n=268435456,dtype=fp32" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [("gem:m=1", 2, "no operation is called"), ("nowhere.toml", 1, "cannot read"), ("gemm:m=1", 2, "needs the size")],
+)
+def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int, words: str) -> None:
+    """A mistyped prediction ends before anything is written."""
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    done = CliRunner().invoke(main, ["analyze", report, "--predict", given])
+    assert done.exit_code == code
+    assert words in done.stderr

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+from rooflens.cli import main
+from rooflens.report import theme
+
+SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
+BEGINS = {"html": b"<!doctype html>", "md": b"## ", "png": b"\x89PNG", "svg": b"<svg ", "json": b"{"}
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def report(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a stored report, with an empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+
+
+@pytest.mark.parametrize("style", ["html", "md", "png", "json"])
+def test_each_format_is_written_under_its_own_name(report: Path, style: str) -> None:
+    """`--format` alone writes `report.` and its ending; the last line says so."""
+    result = run("report", report, "--format", style)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert result.stderr.splitlines()[-1] == f"wrote report.{style}"
+    assert Path(f"report.{style}").read_bytes().lower().startswith(BEGINS[style].lower())
+
+
+@pytest.mark.parametrize(("name", "style"), [("a.MD", "md"), ("a.htm", "html"), ("a.json", "json")])
+def test_the_format_follows_from_the_ending(report: Path, name: str, style: str) -> None:
+    """Without `--format` the ending of the file decides."""
+    assert run("report", report, "-o", name).exit_code == 0
+    assert Path(name).read_bytes().lower().startswith(BEGINS[style].lower())
+
+
+def test_a_name_without_an_ending_is_a_page_and_any_name_goes_with_a_format(report: Path) -> None:
+    """No ending means html, and `--format` decides where an ending says nothing."""
+    assert run("report", report, "-o", "page").exit_code == 0
+    assert Path("page").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert run("report", report, "-o", "notes.txt", "--format", "md").exit_code == 0
+    assert Path("notes.txt").read_text(encoding="utf-8").startswith("## ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("-o", "a.png", "--format", "svg"), "`a.png` ends like png, and --format is svg"),
+        (("-o", "a.pdf"), "the ending of `a.pdf` names no format"),
+        (("-o", "-"), "`-o -` needs --format"),
+        (("-o", "-", "--format", "md", "--table"), "--table and `-o -` both write to stdout"),
+        (("--theme", "dark"), "--theme is for pictures, not for html"),
+        (("-o", "a.ncu-rep", "--force"), "`a.ncu-rep` is the name of a report"),
+    ],
+)
+def test_wrong_usage_is_named_with_a_hint(report: Path, arguments: tuple[str, ...], error: str) -> None:
+    """What contradicts itself ends with exit code 2 and a hint, before anything is read or written."""
+    result = run("report", report, *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {error}\n\nhint: ")
+    assert not list(Path().iterdir())
+
+
+def test_an_existing_file_of_any_format_is_kept(report: Path) -> None:
+    """The default names are kept too, unless forced."""
+    Path("report.md").write_text("mine")
+    refused = run("report", report, "--format", "md")
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert Path("report.md").read_text() == "mine"
+    assert run("report", report, "--format", "md", "--force").exit_code == 0
+
+
+def test_markdown_goes_to_stdout_alone(report: Path) -> None:
+    """`-o -` writes the file to stdout, and nothing else there; no file is left."""
+    result = run("report", report, "-o", "-", "--format", "md", "--title", "my_run")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("## my\\_run\n\n> [!WARNING]\n> **Synthetic data.**")
+    assert result.stdout.endswith("</details>\n")
+    assert "wrote" not in result.stderr
+    assert not list(Path().iterdir())
+
+
+def test_a_png_goes_into_a_pipe_and_to_no_terminal(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes of a picture come out of a pipe whole; a terminal is spared them."""
+    assert run("report", report, "-o", "-", "--format", "png").stdout_bytes.startswith(b"\x89PNG")
+    monkeypatch.setattr("rooflens.cli_report._stdout_is_terminal", lambda: True)
+    refused = run("report", report, "-o", "-", "--format", "png")
+    assert refused.exit_code == 2
+    assert "a terminal cannot show a png" in refused.stderr
+
+
+def test_json_is_the_contract(report: Path) -> None:
+    """The file holds what `analyze --format json` prints, and is valid against the schema."""
+    assert run("report", report, "-o", "a.json").exit_code == 0
+    document = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    jsonschema.validate(document, SCHEMA)
+    assert document == json.loads(run("analyze", report, "--format", "json").stdout)
+
+
+@pytest.mark.parametrize(("options", "inks"), [((), theme.LIGHT), (("--theme", "dark"), theme.DARK)])
+def test_a_theme_colours_a_picture(report: Path, options: tuple[str, ...], inks: theme.Inks) -> None:
+    """A picture is on the ground of its theme, which is the light one if none is named."""
+    assert run("report", report, "-o", "a.svg", *options).exit_code == 0
+    assert f'fill="{inks.page}"' in Path("a.svg").read_text(encoding="utf-8")[:600]
+
+
+def test_a_report_that_cannot_be_placed_has_no_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without FLOPs and bytes there is one error with its hint, exit code 1, and no file."""
+    monkeypatch.chdir(tmp_path)
+    report = write_report(tmp_path / "bare.ncu-rep", ReportSpec([KernelSpec("k()", {"gpu__time_duration.sum": 1e6})]))
+    result = run("report", report, "-o", "bare.png")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no kernel can be placed in a roofline")
+    assert "\nhint: collect them with `ncu --set full`" in result.stderr
+    assert not Path("bare.png").exists()
+
+
+def test_unread_reports_are_in_the_markdown_and_set_the_exit_code(report: Path) -> None:
+    """A damaged report among good ones is named in the file; the file is written, and the exit code is 1."""
+    Path("bad.ncu-rep").write_bytes(b"no report")
+    result = run("report", report, "bad.ncu-rep", "-o", "a.md")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "wrote a.md"
+    assert "1 of 2 reports could not be read: `bad.ncu-rep`" in Path("a.md").read_text(encoding="utf-8")
+
+
+def test_a_store_gives_the_same_markdown_and_keeps_its_rooflines(report: Path) -> None:
+    """`report --store` writes any format, and the table `roofline` back to the store."""
+    assert run("ingest", report, "--store", "store").exit_code == 0
+    assert run("report", "--store", "store", "-o", "stored.md").exit_code == 0
+    assert run("report", report, "-o", "direct.md").exit_code == 0
+    assert Path("stored.md").read_text(encoding="utf-8") == Path("direct.md").read_text(encoding="utf-8")
+    assert (Path("store") / "roofline").is_dir()
+
+
+def test_plot_draws_a_roofline_below_the_table(report: Path) -> None:
+    """`analyze --plot` prints the table, then the drawing, without colours where stdout is no terminal."""
+    result = run("analyze", report, "--plot")
+    assert result.exit_code == 0
+    table, _, drawing = result.stdout.partition("┌")
+    assert "headroom" in table
+    assert "HBM" in drawing
+    assert "synthetic data; FLOP/s over FLOP per byte at HBM" in drawing
+    assert "\x1b" not in result.stdout
+
+
+def test_plot_of_the_longest_launches_only(report: Path) -> None:
+    """`--top` counts for the drawing as for the table."""
+    drawing = run("analyze", report, "--plot", "--top", "1").stdout.partition("┌")[2]
+    assert "■1" in drawing
+    assert "●" not in drawing
+
+
+def test_plot_goes_with_the_table_only(report: Path) -> None:
+    """A drawing among JSON would break it: that is wrong usage."""
+    result = run("analyze", report, "--plot", "--format", "json")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --plot goes with the table, not with --format json\n\nhint: ")
+
+
+def test_plot_without_its_library_says_how_to_get_it(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without plotext the command ends with exit code 3 before it reads anything."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.delitem(sys.modules, "plotext", raising=False)
+    result = run("analyze", report, "--plot")
+    assert result.exit_code == 3
+    assert result.stderr.endswith("hint: pip install 'rooflens[plot]'\n")
