@@ -96,7 +96,8 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     achieved = given["achieved_flop_per_s"]
     if achieved is not None and not 0 < achieved < float("inf"):
         raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
-    cases = [(dtype.strip(), gpu) for dtype in given["dtype"].split(",") for gpu in _gpus(given["gpus"])]
+    dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
+    cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpus"])]
     rows, lacking = _rows(operation, written, cases, achieved)
     for failure in lacking:
         click.echo(f"warning: {failure}", err=True)
@@ -141,16 +142,15 @@ def _rows(
 
 
 def _gpus(names: tuple[str, ...]) -> list[Gpu]:
-    """Find GPUs by short name or by a part of their name.
+    """Find GPUs by short name or by a part of their name, each once.
 
     Raises:
         InputError: None has that name, or several have it in them.
     """
     from rooflens.model.gpu import load_gpus
 
-    if names == ("all",):
-        return list(load_gpus())
-    return [_gpu(name) for name in names]
+    found = load_gpus() if "all" in names else [_gpu(name) for name in names]
+    return list({gpu.id: gpu for gpu in found}.values())
 
 
 def _gpu(name: str) -> Gpu:

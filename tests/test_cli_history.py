@@ -61,6 +61,15 @@ def test_json_holds_every_run(store: Path) -> None:
     assert {point["bound"] for point in kernel["runs"]} <= {"memory", "latency"}
 
 
+def test_html_is_a_page_in_a_file(store: Path, tmp_path: Path) -> None:
+    """The page names the program, its runs and that they are synthetic; it needs a file."""
+    file = tmp_path / "history.html"
+    assert run("history", "--store", store, "--format", "html").exit_code == 2
+    assert run("history", "--store", store, "--format", "html", "-o", file).exit_code == 0
+    page = file.read_text(encoding="utf-8")
+    assert [words for words in ("History of app", "3 runs", "Synthetic data", "2.0x faster") if words not in page] == []
+
+
 def test_what_is_not_there_is_an_error(store: Path, tmp_path: Path) -> None:
     """A folder that is no store, and a kernel that nobody recorded."""
     assert run("history", "--store", tmp_path / "nothing").exit_code == 1

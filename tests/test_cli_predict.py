@@ -110,6 +110,20 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["operation"] == "gemm"
 
 
+def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None:
+    """HTML goes to a file only; an existing one is kept unless --force is given."""
+    file = tmp_path / "p.html"
+    assert run(*GEMM, "--format", "html").exit_code == 2
+    assert run(*GEMM, "-o", str(file)).exit_code == 2
+    assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
+    page = file.read_text(encoding="utf-8")
+    assert "Compute-bound: 1,370 FLOP/B" in page
+    refused = run(*GEMM, "--format", "html", "-o", str(file))
+    assert refused.exit_code == 2
+    assert "exists" in refused.stderr
+    assert run(*GEMM, "--format", "html", "-o", str(file), "--force").exit_code == 0
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_operation_has_help_and_a_table(name: str) -> None:
     """Each row of the table is a sub-command that names its sizes and predicts."""

@@ -173,12 +173,16 @@ class _Parts:
         ]
 
     def of(self, positions: Iterable[int | None]) -> list[list[Analysis]]:
-        """Give the launches at positions of the first recording, in each recording."""
+        """Give the launches at positions of the first recording, in each recording that has all of them.
+
+        A recording that lacks one would seem faster by it, and is left out.
+        """
         wanted = [position for position in positions if position is not None]
         first, *others = self._recordings
         found = [[first[i] for i in wanted]]
         for recording, places in zip(others, self._places, strict=True):
-            found.append([recording[places[i]] for i in wanted if i in places])
+            if all(i in places for i in wanted):
+                found.append([recording[places[i]] for i in wanted])
         return found
 
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 MOVED_RATIO = 1.05
 """Intensities and amounts nearer to one another than this stand at the same place."""
 
+AS_FAST = 0.005
+"""A factor nearer to 1 than this would be written as 1.00."""
+
 STEPPED_SHARE = 0.02
 """A share that changed by less than two points is the same to a reader."""
 
@@ -25,8 +28,10 @@ def timing_words(timing: Timing, threshold: float) -> str:
         return "no time to compare"
     if outcome == "same":
         return f"no change beyond noise ({_signed(timing)})"
-    if abs(factor - 1) < 0.005:
-        return "as fast as before (single sample)" if outcome == "single" else "as fast as before"
+    if outcome == "single" and abs(factor - 1) < AS_FAST:
+        return "as fast as before (single sample)"
+    if abs(factor - 1) < AS_FAST:
+        return f"{outcome} ({_signed(timing)})"
     words = f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
     return f"{words} (single sample)" if outcome == "single" else words
 
@@ -106,7 +111,9 @@ def _wall(one: Analysis) -> str:
     verdict = one.verdict
     where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
     share = f" ({percent(1 / verdict.headroom)})" if verdict.headroom and verdict.resource else ""
-    return verdict.bound if verdict.bound == "unknown" else f"{verdict.bound}-bound{where}{share}"
+    if verdict.bound == "unknown":
+        return verdict.bound
+    return f"{verdict.bound}{'' if verdict.bound == 'balanced' else '-bound'}{where}{share}"
 
 
 def _differs(old: float | None, new: float | None) -> bool:

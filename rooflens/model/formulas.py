@@ -39,10 +39,10 @@ def gemm_flop(s: Sizes) -> float:
 
 
 def gemm_elements(s: Sizes) -> float:
-    """Count what a product moves: operands once, or once for each tile of `tile` x `tile` results."""
+    """Count what a product moves: operands once, or once for each row or column of tiles of the result."""
     m, n, k, tile = s["m"], s["n"], s["k"], s["tile"]
-    operands = 2 * m * n * k / tile if tile else m * k + k * n
-    return s["batch"] * (operands + m * n)
+    tiles_down, tiles_across = (-(-m // tile), -(-n // tile)) if tile else (1, 1)
+    return s["batch"] * (m * k * tiles_across + k * n * tiles_down + m * n)
 
 
 def _pairs(s: Sizes) -> float:

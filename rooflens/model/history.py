@@ -76,11 +76,13 @@ def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[
         for analysis in analyses:
             kernels[analysis.kernel.name].append(analysis)
         lines = _continued(before, analyses, lines)
+        taken = set(lines.values())
         for name, launches in kernels.items():
             if name not in lines:
                 # A kernel that some runs did without goes on where it comes back under its name.
-                earlier = known.get(name, len(points))
-                lines[name] = earlier if earlier not in lines.values() else len(points)
+                earlier = known.get(name)
+                lines[name] = len(points) if earlier is None or earlier in taken else earlier
+                taken.add(lines[name])
             if lines[name] == len(points):
                 points.append([])
             known[name] = lines[name]
@@ -96,7 +98,9 @@ def _continued(before: Sequence[Analysis], after: Sequence[Analysis], lines: dic
         if match.base is not None and match.head is not None:
             pairs[before[match.base].kernel.name, after[match.head].kernel.name] += 1
     found: dict[str, int] = {}
+    taken: set[int] = set()
     for (old, new), _ in sorted(pairs.items(), key=lambda item: (item[0][0] != item[0][1], -item[1])):
-        if new not in found and lines[old] not in found.values():
+        if new not in found and lines[old] not in taken:
             found[new] = lines[old]
+            taken.add(lines[old])
     return found

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
 _DIGITS = re.compile(r"\d+")
+_BRACKETS = re.compile(r"([<>])")
 
 How = Literal["same", "re-tiled", "renamed", "gone", "new"]
 
@@ -57,8 +58,15 @@ def match_launches(base: Sequence[Kernel], head: Sequence[Kernel]) -> tuple[Matc
 
 def function_of(name: str) -> str:
     """Drop namespaces and template arguments: `void ns::gemm<float, 128>` -> `gemm`."""
-    head = name.partition("<")[0]
-    return head.rpartition("::")[2].rpartition(" ")[2] or name
+    depth, kept = 0, []
+    for part in _BRACKETS.split(name):
+        if part == ">":
+            depth = max(depth - 1, 0)
+        elif part == "<":
+            depth += 1
+        elif not depth:
+            kept.append(part)
+    return "".join(kept).rpartition("::")[2].rpartition(" ")[2] or name
 
 
 def _exact(kernel: Kernel) -> Hashable:

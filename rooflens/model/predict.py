@@ -30,6 +30,10 @@ ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
 )
 """Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
 
+_SWITCHES = frozenset({"gated", "causal"})
+_MAY_BE_NONE = frozenset({"padding", "reads", "writes", "flops"}) | _SWITCHES
+"""Sizes that may be 0 although they have another usual value: a fill reads nothing, a copy computes nothing."""
+
 LARGEST_SIZE = 10**15
 """Sizes above this are a slip of the finger."""
 
@@ -143,10 +147,26 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     if missing:
         raise UsageError(f"`{operation.name}` needs the size `{missing[0]}`", f"its sizes are {wanted}")
     for name, value in values.items():
-        least = 0 if known[name].default == 0 or name in {"padding", "gated", "causal"} else 1
-        if not least <= (value or 0) <= LARGEST_SIZE:
-            raise UsageError(f"`{name}` must be {least} to {LARGEST_SIZE:.0e}, not {value}")
+        least = 0 if known[name].default == 0 or name in _MAY_BE_NONE else 1
+        most, written = (1, "1") if name in _SWITCHES else (LARGEST_SIZE, f"{LARGEST_SIZE:.0e}")
+        if not least <= (value or 0) <= most:
+            raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
     return {name: value for name, value in values.items() if value is not None}
+
+
+def check_shape(sizes: Sizes) -> None:
+    """Refuse sizes that do not fit one another.
+
+    Raises:
+        UsageError: Heads do not share the width or one another evenly, or a kernel is larger than its image.
+    """
+    heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
+    if heads and hidden % heads:
+        raise UsageError(f"`hidden` must be a multiple of `heads`: {hidden} is none of {heads}")
+    if kv_heads and heads % kv_heads:
+        raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
+    if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
+        raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
 
 
 def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, float]:
@@ -164,8 +184,7 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, floa
 
 
 def _work_of_part(part: Part, dtype: str) -> tuple[float, float]:
-    operation = OPERATIONS[part.operation]
-    flop, moved_bytes = work_of(operation, checked_sizes(operation, part.sizes), dtype)
+    flop, moved_bytes = work_of(OPERATIONS[part.operation], part.sizes, dtype)
     return part.count * flop, part.count * moved_bytes
 
 
@@ -208,8 +227,8 @@ def _composite(
 def _peak(unit: Unit, dtype: str, gpu: Gpu) -> tuple[str, float]:
     """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second.
 
-    Products run on the tensor cores of their type, those of fp32 on the CUDA cores; everything else is computed in
-    fp32, whatever the type in memory, or in fp64.
+    Products run on the tensor cores of their type, those of fp32 on the CUDA cores, as do all where a GPU has no tensor
+    cores for the type; everything else is computed in fp32, whatever the type in memory, or in fp64.
 
     Raises:
         InputError: The GPU has no such pipe.
@@ -227,4 +246,4 @@ def _pipes(unit: Unit, dtype: str) -> tuple[str, ...]:
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
         return ("fp32",)
-    return (f"tensor_{dtype}", dtype) if dtype == "fp64" else (f"tensor_{dtype}",)
+    return f"tensor_{dtype}", dtype

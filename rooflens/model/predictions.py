@@ -14,7 +14,7 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.checked import read_coverage
 from rooflens.model.gap import check
 from rooflens.model.operations import OPERATIONS
-from rooflens.model.predict import ELEMENT_BYTES, checked_sizes, work_of
+from rooflens.model.predict import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.records import Prediction
 from rooflens.model.sweep import parse_values
 
@@ -51,12 +51,16 @@ def parse_prediction(text: str) -> Prediction:
     operation = OPERATIONS.get(name.strip())
     if operation is None:
         raise UsageError(f"no operation is called `{name.strip()}`", _HINT)
-    given = dict(_pair(part) for part in rest.split(",") if part.strip())
+    pairs = [_pair(part) for part in rest.split(",") if part.strip()]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise UsageError(f"`{text}` gives a size twice", _HINT)
     dtype = given.pop("dtype", "bf16")
     if dtype not in ELEMENT_BYTES:
         raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
     iterations = _one("iterations", given.pop("iterations", "1"))
     sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
+    check_shape(sizes)
     flop, moved_bytes = work_of(operation, sizes, dtype)
     return Prediction(
         operation=operation.name,
@@ -91,12 +95,21 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
         InputError: The text is no TOML, or a table is none of these.
     """
     try:
-        tables = tomllib.loads(text)["kernel"]
-        return tuple(Rule(str(table["match"]), parse_prediction(str(table["predict"]))) for table in tables)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        return tuple(_rule(table) for table in tomllib.loads(text)["kernel"])
+    except KeyError as error:
+        raise InputError(f"`{file}` holds no predictions: {error} is missing", _FILE_HINT) from error
+    except (tomllib.TOMLDecodeError, TypeError) as error:
         raise InputError(f"`{file}` holds no predictions: {error}", _FILE_HINT) from error
     except UsageError as error:
         raise InputError(f"`{file}`: {error}", error.hint) from error
+
+
+def _rule(table: object) -> Rule:
+    if not isinstance(table, dict):
+        raise TypeError("each prediction is a table `[[kernel]]`")
+    if unknown := sorted(table.keys() - {"match", "predict"}):
+        raise TypeError(f"`{unknown[0]}` is neither `match` nor `predict`")
+    return Rule(str(table["match"]), parse_prediction(str(table["predict"])))
 
 
 def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:

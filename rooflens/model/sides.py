@@ -26,8 +26,11 @@ CLOCK_RATIO = 1.03
 """Median SM clocks further apart than this make times incomparable without a word about it."""
 
 _ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
-_COUNTED = re.compile(r"(?:[-_. ]*\(?\d+\)?)+$")
+_COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
+
+_UNNAMED = "recording"
+"""The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +96,37 @@ def _programs(reports: Sequence[Report]) -> dict[str, list[Report]]:
         if all(_is_repeated(group[0][1], other[1]) for other in group[1:]):
             programs[name] = group
         else:
-            programs |= {_stem(report[0]): [report] for report in group}
+            programs |= {told: [report] for told, report in zip(_told_apart(group), group, strict=True)}
     return programs
 
 
+def _told_apart(reports: Sequence[Report]) -> list[str]:
+    """Name reports after their files, with as many folders above them as it takes; the last resort is a digest."""
+    paths = [(*_path(run).parts[:-1], _stem(run)) for run, _ in reports]
+    for depth in range(1, max(len(path) for path in paths) + 1):
+        names = ["/".join(path[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{_stem(run)} {run.digest}" for run, _ in reports]
+
+
+def _path(run: Run) -> PurePath:
+    return PurePath(run.source.replace("\\", "/"))
+
+
 def _stem(run: Run) -> str:
-    name = PurePath(run.source.replace("\\", "/")).name
+    name = _path(run).name
     return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
 
 
 def program_name(run: Run) -> str:
     """Name the program of a report after its file, without ending and without a number or date at its end."""
-    stem = _stem(run)
-    return _COUNTED.sub("", stem) or stem
+    return _COUNTED.sub("", _stem(run)) or _UNNAMED
 
 
 def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+    if {a.kernel.gpu for a in one} != {a.kernel.gpu for a in other}:
+        return False
     matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
     same = sum(match.how == "same" for match in matches)
     return same >= SAME_PROGRAM * max(len(one), len(other))
@@ -138,6 +156,8 @@ def warnings(pair: Pair) -> tuple[str, ...]:
 
 def _warnings(pair: Pair) -> Iterator[str]:
     base, head = _facts(pair.base), _facts(pair.head)
+    if shared := sum(run.digest in base.digests for run in pair.head.runs):
+        yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
     if base.gpus != head.gpus:
         yield f"different GPUs ({_and(base.gpus)}; {_and(head.gpus)}): compare shares of the roofs, not times"
     elif base.clock_hz and head.clock_hz and not 1 / CLOCK_RATIO < base.clock_hz / head.clock_hz < CLOCK_RATIO:
@@ -158,6 +178,7 @@ def _warnings(pair: Pair) -> Iterator[str]:
 class _Facts:
     """How one side was collected."""
 
+    digests: frozenset[str]
     kinds: frozenset[str]
     replay: frozenset[str]
     gpus: frozenset[str]
@@ -175,6 +196,7 @@ def _facts(side: Side) -> _Facts:
     well = [kernel for kernel in kernels if kernel.status != "failed"]
     clocks = sorted(hz for kernel in well if (hz := kernel.counters.get("sm_clock_hz")))
     return _Facts(
+        digests=frozenset(run.digest for run in side.runs),
         kinds=frozenset(kernel.workload for kernel in well),
         replay=_known(run.replay_mode for run in side.runs),
         gpus=_known(kernel.gpu for kernel in well),

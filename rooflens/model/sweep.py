@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rooflens.model.predict import Forecast
 
 MOST_STEPS = 10_000
+MOST_DIGITS = 20
+_NUMBERS = re.compile(r"\d+")
 _RANGE = re.compile(r"(\d+):(\d+):(x|\+)(\d+)")
 _HINT = "write 4096, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
 
@@ -24,6 +26,8 @@ def parse_values(text: str) -> tuple[int, ...]:
         UsageError: The text is none of these, or stands for too many values.
     """
     cleaned = text.replace("_", "").strip()
+    if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
+        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is no size", _HINT)
     if match := _RANGE.fullmatch(cleaned):
         return _walk(int(match[1]), int(match[2]), match[3], int(match[4]))
     parts = cleaned.split(",")
@@ -51,12 +55,13 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
     Raises:
         UsageError: A size cannot be read, names an unknown one, or two sweeps have different lengths.
     """
-    values = {name: parse_values(text) for name, text in written.items() if text not in written}
-    for name, text in written.items():
-        if text in written:
-            if text not in values or text == name:
-                raise UsageError(f"`{name}` names `{text}`, which has no value of its own", _HINT)
-            values[name] = values[text]
+    names = {name: text.strip().replace("-", "_") for name, text in written.items()}
+    values = {name: parse_values(text) for name, text in written.items() if names[name] not in written}
+    for name, other in names.items():
+        if other in written:
+            if other not in values or names[other] in written:
+                raise UsageError(f"`{name}` names `{other}`, which has no value of its own", _HINT)
+            values[name] = values[other]
     counts = {len(several) for several in values.values() if len(several) > 1}
     if len(counts) > 1:
         raise UsageError("swept sizes have different numbers of steps", "they walk together: give each as many")
@@ -85,7 +90,7 @@ def crossing(steps: Sequence[Mapping[str, int]], evaluate: Callable[[Mapping[str
     if len({(low[name], high[name]) for name in moving}) > 1:
         return high, regimes[change]
     below, above = low[moving[0]], high[moving[0]]
-    while above - below > 1:
+    while abs(above - below) > 1:
         middle = (below + above) // 2
         if evaluate(_at(high, moving, middle)).regime == regimes[change]:
             above = middle

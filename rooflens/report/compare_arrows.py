@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rooflens.model import units
-from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.compare_labels import place_text
 from rooflens.report.compare_rows import wall_words
@@ -70,18 +69,15 @@ def _dots(found: Moves, move: Move) -> Iterator[Row]:
         SIDES, (move.before, move.after), (timing.base, timing.head), move.row.walls, strict=True
     ):
         if place is not None and wall is not None:
-            verdict = wall_words(wall)
-            where = _where(found, move, place)
-            facts = {f"{side.capitalize()} at {resource_label(move.level)}": where, "Verdict": verdict}
             yield _keys(move) | {
                 "side": side,
                 "x": _round(place.x),
                 "y": _round(place.y),
                 "a": round((2 * place.radius_px) ** 2),
                 "bound": place.bound,
-                "where": where,
-                "verdict": verdict,
-                "facts": facts | {"Time": fmt.duration(spread.median_ns)},
+                "where": _where(found, move, place),
+                "wall": wall_words(wall),
+                "time": fmt.duration(spread.median_ns),
             }
 
 

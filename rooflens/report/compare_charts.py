@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
+from rooflens.model import units
 from rooflens.model.records import BOUNDS
+from rooflens.report import roofline_words as words
 from rooflens.report.compare_arrows import datasets
 from rooflens.report.roof_labels import LIFT_PX
 from rooflens.report.sheet import SIZES
@@ -40,14 +42,12 @@ AT_LEVEL = "datum.level === level"
 LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
 
 QUIET: Style = {"clip": True, "aria": False}
-_INTENSITY = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
-_SI_FLOPS = (
-    "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
-    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
-    "(w < 480 ? '' : 'FLOP/s')"
+_LEVEL = "({dram: 'HBM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
+_TOOLTIP = (
+    f"{{title: datum.name, 'Side': datum.side, 'Place': datum.where + ' at ' + {_LEVEL}, 'Wall': datum.wall, "
+    "'Time': datum.time, 'What became of it': datum.story}"
 )
-_TOOLTIP = "merge({title: datum.name}, datum.facts, {'What became of it': datum.story})"
-_DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + datum.verdict"
+_DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + datum.wall"
 
 
 def arrows_spec(found: Moves, *, title: str) -> dict[str, Any]:
@@ -72,13 +72,16 @@ def arrows_spec(found: Moves, *, title: str) -> dict[str, Any]:
 
 
 def _seen(found: Moves) -> list[alt.Parameter]:
-    """Declare what is seen of the plane: all of it, or the part that a reader has zoomed to."""
-    (low, high), (bottom, top) = found.x_domain(), found.y_domain()
-    ends = {"x0": f"{low!r}", "x1": f"{high!r}", "y0": f"{bottom!r}", "y1": f"{top!r}"}
-    if not found.in_shares:
-        ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in ends.items()}
-    spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "y1 - y0" if found.in_shares else "log(y1 / y0) / LN10"}
-    return [alt.param(name=name, expr=expr) for name, expr in (ends | spans).items()]
+    """Declare the whole range of the plane, and what is seen of it: all, or the part that a reader has zoomed to."""
+    whole = alt.param(name="base", value=[*_ends(found.x_domain()), *_ends(found.y_domain())])
+    seen = {name: f"base[{i}]" for i, name in enumerate(("x0", "x1", "y0", "y1"))}
+    if found.in_shares:
+        seen |= {"spanX": "log(x1 / x0) / LN10", "spanY": "y1 - y0"}
+    else:
+        seen = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in seen.items()}
+        seen |= {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10"}
+        seen["turn"] = "-atan2(h / spanY, w / spanX) * 57.2958"
+    return [whole, *(alt.param(name=name, expr=expr) for name, expr in seen.items())]
 
 
 def _plane_chart(found: Moves) -> alt.LayerChart:
@@ -88,47 +91,52 @@ def _plane_chart(found: Moves) -> alt.LayerChart:
         dots = dots.add_params(alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]"))
     layers = [
         *_roof_layers(found),
-        *_halos(found),
-        *_leads(found),
+        *_halos(),
+        *_leads(),
         *_arrow_layers(found),
-        dots.encode(_x(found, axis=True), _y(found, axis=True)),
-        *_texts(found),
+        dots.encode(*_axes(found)),
+        *_texts(),
     ]
-    cursor = "default" if found.in_shares else "grab"
-    whole = alt.LayerChart(layer=layers)
-    return whole.properties(name="plane", height=HEIGHT, view=alt.ViewBackground(cursor=cursor))
+    view = alt.ViewBackground() if found.in_shares else alt.ViewBackground(cursor="grab")
+    return alt.LayerChart(layer=layers).properties(name="plane", height=HEIGHT, view=view)
 
 
 def _named(name: str) -> alt.Chart:
     return alt.Chart(alt.NamedData(name=name)).transform_filter(AT_LEVEL)
 
 
-def _x(found: Moves, field: str = "x", *, axis: bool = False) -> alt.X:
-    domain = found.x_domain()
-    scale = alt.Scale(type="log", domain=list(domain), nice=False)
-    if not axis:
-        return alt.X(field, type="quantitative", scale=scale)
-    look = alt.Axis(
-        values=_powers(domain), labelExpr=_INTENSITY, title="Arithmetic intensity (FLOP/B)", titlePadding=12
+def _x(field: str = "x") -> alt.X:
+    """Encode intensity; `_axes` says how its scale looks, once for all layers."""
+    return alt.X(field, type="quantitative")
+
+
+def _y(field: str = "y") -> alt.Y:
+    """Encode height."""
+    return alt.Y(field, type="quantitative")
+
+
+def _axes(found: Moves) -> tuple[alt.X, alt.Y]:
+    """Encode both with their scales and axes: decades, and the ticks between them where a reader has zoomed in."""
+    across = alt.Axis(
+        tickCount=alt.ExprRef(words.tick_count("spanX")),
+        labelExpr=words.tick_label(words.PLAIN, "spanX"),
+        title="Arithmetic intensity (FLOP/B)",
+        titlePadding=12,
     )
-    return alt.X(field, type="quantitative", scale=scale, axis=look)
-
-
-def _y(found: Moves, field: str = "y", *, axis: bool = False) -> alt.Y:
-    domain = found.y_domain()
-    kind: Style = {"type": "linear", "zero": False} if found.in_shares else {"type": "log"}
-    scale = alt.Scale(domain=list(domain), nice=False, **kind)
-    if not axis:
-        return alt.Y(field, type="quantitative", scale=scale)
+    x = _x().axis(across).scale(type="log", domain=_ends(found.x_domain()), nice=False)
     if found.in_shares:
-        look = alt.Axis(format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1], title=None)
-    else:
-        look = alt.Axis(values=_powers(domain), labelExpr=_SI_FLOPS, title=None)
-    return alt.Y(field, type="quantitative", scale=scale, axis=look)
+        share = alt.Axis(format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1], title=None)
+        return x, _y().axis(share).scale(type="linear", domain=_ends(found.y_domain()), nice=False, zero=False)
+    up = alt.Axis(
+        tickCount=alt.ExprRef(words.tick_count("spanY")),
+        labelExpr=words.tick_label(words.SI_FLOPS, "spanY"),
+        title=None,
+    )
+    return x, _y().axis(up).scale(type="log", domain=_ends(found.y_domain()), nice=False)
 
 
-def _powers(domain: tuple[float, float]) -> list[float]:
-    return [10.0**power for power in range(-30, 31) if domain[0] <= 10.0**power <= domain[1]]
+def _ends(domain: tuple[float, float]) -> list[float]:
+    return [units.round_significant(end, 6) for end in domain]
 
 
 def _roof_layers(found: Moves) -> list[alt.Chart]:
@@ -138,35 +146,33 @@ def _roof_layers(found: Moves) -> list[alt.Chart]:
     layers = [
         lines.transform_filter("datum.kind === 'ridge'")
         .mark_rule(style="note", strokeDash=[2, 4], **QUIET)
-        .encode(_x(found), _y(found), *ends),
-        lines.transform_filter("datum.kind !== 'ridge'")
-        .mark_rule(style="roof", **QUIET)
-        .encode(_x(found), _y(found), *ends),
-        *_flat_names(found),
+        .encode(_x(), _y(), *ends),
+        lines.transform_filter("datum.kind !== 'ridge'").mark_rule(style="roof", **QUIET).encode(_x(), _y(), *ends),
+        *_flat_names(),
     ]
-    return layers if found.in_shares else [*layers, *_slope_names(found)]
+    return layers if found.in_shares else [*layers, *_slope_names()]
 
 
-def _slope_names(found: Moves) -> list[alt.Chart]:
+def _slope_names() -> list[alt.Chart]:
     rows = _named("roofs").transform_filter("datum.kind === 'slope' && datum.px[slot] !== null")
     rows = rows.transform_calculate(nx="datum.px[slot]", ny="datum.py[slot]", words="datum.ts[slot]")
     turned: Style = {
-        "angle": alt.ExprRef("-atan2(h / spanY, w / spanX) * 57.2958"),
+        "angle": alt.ExprRef("turn"),
         "align": "left",
         "baseline": alt.ExprRef("datum.up[slot] > 0 ? 'bottom' : 'top'"),
         "dy": alt.ExprRef(f"-{LIFT_PX} * datum.up[slot]"),
     }
     return [
-        rows.mark_text(style=style, **turned, **QUIET).encode(_x(found, "nx"), _y(found, "ny"), alt.Text("words:N"))
+        rows.mark_text(style=style, **turned, **QUIET).encode(_x("nx"), _y("ny"), alt.Text("words:N"))
         for style in ("halo", "label")
     ]
 
 
-def _flat_names(found: Moves) -> list[alt.Chart]:
+def _flat_names() -> list[alt.Chart]:
     rows = _named("roofs").transform_filter("datum.kind === 'flat' && datum.p[slot]")
     rows = rows.transform_calculate(spot="datum.p[slot]", words="datum.ts[slot]", edge="x1")
     return [
-        rows.mark_text(style=style, **_beside(), **QUIET).encode(_x(found, "edge"), _y(found), alt.Text("words:N"))
+        rows.mark_text(style=style, **_beside(), **QUIET).encode(_x("edge"), _y(), alt.Text("words:N"))
         for style in ("halo", "label")
     ]
 
@@ -187,13 +193,13 @@ def _labels() -> alt.Chart:
     return rows.transform_calculate(spot="datum.p[slot]", words="datum.ts[slot]")
 
 
-def _halos(found: Moves) -> list[alt.Chart]:
+def _halos() -> list[alt.Chart]:
     """Clear the ground for words, under the dots so that none is cut."""
     mark = _labels().mark_text(style="halo", **_beside(), **QUIET)
-    return [mark.encode(_x(found), _y(found), alt.Text("words:N"))]
+    return [mark.encode(_x(), _y(), alt.Text("words:N"))]
 
 
-def _leads(found: Moves) -> list[alt.Chart]:
+def _leads() -> list[alt.Chart]:
     """Lead from a dot to words that stand away from it."""
     led = _labels().transform_filter("isValid(datum.spot[3])")
     line = led.mark_rule(
@@ -205,17 +211,15 @@ def _leads(found: Moves) -> list[alt.Chart]:
         y2Offset=alt.ExprRef("datum.spot[1] * 0.97"),
         **QUIET,
     )
-    return [line.encode(_x(found), _y(found), alt.X2("x"), alt.Y2("y"))]
+    return [line.encode(_x(), _y(), alt.X2("x"), alt.Y2("y"))]
 
 
-def _texts(found: Moves) -> list[alt.Chart]:
+def _texts() -> list[alt.Chart]:
     text = alt.Text("words:N")
     names, ridges = (_labels().transform_filter(f"datum.s === '{kind}'") for kind in ("name", "ridge"))
     return [
-        names.mark_text(style="label", opacity=alt.ExprRef(LIT), **_beside(), **QUIET).encode(
-            _x(found), _y(found), text
-        ),
-        ridges.mark_text(style="note", **_beside(), **QUIET).encode(_x(found), _y(found), text),
+        names.mark_text(style="label", opacity=alt.ExprRef(LIT), **_beside(), **QUIET).encode(_x(), _y(), text),
+        ridges.mark_text(style="note", **_beside(), **QUIET).encode(_x(), _y(), text),
     ]
 
 
@@ -224,8 +228,8 @@ def _arrow_layers(found: Moves) -> list[alt.Chart]:
     up = "datum.y2 - datum.y" if found.in_shares else "log(datum.y2 / datum.y) / LN10"
     rows = _turned(_named("arrows"), "log(datum.x2 / datum.x) / LN10 / spanX * w", f"({up}) / -spanY * h")
     return [
-        _shaft(rows).encode(_x(found), _y(found), alt.X2("x2"), alt.Y2("y2")),
-        _tip(rows).encode(_x(found, "x2"), _y(found, "y2")),
+        _shaft(rows).encode(_x(), _y(), alt.X2("x2"), alt.Y2("y2")),
+        _tip(rows).encode(_x("x2"), _y("y2")),
     ]
 
 
@@ -328,7 +332,7 @@ def _strip_chart(found: Moves) -> alt.LayerChart:
         return alt.X(field, type="quantitative", axis=look, scale=scale)
 
     lane = alt.Y("at:Q", axis=None, scale=rows)
-    words = _named("lanes").transform_calculate(at="datum.lane + 0.2")
+    names = _named("lanes").transform_calculate(at="datum.lane + 0.2")
     lit: Style = {"opacity": alt.ExprRef(LIT), "baseline": "middle", **QUIET}
     arrows = _turned(
         _named("slideArrows").transform_calculate(at="datum.lane + 0.68"),
@@ -336,10 +340,10 @@ def _strip_chart(found: Moves) -> alt.LayerChart:
         "0",
     )
     layers = [
-        words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 150"), **lit).encode(
+        names.mark_text(style="label", align="left", limit=alt.ExprRef("w - 150"), **lit).encode(
             lane, alt.Text("name:N"), x=alt.value(0)
         ),
-        words.mark_text(style="note", align="right", **lit).encode(lane, alt.Text("t:N"), x=alt.value("width")),
+        names.mark_text(style="note", align="right", **lit).encode(lane, alt.Text("t:N"), x=alt.value("width")),
         _shaft(arrows).encode(x(), lane, alt.X2("x2")),
         _tip(arrows).encode(x("x2"), lane),
         _dots_layer(_named("slideDots").transform_calculate(at="datum.lane + 0.68"), found).encode(x(), lane),

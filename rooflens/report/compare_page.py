@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 STYLES = ("page.css", "charts.css", "compare.css", "print.css")
 SCRIPTS = ("state.js", "theme.js", "charts.js", "compare.js")
 
-MAX_PROGRAMS = 12
-"""Programs with charts and a table of their own; the overview lists all."""
+MAX_PROGRAMS = 5
+"""Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
+
+MAX_FAILURES = 12
 
 MOST_CHANGED = 3
 NAMED, NAMED_WIDTH = 3, 40
@@ -52,7 +54,7 @@ NAMED, NAMED_WIDTH = 3, 40
 AIR = 0.12
 """Room beside the recordings in their plot, as a part of their range."""
 
-ITEM_NAME_WIDTH = 400
+ITEM_NAME_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,14 @@ class GateOutcome:
     """What a gate found.
 
     Attributes:
-        failures: What grew by more than the gate allows and more than its noise.
+        failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
         unjudged: Programs with a single sample, which no gate judges.
     """
 
     fail_on: str
     per_kernel: bool
     failures: tuple[str, ...]
+    more: int
     unjudged: int
     compared: int
 
@@ -160,10 +163,12 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
 def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None:
     if gate is None:
         return None
+    failures = gate.failures(compared)
     return GateOutcome(
         fail_on=given_percent(gate.fail_on),
         per_kernel=gate.per_kernel,
-        failures=tuple(arrowed(line) for line in gate.failures(compared)),
+        failures=tuple(arrowed(line) for line in failures[:MAX_FAILURES]),
+        more=max(0, len(failures) - MAX_FAILURES),
         unjudged=sum(one.is_single for one in compared),
         compared=len(compared),
     )
@@ -292,17 +297,11 @@ def _program(section: Section, *, several: bool, first: bool) -> Markup:
 def _item(row: Row) -> dict[str, Any]:
     """Describe a kernel to the scripts, in the words of `rooflens.report.items`."""
     one = row.change.head or row.change.base
-    kernel = one.kernel if one else None
     return {
         "k": row.key,
         "g": row.key,
         "n": max(row.change.launches),
         "name": units.cut_middle(row.name, ITEM_NAME_WIDTH),
-        "gpu": (kernel.gpu if kernel else None) or "",
+        "gpu": (one.kernel.gpu if one else None) or "",
         "bound": row.bound,
-        "precision": "",
-        "range": (kernel.nvtx_range if kernel else None) or "",
-        "process": "",
-        "device": "",
-        "cum": 0,
     }

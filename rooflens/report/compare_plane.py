@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflens.report.roofs import Roof
     from rooflens.report.sheet import Domain
 
-MAX_DRAWN = 60
+MAX_DRAWN = 32
 """Kernels with a place in the plane, those with the biggest differences."""
 
 MAX_LANES = 10

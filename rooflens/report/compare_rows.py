@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Bound
     from rooflens.report.comparisons import Compared
 
-ROWS_ON_PAGE = 240
+ROWS_ON_PAGE = 80
 LEAST_ROWS = 12
 """Kernels listed on a page, shared between its programs, but never fewer than these for each."""
 
@@ -195,10 +195,11 @@ class Program:
 
 
 def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
-    """Number all kernels of the page, and share its rows between the programs."""
+    """Put programs in order of falling difference, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
     found, first = [], 0
-    for i, one in enumerate(compared):
+    ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
+    for i, one in enumerate(ordered):
         changes = one.comparison.changes
         rows = tuple(Row(f"k{first + j}", change, one.comparison) for j, change in enumerate(changes[:most]))
         found.append(Program(f"p{i}", one, rows, _rest(changes[most:])))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rooflens.model.compare import Comparison, Side
     from rooflens.model.records import Kernel
 
-CONDITIONS = ("GPU", "SM clock", "Clock control", "Cache control", "Replay", "ncu")
+NOT_STATED = "not stated"
+CONDITIONS = ("GPU", "Clock control", "Cache control", "Replay", "ncu")
 """What two sides should have in common."""
 
 SPAN_RATIO = 1.03
@@ -24,21 +25,21 @@ SPAN_RATIO = 1.03
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """How both sides were recorded, one thing of it."""
+    """How both sides were recorded, one thing of it.
+
+    Attributes:
+        matters: True where sides that differ in it may differ in time for that alone.
+    """
 
     label: str
     base: str
     head: str
+    matters: bool = False
 
     @property
     def differs(self) -> bool:
         """True where the sides do not say the same."""
         return self.base != self.head
-
-    @property
-    def matters(self) -> bool:
-        """True where sides that differ in it may differ in time for that alone."""
-        return self.differs and self.label in CONDITIONS
 
 
 def is_synthetic(side: Side) -> bool:
@@ -60,8 +61,22 @@ def sides(comparison: Comparison) -> tuple[Fact, ...]:
         ("Recordings", lambda side: f"{len(side.recordings):,}"),
         ("Launches", _launches),
     )
-    facts = (Fact(label, of(comparison.base), of(comparison.head)) for label, of in rows)
-    return tuple(Fact(f.label, f.base or "not stated", f.head or "not stated") for f in facts if f.base or f.head)
+    found = ((label, of(comparison.base), of(comparison.head)) for label, of in rows)
+    return tuple(
+        Fact(label, base or NOT_STATED, head or NOT_STATED, matters=_matters(label, base, head, comparison))
+        for label, base, head in found
+        if base or head
+    )
+
+
+def _matters(label: str, base: str, head: str, comparison: Comparison) -> bool:
+    if label == "SM clock":
+        return _apart(mean_clock_hz(comparison.base), mean_clock_hz(comparison.head))
+    return base != head and label in CONDITIONS
+
+
+def _apart(before: float | None, after: float | None) -> bool:
+    return bool(before and after and max(before / after, after / before) > CLOCK_RATIO)
 
 
 def unlike(comparison: Comparison) -> str:
@@ -80,7 +95,7 @@ def unlike(comparison: Comparison) -> str:
         ("memory bandwidths", mean_memory_bytes_per_s, "B/s"),
     ):
         before, after = of(base), of(head)
-        if before and after and max(before / after, after / before) > CLOCK_RATIO:
+        if _apart(before, after):
             return f"the {what} differ ({fmt.si(before, unit)}; {fmt.si(after, unit)})"
     return ""
 

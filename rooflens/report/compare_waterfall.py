@@ -69,6 +69,15 @@ class Waterfall:
     begin_ns: float
 
 
+_LOOKS: tuple[tuple[Kind, Style], ...] = (
+    ("total", {"style": "note", "fillOpacity": 0.45}),
+    ("loss", {"style": "label"}),
+    ("gain", {"style": "ring", "filled": False, "fill": "transparent"}),
+    ("noise", {"style": "note", "filled": False, "fill": "transparent", "strokeDash": [3, 2]}),
+)
+"""Totals are grey, losses solid, gains hollow, and what is no more than noise hollow in dashes."""
+
+
 def waterfall(program: Program) -> Waterfall | None:
     """Lay the bars of a program out; None where a side holds no durations."""
     total = program.total
@@ -81,7 +90,7 @@ def waterfall(program: Program) -> Waterfall | None:
     for row in shown:
         steps.append(_step(row, now))
         now += row.timing.lost_ns
-    steps += _others(len(program.comparison.changes) - len(shown), now, after, least)
+    steps += _others(program, shown, now, least)
     steps.append(Step("total", "", "after", 0.0, after, spread_words(total.head), fmt.duration(after)))
     return Waterfall(tuple(steps), _begin_ns(steps))
 
@@ -95,13 +104,18 @@ def _step(row: Row, now_ns: float) -> Step:
     return Step(kind, row.key, row.name, now_ns, now_ns + lost_ns, words, row.difference)
 
 
-def _others(kernels: int, now_ns: float, after_ns: float, least_ns: float) -> Iterator[Step]:
+def _others(program: Program, shown: Sequence[Row], now_ns: float, least_ns: float) -> Iterator[Step]:
     """Add the others up; medians of sums are no sums of medians, and what that leaves is told where it can be seen."""
+    after_ns = program.total.head.median_ns or 0.0
     lost_ns = after_ns - now_ns
-    if kernels == 0 and abs(lost_ns) < least_ns:
+    named = {id(row.change) for row in shown}
+    others = [change for change in program.comparison.changes if id(change) not in named]
+    if not others and abs(lost_ns) < least_ns:
         return
-    name = f"{kernels:,} other kernel{'' if kernels == 1 else 's'}" if kernels else "between the medians"
-    kind: Kind = "noise" if abs(lost_ns) < least_ns else "loss" if lost_ns > 0 else "gain"
+    name = fmt.count(len(others), "other kernel") if others else "between the medians"
+    outcomes = {change.timing.outcome(program.comparison.threshold) for change in others}
+    still = abs(lost_ns) < least_ns or outcomes <= {"same"}
+    kind: Kind = "noise" if still else "loss" if lost_ns > 0 else "gain"
     words = signed_duration(lost_ns)
     yield Step(kind, "", name, now_ns, after_ns, words, words)
 
@@ -153,11 +167,29 @@ def _layers(found: Waterfall) -> list[alt.Chart]:
     rows = alt.Scale(domain=[count, 0], nice=False, zero=False)
     longest = max((max(step.start_ns, step.end_ns) for step in found.steps), default=1.0) or 1.0
     times = alt.Scale(domain=[found.begin_ns, longest * 1.001], nice=False, zero=False, clamp=True)
-    return [*_ties(rows, times, count), *_bars(rows, times), *_tips(rows, times), *_cuts(rows, found), *_words(rows)]
+    # A layer without marks would be an empty group to a screen reader.
+    present = {step.kind for step in found.steps}
+    return [
+        *_ties(rows, times, count),
+        _ground(rows),
+        *(_bar(kind, look, rows, times) for kind, look in _LOOKS if kind in present),
+        *_tips(rows, times),
+        *_cuts(rows, found),
+        *_words(rows),
+    ]
 
 
 def _lit() -> alt.ExprRef:
     return alt.ExprRef(f"kernel === '' || datum.g === kernel || datum.kind === 'total' ? 1 : {FAINT}")
+
+
+def _ground(rows: alt.Scale) -> alt.Chart:
+    """Clear the ground for the words beside the names, so that no tie runs through them."""
+    words = alt.Chart().transform_calculate(mid="datum.i + 0.32", words="w < 360 ? datum.u : datum.t")
+    drawn: alt.Chart = words.mark_text(style="halo", align="right", aria=False).encode(
+        alt.Y("mid:Q", axis=None, scale=rows), alt.Text("words:N"), x=alt.value("width")
+    )
+    return drawn
 
 
 def _words(rows: alt.Scale) -> list[alt.Chart]:
@@ -168,30 +200,17 @@ def _words(rows: alt.Scale) -> list[alt.Chart]:
         style="label", align="left", limit=alt.ExprRef("w < 360 ? w - 90 : w - 170"), fontWeight=bold, opacity=_lit()
     )
     time = words.mark_text(style="label", align="right", fontWeight=bold, opacity=_lit())
-    # Ties end below the words of the next bar, not in them.
-    halo = words.mark_text(style="halo", align="right").encode(y, alt.Text("words:N"), x=alt.value("width"))
     return [
-        halo,
         name.encode(y, alt.Text("name:N"), x=alt.value(0), tooltip=alt.Tooltip("full:N", title="Kernel")),
         time.encode(y, alt.Text("words:N"), x=alt.value("width")),
     ]
 
 
-def _bars(rows: alt.Scale, times: alt.Scale) -> list[alt.Chart]:
-    """Draw totals grey, losses solid, gains hollow, and what is no more than noise hollow in dashes."""
-    looks: tuple[tuple[Kind, Style], ...] = (
-        ("total", {"style": "note", "fillOpacity": 0.45}),
-        ("loss", {"style": "label"}),
-        ("gain", {"style": "ring", "filled": False, "fillOpacity": 0}),
-        ("noise", {"style": "note", "filled": False, "strokeDash": [3, 2]}),
-    )
-    return [_bar(kind, look, rows, times) for kind, look in looks]
-
-
 def _bar(kind: Kind, look: Style, rows: alt.Scale, times: alt.Scale) -> alt.Chart:
     bars = alt.Chart().transform_filter(f"datum.kind === '{kind}'")
     bars = bars.transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_lit(), **look).encode(
+    said = alt.ExprRef("datum.full + ', ' + datum.t")
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_lit(), description=said, **look).encode(
         alt.X("from:Q", axis=None, scale=times),
         alt.X2("to"),
         alt.Y("top:Q", axis=None, scale=rows),
@@ -213,6 +232,7 @@ def _tips(rows: alt.Scale, times: alt.Scale) -> list[alt.Chart]:
             size=44,
             xOffset=off,
             opacity=_lit(),
+            aria=False,
         )
         layers.append(mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("mid:Q", axis=None, scale=rows)))
     return layers
@@ -222,7 +242,7 @@ def _ties(rows: alt.Scale, times: alt.Scale, count: int) -> list[alt.Chart]:
     """Lead from the end of each bar to the next one."""
     ties = alt.Chart().transform_filter(f"datum.i < {count - 1}")
     ties = ties.transform_calculate(top="datum.i + 0.86", bottom="datum.i + 1.56")
-    mark = ties.mark_rule(style="note", strokeDash=[1, 3], opacity=0.8)
+    mark = ties.mark_rule(style="note", strokeDash=[1, 3], opacity=0.8, aria=False)
     return [mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("top:Q", axis=None, scale=rows), alt.Y2("bottom"))]
 
 
@@ -231,5 +251,5 @@ def _cuts(rows: alt.Scale, found: Waterfall) -> list[alt.Chart]:
     if not found.begin_ns:
         return []
     totals = alt.Chart().transform_filter("datum.kind === 'total'").transform_calculate(mid="datum.i + 0.71")
-    slash = totals.mark_point(style="halo", shape="M-0.25,1L0.25,-1", strokeWidth=3, filled=False, size=150)
+    slash = totals.mark_point(style="halo", shape="M-0.25,1L0.25,-1", strokeWidth=3, filled=False, size=150, aria=False)
     return [slash.encode(alt.Y("mid:Q", axis=None, scale=rows), x=alt.value(16))]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from rooflens.model.predict import checked_sizes, forecast
+from rooflens.model.predict import check_shape, checked_sizes, forecast
 from rooflens.model.sweep import crossing, sweep_sizes
 from rooflens.model.units import duration, percent, si, significant
 from rooflens.model.words import resource_label
@@ -57,10 +57,12 @@ def swept(
     """Predict every step of a sweep.
 
     Raises:
-        UsageError: A size cannot be read or is out of range, or the type is unknown.
+        UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
         InputError: The GPU has no peak for the type.
     """
     sizes = [checked_sizes(operation, step) for step in sweep_sizes(written)]
+    for step in sizes:
+        check_shape(step)
     steps = tuple((step, forecast(operation, step, dtype, gpu)) for step in sizes)
     change = crossing(sizes, lambda step: forecast(operation, step, dtype, gpu)) if len(sizes) > 1 else None
     return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s)

@@ -64,7 +64,8 @@ def _time(point: Point) -> str:
     return "-" if point.time_ns is None else duration(point.time_ns)
 
 
-def _wall(analysis: Analysis) -> str:
+def wall(analysis: Analysis) -> str:
+    """Say the class of a verdict, where its wall is and how near it is."""
     verdict = analysis.verdict
     where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
     share = f" {percent(1 / verdict.headroom)}" if verdict.headroom and verdict.resource else ""
@@ -75,8 +76,8 @@ def verdicts(analyses: Sequence[Analysis]) -> str:
     """Say the last verdict, and the first one where it was another."""
     first, last = analyses[0].verdict, analyses[-1].verdict
     if (first.bound, first.resource) == (last.bound, last.resource):
-        return _wall(analyses[-1])
-    return f"{_wall(analyses[0])} -> {_wall(analyses[-1])}"
+        return wall(analyses[-1])
+    return f"{wall(analyses[0])} -> {wall(analyses[-1])}"
 
 
 def print_runs(console: Console, series: Sequence[Series]) -> None:
@@ -105,7 +106,7 @@ def run_cells(one: Series) -> Iterator[tuple[str, ...]]:
             _time(point),
             change,
             "-" if share is None else percent(share),
-            _wall(point.analysis),
+            wall(point.analysis),
         )
         before = now
 

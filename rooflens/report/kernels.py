@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 
     from rooflens.report.rows import Launch, Page
 
-NAME_WIDTH = 56
+NAME_WIDTH = 72
 TITLE_WIDTH = 400
+
+LONG_FROM = 24
+"""With more rows than this the table scrolls in a box of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ def kernels(page: Page) -> Markup:
     """List the launches in order of time."""
     with_card = {launch.key for launch in carded(page)}
     rows = [_row(launch, has_card=launch.key in with_card) for launch in page.launches]
-    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1)
+    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1, long_from=LONG_FROM)
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:

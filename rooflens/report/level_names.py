@@ -15,7 +15,7 @@ RING_PX = 3.2
 """Half the width of the ring at another level of the picked launch."""
 
 NAME_ORDER = ("l2", "l1", "smem", "dram")
-OFFSETS_PX = (14, 28, -14, -28)
+OFFSETS_PX = (14, 28, 42, -14)
 NEAR_LEVELS_RATIO = 2.0
 """Levels whose intensities differ by less would write their names over one another."""
 
@@ -26,6 +26,10 @@ class Offset:
 
     dy: int
     push: int
+
+
+USUAL = Offset(OFFSETS_PX[0], 0)
+"""Where the name of a level without near neighbours stands."""
 
 
 def name_offsets(places: Mapping[str, float]) -> dict[str, Offset]:

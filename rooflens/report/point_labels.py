@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
+from math import log10
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.words import LEVEL_LABELS
@@ -15,8 +16,8 @@ from rooflens.report import format as fmt
 from rooflens.report.geometry import Box, segment, text_px
 from rooflens.report.level_names import LEVEL_MARKS, RING_PX, name_offsets
 from rooflens.report.placement import BOLD_PX, FONT_PX, LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
-from rooflens.report.roof_labels import at_level, point_boxes
-from rooflens.report.sheet import CROWD, SIZES, point_box, radius_px
+from rooflens.report.roof_labels import CORNER_PX, at_level, point_boxes
+from rooflens.report.sheet import CROWD, POINT_AIR_PX, SIZES, point_box, radius_px
 from rooflens.report.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 
 if TYPE_CHECKING:
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
 ALL = "all"
 """Stands for every level, shown together."""
 
+SAME_PLACE_DECADES = 0.1
+"""Points nearer than this are one place with one mark."""
+
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
 
 LAUNCHES_TRIED = 6
 """Launches of one kernel at which its name is tried."""
-
-CORNER_PX = 4
-"""Half the width of the dot at a ridge, with air."""
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -69,6 +70,7 @@ class Label:
     Attributes:
         launch: None for a ridge, which belongs to no launch.
         spot: None where it does not fit.
+        alone: Its spot while its kernel is isolated; None where it does not fit then.
     """
 
     kind: Kind
@@ -77,7 +79,13 @@ class Label:
     y: float
     launch: Launch | None
     level: str
-    spot: Spot | None
+    spot: Spot | None = None
+    alone: Spot | None = None
+
+    @property
+    def wish(self) -> Wish:
+        """Ask for its spot again."""
+        return Wish(self.text, self.x, self.y, [self.spot] if self.spot else [], bold=self.kind == "rank")
 
 
 def levels_shown(plane: Plane) -> tuple[str, ...]:
@@ -96,15 +104,22 @@ def place_labels(request: Request, size: SizeClass, drawn: Sequence[Drawing]) ->
 
 def _first_placed(alternatives: Iterable[tuple[Label, Wish]], canvases: Sequence[Canvas]) -> Label | None:
     for label, wish in alternatives:
-        if spot := place(wish, canvases):
-            return replace(label, spot=spot)
+        before = [replace(canvas, taken=list(canvas.taken)) for canvas in canvases] if wish.own else []
+        if spot := place(replace(wish, own=None), canvases):
+            return replace(label, spot=spot, alone=_place_alone(wish, spot, before) if wish.own else spot)
     return None
+
+
+def _place_alone(wish: Wish, spot: Spot, canvases: Sequence[Canvas]) -> Spot | None:
+    """Keep a name's spot where it is clear of all that appears when its launch is picked, or find another for then."""
+    kept = place(replace(wish, spots=[spot]), [replace(canvas, taken=list(canvas.taken)) for canvas in canvases])
+    return kept or place(wish, canvases)
 
 
 def still_free(labels: Iterable[Label], request: Request, drawn: Drawing) -> list[Label]:
     """Keep the labels that are also free in another drawing, such as one with room for other roofs."""
     canvas = _canvas(request, SIZES[0], drawn)
-    return [one for one in labels if one.spot and place(Wish(one.text, one.x, one.y, [one.spot]), [canvas])]
+    return [one for one in labels if one.spot and place(one.wish, [canvas])]
 
 
 def shown_at(plane: Plane, level: str) -> list[Point]:
@@ -115,20 +130,36 @@ def shown_at(plane: Plane, level: str) -> list[Point]:
 def _canvas(request: Request, size: SizeClass, drawn: Drawing) -> Canvas:
     """Begin with what text must keep clear of: points, names of roofs, and all that belongs to the picked launch."""
     plane, canvas = request.plane, drawn.canvas
-    own = _own_boxes(request, request.picked, size, canvas.at)
+    own = own_boxes(request, request.picked, size, canvas.at)
     points = point_boxes(plane, at_level(plane, request.level), drawn.sheet)
-    corners = [Box(*canvas.at(x, y), CORNER_PX, CORNER_PX) for x, y in ridges(plane, request.level)]
-    return replace(canvas, taken=[*canvas.taken, *points, *corners, *own], lines=list(canvas.lines))
+    dots = [Box(*canvas.at(x, y), CORNER_PX, CORNER_PX) for x, y in corners(request)]
+    return replace(canvas, taken=[*canvas.taken, *points, *dots, *own], lines=list(canvas.lines))
 
 
-def _own_boxes(request: Request, key: str, size: SizeClass, at: Place) -> list[Box]:
+def own_boxes(request: Request, key: str, size: SizeClass, at: Place) -> list[Box]:
     """Make the boxes of a launch's gap and of the names of its other levels, as they are drawn when it is picked."""
     own = [point for point in request.plane.points if point.launch.key == key]
     shown = [point for point in own if (point.nearest if request.level == ALL else point.level == request.level)]
     boxes = [box for point in shown for box in gap_boxes(request.plane, point, at)]
+    boxes += [box for point in shown for box in _joint_boxes(request.plane, point, own, at)]
     if request.level == ALL or not own:
         return boxes
     return boxes + [box for point in own if point not in shown for box in _level_boxes(request, point, own, size, at)]
+
+
+def _joint_boxes(plane: Plane, shown: Point, own: Sequence[Point], at: Place) -> Iterator[Box]:
+    """Make the boxes of the line from a point to its other levels, on both sides of it."""
+    (left, right), down = _ends(own, at), at(shown.intensity_flop_per_byte, shown.flop_per_s)[1]
+    here = at(shown.intensity_flop_per_byte, shown.flop_per_s)[0]
+    rim = radius_px(plane, shown.launch) + POINT_AIR_PX
+    for begin, end in ((left, here - rim), (here + rim, right)):
+        if begin < end:
+            yield segment((begin, down), (end, down))
+
+
+def _ends(own: Sequence[Point], at: Place) -> tuple[float, float]:
+    places = [at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
+    return min(places), max(places)
 
 
 def gap_boxes(plane: Plane, point: Point, at: Place) -> Iterator[Box]:
@@ -159,7 +190,7 @@ def _level_boxes(request: Request, point: Point, own: Sequence[Point], size: Siz
 
 def _wanted(kind: Kind, text: str, point: Point, request: Request, spots: Sequence[Spot]) -> tuple[Label, Wish]:
     x, y = point.intensity_flop_per_byte, point.flop_per_s
-    label = Label(kind, text, x, y, point.launch, request.level, None)
+    label = Label(kind, text, x, y, point.launch, request.level)
     return label, Wish(text, x, y, spots, bold=kind == "rank")
 
 
@@ -171,11 +202,9 @@ def _ranks(request: Request) -> Iterator[tuple[Label, Wish]]:
         yield _wanted("rank", str(request.ranks[point.launch.key]), point, request, spots)
 
 
-def ridges(plane: Plane, level: str) -> list[tuple[float, float]]:
-    """List the corners where a level's slope meets the flat roofs: intensity and performance."""
-    level = next(iter(plane.levels), "") if level == ALL else level
-    slope = next((roof.peak for roof in plane.level_roofs if level in roof.keys), None)
-    return [(pipe.peak / slope, pipe.peak) for pipe in plane.pipe_roofs] if slope else []
+def corners(request: Request) -> tuple[tuple[float, float], ...]:
+    """List the ridges that are shown at a level; where all are shown, those of the first."""
+    return request.plane.ridges(request.plane.first_level if request.level == ALL else request.level)
 
 
 def ridge_text(flop_per_byte: float) -> str:
@@ -185,9 +214,9 @@ def ridge_text(flop_per_byte: float) -> str:
 
 def _ridges(request: Request) -> Iterator[tuple[Label, Wish]]:
     """Ask for the intensities of the corners of the level's roofs."""
-    for x, y in ridges(request.plane, request.level):
+    for x, y in corners(request):
         text = ridge_text(x)
-        yield Label("ridge", text, x, y, None, request.level, None), Wish(text, x, y, ridge_spots())
+        yield Label("ridge", text, x, y, None, request.level), Wish(text, x, y, ridge_spots())
 
 
 def ridge_spots() -> list[Spot]:
@@ -203,11 +232,25 @@ def _marks(request: Request, size: SizeClass) -> Iterator[tuple[Label, Wish]]:
     if request.level != ALL or len(launches) > CROWD or len(request.plane.levels) == 1:
         return
     words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or size.narrow else LEVEL_LABELS
-    for point in request.plane.points:
+    for point in _apart(request.plane.points):
         r = radius_px(request.plane, point.launch) + LINE_PX / 2 + 2
         beside = radius_px(request.plane, point.launch) + 3
         spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(beside, 0, 1), Spot(-beside, 0, -1)]
         yield _wanted("mark", words[point.level], point, request, spots)
+
+
+def _apart(points: Iterable[Point]) -> list[Point]:
+    """Leave out points at the same level that stand almost where another one does: one mark tells both."""
+    kept: list[Point] = []
+    for point in points:
+        if not any(point.level == other.level and _near(point, other) for other in kept):
+            kept.append(point)
+    return kept
+
+
+def _near(one: Point, other: Point) -> bool:
+    x = abs(log10(one.intensity_flop_per_byte / other.intensity_flop_per_byte))
+    return x < SAME_PLACE_DECADES and abs(log10(one.flop_per_s / other.flop_per_s)) < SAME_PLACE_DECADES
 
 
 def _names(request: Request, size: SizeClass) -> Iterator[list[tuple[Label, Wish]]]:
@@ -239,4 +282,4 @@ def heaviest(launches: Iterable[Launch], names: Mapping[str, str], size: SizeCla
 
 def _own(request: Request, key: str, size: SizeClass) -> Callable[[Place], list[Box]]:
     """Keep a name clear of what appears when its own launch is picked."""
-    return lambda at: _own_boxes(request, key, size, at)
+    return lambda at: own_boxes(request, key, size, at)

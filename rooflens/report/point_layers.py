@@ -8,11 +8,11 @@ import altair as alt
 
 from rooflens.model.records import BOUNDS
 from rooflens.report import roofline_words as words
-from rooflens.report.level_names import RING_PX
+from rooflens.report.level_names import RING_PX, USUAL
 from rooflens.report.placement import LEAD_TO_PART
 from rooflens.report.point_labels import GAP_PX, GAP_ROOM_PX
 from rooflens.report.roofline_layers import AT_LEVEL, QUIET, axes, beside_spot, mark_text, named, x, y
-from rooflens.report.sheet import CROWD, areas_px2, lane_count, longest, strip_domain, strip_height_px, widest_share
+from rooflens.report.sheet import CROWD, areas_px2, lane_count, strip_domain, strip_height_px, widest_share
 from rooflens.report.theme import LOOKS
 from rooflens.report.words import BOUND_LABELS
 
@@ -109,14 +109,14 @@ def _bound_channels(plane: Plane) -> list[Any]:
 
 def _sizes(plane: Plane) -> alt.Size:
     """Scale the area with the share of time; the smallest stays large enough to click."""
-    scale = alt.Scale(domain=[0, longest(plane)], range=list(areas_px2(plane)), zero=True)
+    scale = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
     return alt.Size("time:Q", legend=None, scale=scale)
 
 
 def _radius(plane: Plane) -> str:
     """Write the expression for half the width that the size scale gives a point."""
     smallest, largest = areas_px2(plane)
-    return f"sqrt({smallest} + {largest - smallest} * datum.time / {longest(plane):.4g}) / 2"
+    return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
 
 
 def _around(plane: Plane, *, clip: bool) -> alt.Chart:
@@ -163,7 +163,7 @@ def _level_names(plane: Plane) -> list[alt.Chart]:
     names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
     apart: Style = {
         "baseline": "middle",
-        "dy": alt.ExprRef(f"datum.dy + datum.push * ({_radius(plane)} - 4)"),
+        "dy": alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)"),
     }
     names = names.transform_calculate(levelText=words.LEVEL)
     return [mark_text(names, style, **apart).encode(x(), y(), alt.Text("levelText:N")) for style in ("halo", "note")]
@@ -202,7 +202,8 @@ def _labels(rows: str = "labels") -> alt.Chart:
     level = named(rows).transform_filter("datum.level === level")
     if rows == "labels":
         level = level.transform_filter("!wider || datum.d")
-    seen = level.transform_filter(f"!datum.k || !hidden[datum.k] && {SEEN}").transform_calculate(spot="datum.p[slot]")
+    spot = "(kernel !== '' && datum.o ? datum.o : datum.p)[slot]"
+    seen = level.transform_filter(f"!datum.k || !hidden[datum.k] && {SEEN}").transform_calculate(spot=spot)
     return seen.transform_filter("datum.spot").transform_calculate(words="w < 480 && datum.u ? datum.u : datum.t")
 
 

@@ -42,7 +42,7 @@ _SI_FLOPS = (
 _TOOLTIP = "merge({title: datum.name}, datum.facts)"
 
 
-def predict_spec(plane: PredictPlane, *, title: str, subtitle: str) -> dict[str, Any]:
+def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> dict[str, Any]:
     """Specify the plane: roofs, ridges, the path of the dot, and where its regime changes."""
     layers = [
         *_ridge_layers(plane),

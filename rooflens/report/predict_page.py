@@ -27,6 +27,9 @@ SCRIPTS = ("state.js", "theme.js", "charts.js", "reveal.js")
 MAX_PLANES = 6
 """Planes on one page; what else was predicted is in the tables."""
 
+MAX_OPEN_STEPS = 48
+"""With more steps than this on a page their tables are closed at first."""
+
 MAX_TABLES = 24
 MAX_STEPS = 200
 """Tables of steps, and their rows; JSON and CSV hold the rest."""
@@ -61,10 +64,10 @@ class PartBar:
 
 @dataclass(frozen=True, slots=True)
 class StepsTable:
-    """The steps of one row, cells as everywhere else."""
+    """The steps of one row, cells as everywhere else; long ones are closed until they are wanted."""
 
-    row: Row
     heading: str
+    opened: bool
     cells: tuple[tuple[str, ...], ...]
     left_out: int
     notes: tuple[str, ...]
@@ -77,10 +80,14 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         rows: One or more, each with at least one step.
         lacking: What is said of each GPU that has no peak for the type.
     """
-    shown = _shown(rows)
+    if len(rows) > MAX_PLANES:
+        # Too many to draw: the fastest come first, in the table and in the planes.
+        rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
+    shown = rows[:MAX_PLANES]
     figures = _figures(shown)
     specs = {figure.key: _spec(figure.plane) for figure in figures if figure.plane is not None}
-    title = predict_words.title(rows[0]) if _is_one_kind(rows) else f"{rows[0].operation.name}: {_types(rows)}"
+    title = predict_words.title(rows)
+    few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
         "predict",
         title=title,
@@ -90,7 +97,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         undrawn=len(rows) - len(shown),
         lacking=lacking,
         bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
-        tables=[_table(row) for row in rows[:MAX_TABLES]],
+        tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
         untabled=len(rows) - min(len(rows), MAX_TABLES),
         columns=forecasts.COLUMNS,
         words=predict_words,
@@ -107,14 +114,6 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
     )
 
 
-def _shown(rows: Sequence[Row]) -> list[Row]:
-    """Choose what is drawn: everything, or those that are fastest at the last step, in the order given."""
-    if len(rows) <= MAX_PLANES:
-        return list(rows)
-    fastest = sorted(range(len(rows)), key=lambda i: rows[i].steps[-1][1].t_lower_s)[:MAX_PLANES]
-    return [rows[i] for i in fastest]
-
-
 def _figures(rows: Sequence[Row]) -> list[Figure]:
     """Place what has FLOPs; all planes share their axes."""
     drawable = [row for row in rows if any(one.flop for _, result in row.steps for one in (result, *result.parts))]
@@ -124,7 +123,7 @@ def _figures(rows: Sequence[Row]) -> list[Figure]:
 
 def _spec(plane: PredictPlane) -> dict[str, object]:
     row = plane.row
-    subtitle = f"{predict_words.title(row)}. Predicted; dense peaks, datasheet."
+    subtitle = [predict_words.title([row]), "Predicted from dense peaks of the datasheet"]
     return predict_spec(plane, title=short_name(row.gpu), subtitle=subtitle)
 
 
@@ -137,23 +136,15 @@ def part_bars(row: Row) -> list[PartBar]:
     return sorted(found, key=lambda bar: -bar.share)
 
 
-def _table(row: Row) -> StepsTable:
+def _table(row: Row, *, opened: bool) -> StepsTable:
     cells = forecasts.table_rows(row)
     return StepsTable(
-        row=row,
         heading=forecasts.heading(row),
+        opened=opened,
         cells=tuple(cells[:MAX_STEPS]),
         left_out=len(cells) - min(len(cells), MAX_STEPS),
         notes=tuple(forecasts.notes(row)),
     )
-
-
-def _is_one_kind(rows: Sequence[Row]) -> bool:
-    return len({row.dtype for row in rows}) == 1
-
-
-def _types(rows: Sequence[Row]) -> str:
-    return ", ".join(dict.fromkeys(row.dtype for row in rows))
 
 
 def _facts(rows: Sequence[Row]) -> list[str]:

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from rooflens.report.forecasts import Row
     from rooflens.report.sheet import Domain
 
-MAX_DOTS = 48
-"""Steps drawn in one plane; more would be a thick line."""
+ALL_DOTS = 24
+APART_DECADES = 0.09
+"""Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
 
 HALF_DECADE = sqrt(10)
 LEAST_DECADES = 3.5
@@ -26,7 +27,8 @@ NAMES_PART = 0.3
 """Part of the width that is kept for the names of flat roofs, right of the last dot."""
 
 SAME_PLACE_DECADES = 0.015
-"""Dots nearer to one another than this, on both axes, are drawn as one: about two pixels."""
+SAME_PART_DECADES = 0.08
+"""Dots nearer to one another than this, on both axes, are drawn as one: about two pixels; those of parts are larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class PredictPlane:
         crossing: Where the regime changes along the sweep.
         pipes: Flat roofs by pipe, the highest first, in FLOP per second.
         unplaced: Parts or steps without FLOPs.
-        left_out: Steps beyond `MAX_DOTS`.
+        left_out: Steps that are not drawn because they stand too near to others.
     """
 
     row: Row
@@ -140,7 +142,7 @@ def _plane(row: Row) -> PredictPlane:
         placed = [part for part in result.parts if _is_placed(part)]
         return PredictPlane(
             row=row,
-            dots=_merged([_part_dot(part, result) for part in placed], _parts_together),
+            dots=_merged([_part_dot(part, result) for part in placed], _parts_together, SAME_PART_DECADES),
             path=(),
             crossing=None,
             pipes=_pipes(result.parts),
@@ -153,7 +155,7 @@ def _plane(row: Row) -> PredictPlane:
 def _swept_plane(row: Row) -> PredictPlane:
     at = [i for i, (_, result) in enumerate(row.steps) if _is_placed(result)]
     turn = _turn(row)
-    drawn = _thinned(at, turn)
+    drawn = _thinned(row, at, turn)
     dots = {i: _step_dot(row, *row.steps[i]) for i in drawn}
     crossing = _crossing(row)
     path = [(dots[i].x, dots[i].y) for i in drawn if turn is None or i < turn]
@@ -183,12 +185,20 @@ def _turn(row: Row) -> int | None:
     return next((i for i, (_, result) in enumerate(row.steps) if result.regime != first), None)
 
 
-def _thinned(at: Sequence[int], turn: int | None) -> list[int]:
-    """Choose the steps that are drawn: first, last, those beside the change of regime, and others evenly between."""
-    if len(at) <= MAX_DOTS:
+def _thinned(row: Row, at: Sequence[int], turn: int | None) -> list[int]:
+    """Choose the steps that are drawn: first, last, those beside the change of regime, and others that keep apart."""
+    if len(at) <= ALL_DOTS:
         return list(at)
-    spread = {at[round(i * (len(at) - 1) / (MAX_DOTS - 3))] for i in range(MAX_DOTS - 2)}
-    return sorted(spread | ({turn - 1, turn} & set(at) if turn else set()))
+    wanted = {at[0], at[-1], *({turn - 1, turn} & set(at) if turn else ())}
+    chosen = [at[0]]
+    for i in at[1:]:
+        if i in wanted or _steps_apart(row, chosen[-1], i) >= APART_DECADES:
+            chosen.append(i)
+    return chosen
+
+
+def _steps_apart(row: Row, one: int, other: int) -> float:
+    return _decades_apart(*(_step_dot(row, *row.steps[i]) for i in (one, other)))
 
 
 def _step_dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
@@ -220,11 +230,15 @@ def _pipes(results: Iterable[Forecast]) -> tuple[tuple[str, float], ...]:
     return tuple((key, peak) for peak, key in sorted(peaks.items(), reverse=True))
 
 
-def _merged(dots: Sequence[Dot], together: Callable[[Sequence[Dot]], Dot]) -> tuple[Dot, ...]:
+def _merged(
+    dots: Sequence[Dot], together: Callable[[Sequence[Dot]], Dot], near: float = SAME_PLACE_DECADES
+) -> tuple[Dot, ...]:
     """Draw dots of one regime that stand at one place as one."""
     found: list[list[Dot]] = []
     for dot in dots:
-        group = next((group for group in found if _is_same_place(group[0], dot)), None)
+        group = next(
+            (group for group in found if _decades_apart(group[0], dot) < near and group[0].regime == dot.regime), None
+        )
         if group is None:
             found.append([dot])
         else:
@@ -232,9 +246,8 @@ def _merged(dots: Sequence[Dot], together: Callable[[Sequence[Dot]], Dot]) -> tu
     return tuple(group[0] if len(group) == 1 else together(group) for group in found)
 
 
-def _is_same_place(one: Dot, other: Dot) -> bool:
-    apart = max(abs(log10(one.x / other.x)), abs(log10(one.y / other.y)))
-    return one.regime == other.regime and apart < SAME_PLACE_DECADES
+def _decades_apart(one: Dot, other: Dot) -> float:
+    return max(abs(log10(one.x / other.x)), abs(log10(one.y / other.y)))
 
 
 def _steps_together(group: Sequence[Dot]) -> Dot:
@@ -245,6 +258,6 @@ def _steps_together(group: Sequence[Dot]) -> Dot:
 
 def _parts_together(group: Sequence[Dot]) -> Dot:
     longest = max(group, key=lambda dot: dot.time_share)
-    label = f"{longest.label} and {len(group) - 1} more"
+    label, short = f"{longest.label} and {len(group) - 1} more", f"{longest.label} +{len(group) - 1}"
     share = min(1.0, sum(dot.time_share for dot in group))
-    return replace(longest, label=label, short=label, time_share=share, merged=len(group))
+    return replace(longest, label=label, short=short, time_share=share, merged=len(group))

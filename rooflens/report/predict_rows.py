@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from rooflens.model.words import resource_label
 from rooflens.report import forecasts
 from rooflens.report import format as fmt
 from rooflens.report.geometry import segment
-from rooflens.report.placement import Canvas, Spot, Wish, place, spots_around
+from rooflens.report.placement import Canvas, Spot, Wish, place, spots_around, text_box
 from rooflens.report.roof_labels import Drawing, Flat, Slope, name_flat, name_slope
 from rooflens.report.sheet import SIZES, Sheet, decades, point_box
 from rooflens.report.words import BOUND_LABELS
@@ -97,9 +97,11 @@ def _names(plane: PredictPlane, size: SizeClass) -> _Names:
     canvases = [one.canvas for one in drawn]
     crossing = _name_crossing(plane, canvases)
     rings = [_dot_boxes(plane, sheet) for sheet in sheets]
+    # Names of parts are all that tells them apart; those of roofs can be shorter and stand elsewhere.
+    parts = _name_dots(plane, canvases, narrow=size.narrow) if plane.of_parts else []
     flats: list[Found] = [name_flat(flat, drawn, rings) for flat in _flats(plane)]
     achieved = _name_achieved(plane, canvases)
-    dots = _name_dots(plane, canvases, narrow=size.narrow)
+    dots = parts or _name_dots(plane, canvases, narrow=size.narrow)
     ridges = [_first(_ridge_texts(x), (x, plane.y_domain[0]), RIDGE_SPOTS, canvases) for _, x, _ in plane.ridges]
     return _Names(dots, crossing, achieved, flats, ridges, name_slope(_slope(plane), drawn, [rings]))
 
@@ -150,13 +152,12 @@ def _name_crossing(plane: PredictPlane, canvases: Sequence[Canvas]) -> Found:
 def _name_achieved(plane: PredictPlane, canvases: Sequence[Canvas]) -> Found:
     if plane.achieved is None:
         return None
-    share = forecasts.of_roof(plane.row, plane.row.steps[0][1])
+    share = units.percent(forecasts.of_roof(plane.row, plane.row.steps[0][1]) or 0.0)
     rate = fmt.si(plane.achieved[1], "FLOP/s")
-    texts = (
-        f"achieved {rate}: {units.percent(share or 0.0)} of its roof",
-        f"{units.percent(share or 0.0)} of its roof",
-    )
-    return _first(texts, plane.achieved, spots_around(sqrt(STEP_PX2) / 2), canvases, bold=True)
+    # Beside its ring it belongs to nothing else, even where it crosses the foot of a ridge.
+    bare = [replace(canvas, lines=[]) for canvas in canvases]
+    texts = (f"{rate}: {share} of its roof", f"{share} of its roof")
+    return _first(texts, plane.achieved, spots_around(sqrt(STEP_PX2) / 2), bare, bold=True)
 
 
 def _name_dots(plane: PredictPlane, canvases: Sequence[Canvas], *, narrow: bool) -> list[Found]:
@@ -192,10 +193,15 @@ def _name_dot(plane: PredictPlane, i: int, canvases: Sequence[Canvas], *, is_end
         spots = [spot for spot in spots if spot.lead is None]
     texts = (dot.label, dot.short) if plane.of_parts or is_end else (dot.short,)
     own = _keeping_away(plane, others)
-    for text in dict.fromkeys(texts):
-        if spot := place(Wish(text, dot.x, dot.y, spots, bold=True, own=own), canvases):
-            return text, spot
-    return None
+    wishes = [Wish(text, dot.x, dot.y, spots, bold=True, own=own) for text in dict.fromkeys(texts)]
+    # A shorter text clear of all lines is better than a longer one across the roof.
+    for wish in wishes:
+        if spot := place(wish, [replace(canvas, taken=[*canvas.taken, *canvas.lines]) for canvas in canvases]):
+            for canvas in canvases:
+                canvas.taken.append(text_box(wish, spot, canvas.at))
+            return wish.text, spot
+    found = ((wish.text, place(wish, canvases)) for wish in wishes)
+    return next(((text, spot) for text, spot in found if spot), None)
 
 
 def _keeping_away(plane: PredictPlane, others: Sequence[Dot]) -> Callable[[Place], list[Box]]:
@@ -215,10 +221,8 @@ def _flats(plane: PredictPlane) -> list[Flat]:
 
 
 def _slope(plane: PredictPlane) -> Slope:
-    rate = fmt.si(plane.bandwidth_bytes_per_s, "B/s")
-    return Slope(
-        "dram", plane.bandwidth_bytes_per_s, plane.top, (f"{resource_label('dram')}  {rate}", resource_label("dram"))
-    )
+    name, rate = resource_label("dram"), fmt.si(plane.bandwidth_bytes_per_s, "B/s")
+    return Slope("dram", plane.bandwidth_bytes_per_s, plane.top, (f"{name}  {rate}", name))
 
 
 def _ridge_texts(intensity: float) -> tuple[str, str]:

@@ -37,14 +37,18 @@ class Counted:
     moved: str
 
 
-def title(row: Row) -> str:
-    """Name the prediction: `gemm, bf16: m = n = k = 128 to 8,192`."""
-    name = f"{row.operation.name}, {row.dtype}"
-    if len(row.steps) == 1:
-        return f"{name}: {forecasts.sizes_text(row, row.steps[0][0])}"
+def title(rows: Sequence[Row]) -> str:
+    """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
+    row = rows[0]
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(one.dtype for one in rows))}: {_range(row)}"
+
+
+def _range(row: Row) -> str:
     first, last = (forecasts.sizes_text(row, row.steps[i][0]) for i in (0, -1))
-    names, _, value = last.rpartition(" = ")
-    return f"{name}: {first} to {value if names and first.startswith(names) else last}"
+    if len(row.steps) == 1:
+        return first
+    name, _, value = last.rpartition(" ")
+    return f"{first} to {value if first.startswith(f'{name} ') else last}"
 
 
 def answer(row: Row) -> str:
@@ -75,8 +79,8 @@ def _single(row: Row, result: Forecast) -> str:
     if not result.flop:
         return f"Memory-bound: it has no FLOPs, only {fmt.si(result.moved_bytes, 'B')} to move. {bounds}"
     reached = ""
-    if (share := forecasts.of_roof(row, result)) is not None:
-        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {units.percent(share)} of its roof."
+    if (of_roof := forecasts.of_roof(row, result)) is not None:
+        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {units.percent(of_roof)} of its roof."
     return f"{result.regime.capitalize()}-bound: {_against_ridge(result)}. {bounds}{reached}"
 
 

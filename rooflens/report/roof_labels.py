@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import cos, hypot, sin
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,13 @@ LIFT_PX = 3
 
 STEP_PX = 6
 EDGE_PX = 4
+CORNER_PX = 4
+"""Half the width of the dot at a ridge, with air."""
+
+SLIDE_PX = 16
+SLIDE_PART = 0.4
+"""The name of a flat roof moves left in such steps, over no more than this part of the plane."""
+
 ABOVE, BELOW = 1, -1
 
 
@@ -42,11 +50,16 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A flat roof that wants its name at its right end; `texts` are tried in order."""
+    """A flat roof that wants its name at its right end; `texts` are tried in order.
+
+    Attributes:
+        begin: Intensity where the line begins; its name begins no farther left.
+    """
 
     key: str
     peak: float
     texts: tuple[str, ...]
+    begin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +122,22 @@ def _lines(sheet: Sheet, plane: Plane) -> Iterator[Box]:
         start = max(sheet.x_domain[0], roof.peak / fastest) if fastest else sheet.x_domain[0]
         begin, end = min(start, sheet.x_domain[1]), sheet.x_domain[1]
         yield segment(sheet.at(begin, roof.peak), sheet.at(end, roof.peak))
+    yield from (Box(*sheet.at(x, y), CORNER_PX, CORNER_PX) for x, y in plane.ridges(plane.first_level))
 
 
 def name_roofs(plane: Plane, slopes: Iterable[Slope], flats: Iterable[Flat], drawn: Sequence[Drawing]) -> RoofNames:
     """Place the names of a plane's own roofs; the drawings then hold them as taken."""
     names = RoofNames()
-    far = at_level(plane, next(iter(plane.levels), ""))
-    points, first_seen = (
-        [[*point_boxes(plane, some, one.sheet), *one.soft] for one in drawn] for some in (plane.points, far)
-    )
+    far = at_level(plane, plane.first_level)
+    points = [point_boxes(plane, plane.points, one.sheet) for one in drawn]
     for flat in flats:
         if found := name_flat(flat, drawn, points):
             names.flats[flat.key] = found
+    everything, first_seen = (
+        [[*point_boxes(plane, some, one.sheet), *one.soft] for one in drawn] for some in (plane.points, far)
+    )
     for slope in slopes:
-        if along := name_slope(slope, drawn, [points, first_seen]):
+        if along := name_slope(slope, drawn, [everything, first_seen]):
             names.slopes[slope.key] = along
     return names
 
@@ -138,20 +153,40 @@ def point_boxes(plane: Plane, points: Iterable[Point], sheet: Sheet) -> list[Box
 
 
 def name_flat(flat: Flat, drawn: Sequence[Drawing], points: Sequence[list[Box]]) -> tuple[str, Spot] | None:
-    """Find the place of a flat roof's name at its right end: over the line, else under it, else a line farther off.
+    """Find the place of a flat roof's name: at its right end over or under the line, else farther left or farther off.
 
-    A roof keeps its name even where a point lies under it, so points are avoided as lines are.
+    A roof keeps its name where it has to cross other lines, or lie over points; over words it is dropped.
     """
     near, far = LIFT_PX + LINE_PX / 2, LIFT_PX + 1.5 * LINE_PX
-    spots = [Spot(-EDGE_PX, dy, -1) for dy in (-near, near, -far, far)]
-    canvases = [
-        replace(one.canvas, lines=[*one.canvas.lines, *boxes]) for one, boxes in zip(drawn, points, strict=True)
+    slides = range(EDGE_PX + SLIDE_PX, int(SLIDE_PART * drawn[0].sheet.width_px), SLIDE_PX)
+    at_end = [Spot(-EDGE_PX, dy, -1) for dy in (-near, near, -far, far)]
+    slid = [Spot(-dx, dy, -1) for dx in slides for dy in (-near, near)]
+    choices = [
+        [_keeping_clear(one, boxes, points_too=points_too) for one, boxes in zip(drawn, points, strict=True)]
+        for points_too in (True, False)
     ]
-    for text in flat.texts:
-        wish = Wish(text, drawn[0].sheet.x_domain[1], flat.peak, spots)
+    for canvases, spots, text in product(choices, (at_end, slid), flat.texts):
+        wish = Wish(text, drawn[0].sheet.x_domain[1], flat.peak, [s for s in spots if _on_line(flat, text, s, drawn)])
         if spot := place(wish, canvases):
+            for one in drawn:
+                one.canvas.taken.append(text_box(wish, spot, one.sheet.at))
             return text, spot
     return None
+
+
+def _on_line(flat: Flat, text: str, spot: Spot, drawn: Iterable[Drawing]) -> bool:
+    """Tell whether a name lies beside its own line at every width; at the edge it may be longer than the line."""
+    if flat.begin is None or spot.dx == -EDGE_PX:
+        return True
+    begin, wide = flat.begin, text_px(text, FONT_PX)
+    return all(one.sheet.width_px + spot.dx - wide >= one.sheet.at(begin, flat.peak)[0] for one in drawn)
+
+
+def _keeping_clear(drawn: Drawing, points: Iterable[Box], *, points_too: bool) -> Canvas:
+    """Make a canvas on which words keep clear of other words, and of points or only where there is another place."""
+    canvas, over = drawn.canvas, list(points)
+    taken = [*canvas.taken, *drawn.soft, *(over if points_too else ())]
+    return replace(canvas, taken=taken, lines=canvas.lines if points_too else [*canvas.lines, *over])
 
 
 def name_slope(slope: Slope, drawn: Sequence[Drawing], points: Sequence[Sequence[list[Box]]]) -> Along | None:

@@ -21,7 +21,7 @@ from rooflens.report.point_layers import label_halos, label_layers, points_layer
 from rooflens.report.roof_labels import top_of
 from rooflens.report.roofline_datasheet import gather, line_rows, reaches, widest
 from rooflens.report.roofline_layers import datasheet_layers, ridge_layers, roof_layers
-from rooflens.report.roofline_texts import Wanted, flat_places, label_rows, sized, slope_places
+from rooflens.report.roofline_texts import flat_places, label_rows, sized, slope_places
 from rooflens.report.sheet import SIZES
 from rooflens.report.strip_labels import strip_label_rows
 
@@ -66,7 +66,7 @@ def roofline_spec(
 
 def default_level(plane: Plane) -> str:
     """Choose the level shown first: the farthest one that has data."""
-    return next(iter(plane.levels), "all")
+    return plane.first_level or "all"
 
 
 def _subtitle(plane: Plane) -> str:
@@ -151,12 +151,12 @@ def _datasets(
 ) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
-        sizes = sized(plane, picked)
+        sizes = sized(plane, ranks, picked)
         data |= {
             "points": rows.point_rows(plane),
             "roofs": [row | {"p": slope_places(sizes, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": flat_places(sizes, row["key"])} for row in rows.pipe_rows(plane)],
-            "labels": label_rows(plane, sizes, Wanted(ranks, picked, widest(plane, gpus))),
+            "labels": label_rows(plane, sizes, widest(plane, gpus)),
         }
         data |= {"datasheet": line_rows(plane, sizes, gpus)} if gpus else {}
     if plane.strip:

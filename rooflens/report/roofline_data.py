@@ -65,6 +65,8 @@ class Plane:
     Attributes:
         clocks_hz: Lowest and highest SM clock of the launches in the plane; None where no report states it.
         unplaced: Launches with neither a position nor a bandwidth share.
+        drawn: How many launches have a place in the plane or the strip.
+        longest_share: Largest share of GPU time among them; 1 where no time is known.
     """
 
     gpu: str
@@ -74,6 +76,8 @@ class Plane:
     pipe_roofs: tuple[Roof, ...]
     clocks_hz: tuple[float, float] | None
     unplaced: int
+    drawn: int
+    longest_share: float
 
     @property
     def placed(self) -> tuple[Point | StripPoint, ...]:
@@ -91,6 +95,16 @@ class Plane:
         """Levels at which anything is placed, far to near."""
         present = {p.level for p in self.placed}
         return tuple(level for level in LEVELS if level in present)
+
+    @property
+    def first_level(self) -> str:
+        """Level shown first: the farthest one that has data; empty where nothing is placed."""
+        return next(iter(self.levels), "")
+
+    def ridges(self, level: str) -> tuple[tuple[float, float], ...]:
+        """List the corners where a level's slope meets the flat roofs: intensity and performance."""
+        slope = next((roof.peak for roof in self.level_roofs if level in roof.keys), None)
+        return tuple((pipe.peak / slope, pipe.peak) for pipe in self.pipe_roofs) if slope else ()
 
     def x_domain(self) -> tuple[float, float]:
         """Find the range of intensities: data and ridge points with half a decade of air."""
@@ -123,6 +137,9 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
         pipe_roofs=pipe_roofs(launch.analysis for launch in drawn),
         clocks_hz=_clocks(drawn),
         unplaced=sum(launch.key not in placed for launch in launches),
+        drawn=len(placed),
+        longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
+        or 1.0,
     )
 
 

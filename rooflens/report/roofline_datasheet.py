@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from rooflens.report.placement import Wish, place
-from rooflens.report.point_labels import ridge_spots, ridge_text
+from rooflens.report.placement import Wish, place, text_box
+from rooflens.report.point_labels import own_boxes, ridge_spots, ridge_text
 from rooflens.report.roof_labels import (
     Flat,
     Slope,
@@ -114,29 +114,38 @@ def line_rows(plane: Plane, sizes: Sequence[Sized], gpus: Iterable[Sheetlines]) 
 
 def _gpu_rows(plane: Plane, sizes: Sequence[Sized], lines: Sheetlines) -> list[Row]:
     drawn = [_drawing(plane, one, lines) for one in sizes]
-    points = [_points(plane, one) for one in drawn]
+    points = [_points(plane, one, of) for one, of in zip(drawn, sizes, strict=True)]
     top = lines.flop_per_s[0][0] if lines.flop_per_s else None
     rows: list[Row] = []
     for peak, name in lines.flop_per_s:
         corner = peak / lines.bytes_per_s
-        flat = Flat(name, peak, (name,))
+        flat = Flat(name, peak, _texts(name))
         found = [name_flat(flat, [one], [boxes]) for one, boxes in zip(drawn, points, strict=True)]
         wish = Wish(ridge_text(corner), corner, peak, ridge_spots())
         ridges = [place(wish, [_softly(one, boxes)]) for one, boxes in zip(drawn, points, strict=True)]
         rows.append(
-            {"gpu": lines.gpu, "v": rounded(peak), "c": rounded(corner), "t": name, "r": wish.text}
-            | {"p": [["", *spot[1].row] if spot else None for spot in found]}
+            {"gpu": lines.gpu, "v": rounded(peak), "c": rounded(corner), "t": flat.texts[0], "r": wish.text}
+            | {"p": [[_unless(flat.texts[0], spot[0]), *spot[1].row] if spot else None for spot in found]}
             | {"q": [spot.row if spot else None for spot in ridges]}
         )
-    slope = Slope(lines.name, lines.bytes_per_s, top, (lines.name,), STEP_PX)
+    slope = Slope(lines.name, lines.bytes_per_s, top, _texts(lines.name), STEP_PX)
     along = [name_slope(slope, [one], [[boxes]]) for one, boxes in zip(drawn, points, strict=True)]
     row: Row = {
         "gpu": lines.gpu,
         "v": rounded(lines.bytes_per_s),
-        "t": lines.name,
-        "p": [["", found.part, found.side] if found else None for found in along],
+        "t": slope.texts[0],
+        "p": [[_unless(slope.texts[0], one.text), one.part, one.side] if one else None for one in along],
     }
     return [row | ({"e": rounded(top)} if top else {}), *rows]
+
+
+def _texts(name: str) -> tuple[str, str]:
+    return f"{name}, datasheet", name
+
+
+def _unless(usual: str, text: str) -> str:
+    """Leave a text out where it is the usual one of its row."""
+    return "" if text == usual else text
 
 
 def _drawing(plane: Plane, one: Sized, lines: Sheetlines) -> Drawing:
@@ -145,12 +154,14 @@ def _drawing(plane: Plane, one: Sized, lines: Sheetlines) -> Drawing:
     sheet = Sheet(x, y, one.size.widths_px[0], one.size.height_px)
     drawn = drawing(sheet, plane)
     boxes = name_boxes(slopes(plane), flats(plane, one.size), one.names, sheet)
+    boxes += [text_box(label.wish, label.spot, sheet.at) for label in one.labels if label.spot]
     return replace(drawn, canvas=replace(drawn.canvas, taken=boxes))
 
 
-def _points(plane: Plane, drawn: Drawing) -> list[Box]:
-    far = at_level(plane, next(iter(plane.levels), ""))
-    return point_boxes(plane, far[:MAX_OBSTACLES], drawn.sheet)
+def _points(plane: Plane, drawn: Drawing, one: Sized) -> list[Box]:
+    """Make the boxes of what is seen at first: points, and what belongs to the launch that is picked."""
+    boxes = point_boxes(plane, at_level(plane, one.first.level)[:MAX_OBSTACLES], drawn.sheet)
+    return boxes + own_boxes(one.first, one.first.picked, one.size, drawn.sheet.at)
 
 
 def _softly(drawn: Drawing, boxes: Iterable[Box]) -> Canvas:

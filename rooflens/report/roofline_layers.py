@@ -26,19 +26,21 @@ BEYOND = 1e4
 QUIET: Mapping[str, Any] = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and are no news to a screen reader, which has the points."""
 
+LABELS_APART_PX = 8
+
 AT_LEVEL = "level === 'all' || datum.level === level"
 CHOSEN = "(level === 'all' ? far : level)"
 """The level whose ridges are shown."""
 
 
 def x(field: str = "x") -> alt.X:
-    """Encode intensity; `axes` says how its axis looks, once for all layers."""
-    return alt.X(field, type="quantitative", scale=_scale("base[0]", "base[1]"))
+    """Encode intensity; `axes` says once for all layers how scale and axis are."""
+    return alt.X(field, type="quantitative")
 
 
 def y(field: str = "y") -> alt.Y:
     """Encode performance."""
-    return alt.Y(field, type="quantitative", scale=_scale("base[2]", "base[3]"))
+    return alt.Y(field, type="quantitative")
 
 
 def axes() -> tuple[alt.X, alt.Y]:
@@ -46,6 +48,7 @@ def axes() -> tuple[alt.X, alt.Y]:
     across = alt.Axis(
         tickCount=alt.ExprRef(words.tick_count("spanX")),
         labelExpr=words.tick_label(words.PLAIN, "spanX"),
+        labelSeparation=LABELS_APART_PX,
         title="Arithmetic intensity (FLOP/B)",
         titlePadding=12,
     )
@@ -54,7 +57,7 @@ def axes() -> tuple[alt.X, alt.Y]:
         labelExpr=words.tick_label(words.SI_FLOPS, "spanY"),
         title=None,
     )
-    return x().axis(across), y().axis(up)
+    return x().axis(across).scale(_scale("base[0]", "base[1]")), y().axis(up).scale(_scale("base[2]", "base[3]"))
 
 
 def _scale(low: str, high: str) -> alt.Scale:
@@ -154,7 +157,7 @@ def slope_names(rows: alt.Chart, opacity: str = "1", top: str = "top", style: st
     end = f"min(x1, ({top} ? min(y1, {top}) : y1) / datum.v)"
     placed = rows.transform_calculate(spot="datum.p[slot]", lo="max(x0, y0 / datum.v)", hi=end)
     placed = placed.transform_filter("datum.spot && datum.lo < datum.hi").transform_calculate(
-        px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0]"
+        px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0] || datum.t"
     )
     placed = placed.transform_calculate(py="datum.px * datum.v")
     turned: Style = {
@@ -173,7 +176,7 @@ def slope_names(rows: alt.Chart, opacity: str = "1", top: str = "top", style: st
 def flat_names(rows: alt.Chart, style: str = "label") -> list[alt.Chart]:
     """Write names of flat roofs at the right edge."""
     placed = rows.transform_calculate(spot="datum.p[slot]").transform_filter("datum.spot")
-    placed = placed.transform_calculate(words="datum.spot[0]", edge="x1")
+    placed = placed.transform_calculate(words="datum.spot[0] || datum.t", edge="x1")
     beside: Style = {
         "align": "right",
         "baseline": "middle",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.model import units
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
-from rooflens.report.level_names import LEVEL_MARKS, name_offsets
+from rooflens.report.level_names import LEVEL_MARKS, USUAL, name_offsets
 from rooflens.report.point_labels import GAP_FROM
 from rooflens.report.roofs import BAND_FROM_RATIO
 from rooflens.report.rows import BUSIEST
@@ -108,18 +108,21 @@ def point_rows(plane: Plane) -> list[Row]:
     rows = []
     for point in ordered:
         offset = offsets[point.launch.key][point.level]
-        rows.append(_point_row(point) | {"dy": offset.dy, "push": offset.push})
+        rows.append(_point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push}))
     return rows
 
 
 def _point_row(point: Point) -> Row:
-    drawn_gap = point.gap is not None and point.gap >= GAP_FROM
-    return _level_row(point.launch, point.level, nearest=point.nearest) | {
-        "x": rounded(point.intensity_flop_per_byte),
-        "y": rounded(point.flop_per_s),
-        "roof": rounded(point.roof_flop_per_s),
-        "gap": fmt.factor(point.gap) if drawn_gap else "",
-    }
+    gap = {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
+    return (
+        _level_row(point.launch, point.level, nearest=point.nearest)
+        | {
+            "x": rounded(point.intensity_flop_per_byte),
+            "y": rounded(point.flop_per_s),
+            "roof": rounded(point.roof_flop_per_s),
+        }
+        | gap
+    )
 
 
 def _level_row(launch: Launch, level: str, *, nearest: bool) -> Row:
@@ -165,12 +168,13 @@ def slope_names(roof: Roof) -> tuple[str, str]:
 
 
 def flat_names(roof: Roof, clocks_hz: tuple[float, float] | None) -> tuple[str, ...]:
-    """Name a flat roof with value and clock, then shorter."""
+    """Name a flat roof with value and clock, then shorter; the shortest is for planes whose axis has no unit either."""
     # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
     instruction = " mma" if roof.instruction == "mma" else ""
     name = f"{_joined(roof.keys)}{instruction}  {fmt.si(roof.peak, 'FLOP/s')}"
     clock = clock_text(clocks_hz)
-    return (f"{name} at {clock}", name) if clock else (name,)
+    short = name.removesuffix("FLOP/s")
+    return (f"{name} at {clock}", name, short) if clock else (name, short)
 
 
 def _joined(keys: Iterable[str]) -> str:

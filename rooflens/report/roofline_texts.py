@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rooflens.report.point_labels import Request, gap_boxes, levels_shown, place_labels, still_free
+from rooflens.report.point_labels import Request, levels_shown, own_boxes, place_labels, still_free
 from rooflens.report.roof_labels import Flat, Slope, drawing, drawings, name_boxes, name_roofs, top_of
 from rooflens.report.roofline_rows import flat_names, rounded, slope_names
 from rooflens.report.sheet import SIZES, WIDE, Sheet
@@ -16,46 +16,46 @@ if TYPE_CHECKING:
 
     from rooflens.report.point_labels import Label
     from rooflens.report.roof_labels import Drawing, RoofNames
-    from rooflens.report.roofline_data import Plane, Point
+    from rooflens.report.roofline_data import Plane
     from rooflens.report.roofline_rows import Row
     from rooflens.report.sheet import Domain, SizeClass
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A plane with the names of its roofs placed, at one class of sizes."""
+    """A plane with the names of its roofs placed, at one class of sizes.
+
+    Attributes:
+        first: What is seen at first: the level, and the launch whose gap is drawn from the start.
+        labels: The text at points that is seen then.
+    """
 
     size: SizeClass
     drawn: tuple[Drawing, ...]
     names: RoofNames
+    first: Request
+    labels: tuple[Label, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which launches have marks of their own.
+def sized(plane: Plane, ranks: Mapping[str, int], picked: str) -> tuple[Sized, ...]:
+    """Place the text that is seen at first at every class of sizes.
 
-    Attributes:
+    Args:
+        plane: The plane.
         ranks: Numbers of the biggest losses by launch.
         picked: The launch whose gap is drawn from the start.
-        wider: The range of the plane while other roofs are shown too; None where there are none.
     """
-
-    ranks: Mapping[str, int]
-    picked: str
-    wider: tuple[Domain, Domain] | None = None
+    first = Request(plane, plane.first_level, ranks, picked)
+    return tuple(_sized(size, first) for size in SIZES)
 
 
-def sized(plane: Plane, picked: str) -> tuple[Sized, ...]:
-    """Place the names of the plane's roofs at every class of sizes, clear of the gap that is drawn from the start."""
-    gapped = next((p for p in plane.points if p.launch.key == picked and p.level == plane.levels[0]), None)
-    return tuple(_sized(plane, size, gapped) for size in SIZES)
-
-
-def _sized(plane: Plane, size: SizeClass, gapped: Point | None) -> Sized:
-    drawn = drawings(plane, size)
-    if gapped is not None:
-        drawn = [replace(one, soft=tuple(gap_boxes(plane, gapped, one.sheet.at))) for one in drawn]
-    return Sized(size, tuple(drawn), name_roofs(plane, slopes(plane), flats(plane, size), drawn))
+def _sized(size: SizeClass, first: Request) -> Sized:
+    drawn = [
+        replace(one, soft=tuple(own_boxes(first, first.picked, size, one.sheet.at)))
+        for one in drawings(first.plane, size)
+    ]
+    names = name_roofs(first.plane, slopes(first.plane), flats(first.plane, size), drawn)
+    return Sized(size, tuple(drawn), names, first, tuple(place_labels(first, size, drawn)))
 
 
 def slopes(plane: Plane) -> list[Slope]:
@@ -67,7 +67,16 @@ def slopes(plane: Plane) -> list[Slope]:
 def flats(plane: Plane, size: SizeClass) -> list[Flat]:
     """List the flat roofs that want a name; a narrow plane has no room for the clock."""
     named = [(roof, flat_names(roof, plane.clocks_hz)) for roof in plane.pipe_roofs]
-    return [Flat(roof.keys[0], roof.peak, names[-1:] if size.narrow else names) for roof, names in named]
+    fastest = max((roof.peak for roof in plane.level_roofs), default=None)
+    return [
+        Flat(
+            roof.keys[0],
+            roof.peak,
+            texts=names[-1:] if size.narrow else names[:-1],
+            begin=roof.peak / fastest if fastest else None,
+        )
+        for roof, names in named
+    ]
 
 
 def slope_places(sizes: Iterable[Sized], key: str) -> list[list[str | float] | None]:
@@ -82,29 +91,40 @@ def flat_places(sizes: Iterable[Sized], key: str) -> list[list[str | float] | No
     return [[one[0], *one[1].row] if one else None for one in found]
 
 
-def label_rows(plane: Plane, sizes: Sequence[Sized], wanted: Wanted) -> list[Row]:
+def label_rows(plane: Plane, sizes: Sequence[Sized], wider: tuple[Domain, Domain] | None) -> list[Row]:
     """Make one row per text at a point or a corner and level, with its place at each class of sizes.
 
-    Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `u` text on a narrow plane, `p` places, `d`
-    where it also stands free while other roofs are shown.
+    Args:
+        plane: The plane.
+        sizes: Its drawings.
+        wider: The range of the plane while other roofs are shown too; None where there are none.
+
+    Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `u` text on a narrow plane, `p` places, `o`
+    those while only its kernel is shown, `d` where it stands free while other roofs are shown too.
     """
-    requests = [Request(plane, level, wanted.ranks, wanted.picked) for level in levels_shown(plane)]
-    return list(chain.from_iterable(_level_rows(request, sizes, wanted.wider) for request in requests))
+    requests = [replace(sizes[0].first, level=level) for level in levels_shown(plane)]
+    return list(chain.from_iterable(_level_rows(request, sizes, wider) for request in requests))
 
 
 def _level_rows(request: Request, sizes: Sequence[Sized], wider: tuple[Domain, Domain] | None) -> list[Row]:
-    by_size = [place_labels(request, one.size, one.drawn) for one in sizes]
+    by_size = [one.labels if request == one.first else place_labels(request, one.size, one.drawn) for one in sizes]
     rows: dict[tuple[object, ...], Row] = {}
     for i, label in ((i, label) for i, labels in enumerate(by_size) for label in labels if label.spot):
         row = rows.setdefault(_identity(label), _label_row(label, len(sizes)))
         row["p"][i] = label.spot.row if label.spot else None
+        row["o"][i] = label.alone.row if label.alone else None
         if label.text != row["t"]:
             row["u"] = label.text
     if wider is not None:
         sheet = Sheet(*wider, WIDE.widths_px[0], WIDE.height_px)
         for label in still_free(by_size[0], request, _renamed(request.plane, sheet, sizes[0])):
             rows[_identity(label)]["d"] = 1
-    return list(rows.values())
+    return [_without_same(row) for row in rows.values()]
+
+
+def _without_same(row: Row) -> Row:
+    """Leave out the places for an isolated kernel where they are the usual ones."""
+    return {key: value for key, value in row.items() if key != "o" or value != row["p"]}
 
 
 def _identity(label: Label) -> tuple[object, ...]:
@@ -114,7 +134,7 @@ def _identity(label: Label) -> tuple[object, ...]:
 def _label_row(label: Label, sizes: int) -> Row:
     row: Row = {"s": label.kind, "level": label.level, "x": rounded(label.x), "y": rounded(label.y), "t": label.text}
     row |= {"k": label.launch.key, "g": label.launch.group_key} if label.launch else {}
-    return row | {"p": [None] * sizes}
+    return row | {"p": [None] * sizes, "o": [None] * sizes}
 
 
 def _renamed(plane: Plane, sheet: Sheet, one: Sized) -> Drawing:

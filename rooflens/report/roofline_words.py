@@ -11,7 +11,10 @@ SI_FLOPS = (
 )
 """A tick of performance, with its unit where there is room."""
 
-PLAIN = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
+PLAIN = (
+    "datum.value < 1 ? format(datum.value, '~g') : "
+    "datum.value < 1e6 ? format(datum.value, ',') : format(datum.value, '~s')"
+)
 """A tick of intensity."""
 
 _LEADING = "datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9))"

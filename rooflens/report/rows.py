@@ -7,7 +7,7 @@ first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 

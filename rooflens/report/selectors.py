@@ -60,9 +60,8 @@ def selectors(page: Page) -> Markup:
     chips = tuple(Chip(bound, counts[bound]) for bound in (*BOUNDS, FAILED) if counts[bound])
     pickers = tuple(picker for picker in _pickers(rows) if len(picker.choices) > 1)
     slider = bool(page.total_ns) and len(rows) >= MANY
-    return render(
-        "selectors", shown=len(rows) > 1, chips=chips if len(chips) > 1 else (), pickers=pickers, slider=slider
-    )
+    shown = chips if len(chips) > 1 else ()
+    return render("selectors", page=page, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
 
 
 def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:

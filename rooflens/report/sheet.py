@@ -142,19 +142,13 @@ def strip_lanes(plane: Plane) -> dict[str, int]:
 
 def areas_px2(plane: Plane) -> tuple[int, int]:
     """Choose the smallest and the largest area of a point; many large ones would bury their neighbours."""
-    launches = {p.launch.key for p in plane.placed}
-    return (64, 800) if len(launches) <= CROWD else (48, 320)
-
-
-def longest(plane: Plane) -> float:
-    """Find the largest share of time in the plane; 1 where no time is known."""
-    return max((p.launch.time_share or 0.0 for p in plane.placed), default=0.0) or 1.0
+    return (64, 800) if plane.drawn <= CROWD else (48, 320)
 
 
 def radius_px(plane: Plane, launch: Launch) -> float:
     """Work out half the width of a launch's point."""
     smallest, largest = areas_px2(plane)
-    return sqrt(smallest + (largest - smallest) * (launch.time_share or 0.0) / longest(plane)) / 2
+    return sqrt(smallest + (largest - smallest) * (launch.time_share or 0.0) / plane.longest_share) / 2
 
 
 def point_box(place: tuple[float, float], radius: float) -> Box:

@@ -10,7 +10,7 @@ from support import samples
 from rooflens.errors import InputError
 from rooflens.model.compare import Comparison, Side, Spread, Timing, compare
 from rooflens.model.compare_words import change_sentence, timing_words, total_sentence
-from rooflens.model.sides import Pair, pair_programs, refusals, warnings
+from rooflens.model.sides import Pair, pair_programs, program_name, refusals, warnings
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run
@@ -123,6 +123,7 @@ def test_what_did_not_change_is_said_so() -> None:
 def test_noise_is_no_news() -> None:
     """Overlapping ranges are told as no change, with the difference of medians."""
     assert timing_words(timing((100, 104), (101, 105)), 0.03) == "no change beyond noise (+1.0 %)"
+    assert timing_words(timing((1000, 1001), (1003, 1004)), 0.001) == "slower (+0.3 %)"
 
 
 def named(source: str, **changes: object) -> Run:
@@ -137,6 +138,59 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     head = [(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
     pairing = pair_programs(base, head, ("a", "b"))
     assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("file", "program"),
+    [
+        ("gemm_1.ncu-rep", "gemm"),
+        ("gemm (2).ncu-rep", "gemm"),
+        ("app-2026-05-01_12.30.ncu-rep", "app"),
+        ("sm_90_app.ncu-rep", "sm_90_app"),
+        ("7.ncu-rep", "recording"),
+        ("2026-05-01.ncu-rep", "recording"),
+        ("1" * 200 + "x.ncu-rep", "1" * 200 + "x"),
+    ],
+)
+def test_a_program_is_named_after_its_files(file: str, program: str) -> None:
+    """Numbers and dates at the end are no name, whatever stands between them; a long number costs no time."""
+    assert program_name(named(f"folder/{file}")) == program
+
+
+def test_no_report_is_lost_where_names_meet() -> None:
+    """Different programs of one file name are told apart by the folders above them."""
+    one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
+    base = [(named("base/a/app.ncu-rep"), one), (named("base/b/app.ncu-rep"), other)]
+    head = [(named("head/b/app.ncu-rep"), other), (named("head/a/app.ncu-rep"), one)]
+    pairing = pair_programs(base, head, ("a", "b"))
+    assert [pair.program for pair in pairing.pairs] == ["a/app", "b/app"]
+    again = [(named("app.ncu-rep", digest=letter * 64), kernels) for letter, kernels in (("c", one), ("d", other))]
+    assert len(pair_programs(again, again, ("a", "b")).pairs) == 2
+
+
+def test_recordings_on_different_gpus_are_no_repetition() -> None:
+    """A median over two GPUs says nothing: numbered reports of the same launches on two GPUs are two programs."""
+    here = tuple(samples.every_verdict())
+    there = tuple(replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in here)
+    reports = [(named("a/gemm_1.ncu-rep"), here), (named("a/gemm_2.ncu-rep"), there)]
+    assert [pair.program for pair in pair_programs(reports, reports, ("a", "b")).pairs] == ["gemm_1", "gemm_2"]
+
+
+def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
+    """A kernel's time comes from the recordings that have all its launches; the total is that of each recording."""
+    kernels = samples.every_verdict()
+    twice = (*kernels, kernels[0])
+    base = Side("base", tuple(samples.run() for _ in range(3)), (twice, twice, tuple(kernels)))
+    found = compare(base, side(1.0, 1.0, analyses=list(twice)))
+    (change,) = (change for change in found.changes if change.name == kernels[0].kernel.name)
+    each_ns = kernels[0].kernel.duration_ns or 0.0
+    assert change.timing.base.times_ns == pytest.approx((2 * each_ns, 2 * each_ns))
+    assert len(found.total.base.times_ns) == 3
+
+
+def test_the_same_report_on_both_sides_is_warned_of() -> None:
+    """A report compared with itself tells nothing of a change."""
+    assert warnings(pair(side(1.0), side(1.0))) == ("1 of the head's reports is among the base's too",)
 
 
 def test_other_launches_are_another_program() -> None:
@@ -165,10 +219,12 @@ def pair(base: Side, head: Side) -> Pair:
 def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
     """A synthetic side, another replay mode or no times are refused; clocks, caches and GPUs are warned of."""
     base = side(1.0)
-    other = replace(base, runs=(samples.run(synthetic=True, replay_mode="application", cache_control="none"),))
+    other = replace(
+        base, runs=(samples.run(digest="b" * 64, synthetic=True, replay_mode="application", cache_control="none"),)
+    )
     first = replace(base, runs=(samples.run(replay_mode="kernel", cache_control="all"),))
     assert refusals(pair(base, base)) == ()
-    assert warnings(pair(base, base)) == ()
+    assert warnings(pair(base, replace(base, runs=(samples.run(digest="b" * 64),)))) == ()
     told = " ".join(refusals(pair(first, other)))
     assert "replay modes differ: kernel and application" in told
     assert "the head is synthetic" in told

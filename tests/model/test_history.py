@@ -44,6 +44,13 @@ def test_a_renamed_kernel_goes_on() -> None:
     assert lengths == {"quite_another": 3, other.kernel.name: 3}
 
 
+def test_a_kernel_that_comes_back_goes_on() -> None:
+    """A kernel that one run does without is one series with a gap, not two."""
+    first, other = samples.every_verdict()[:2]
+    reports = [(recorded(1), (first, other)), (recorded(2), (other,)), (recorded(3), (first, other))]
+    assert sorted(len(series.points) for series in histories(reports)) == [2, 3]
+
+
 def test_programs_and_gpus_are_told_apart() -> None:
     """The same kernel of another program, or on another GPU, is another series; dates in names are none."""
     kernel = samples.every_verdict()[0]

@@ -78,7 +78,9 @@ def test_nvtx_ranges_are_kept_apart() -> None:
         ("void at::native::relu<float>", "relu"),
         ("gemm", "gemm"),
         ("cutlass::Kernel<cutlass::gemm::Gemm<float>>", "Kernel"),
-        ("<unnamed>::k", "<unnamed>::k"),
+        ("<unnamed>::k<float>", "k"),
+        ("cub::Agent<Policy<int>>::run<4>", "run"),
+        ("<lambda>", "<lambda>"),
     ],
 )
 def test_function_of_a_name(name: str, function: str) -> None:

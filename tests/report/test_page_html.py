@@ -106,7 +106,7 @@ def test_hostile_text_makes_no_element() -> None:
     tags = Tags(make([samples.run(command_line=evil, host=evil, source=evil, clock_control=evil)], [hostile], evil))
     assert "img" not in {tag for tag, _ in tags.elements}
     assert not [name for _, attributes in tags.elements for name in attributes if name.startswith("on")]
-    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags.elements) == 2
+    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags.elements) == 3
 
 
 def test_json_cannot_leave_its_script() -> None:
@@ -125,12 +125,12 @@ def test_scripts_that_end_themselves_are_refused() -> None:
 
 
 def test_content_policy_names_each_script_and_no_source() -> None:
-    """Only the two inline scripts may run, by their hash; nothing may be fetched or evaluated."""
+    """Only the three inline scripts may run, by their hash; nothing may be fetched or evaluated."""
     html = make(*STATES["every verdict"])
     policy = next(a["content"] for tag, a in Tags(html).elements if tag == "meta" and "http-equiv" in a) or ""
     codes = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in codes}
-    assert len(hashes) == 2
+    assert len(hashes) == 3
     assert set(re.search(r"script-src ([^;]+)", policy)[1].split()) == hashes  # type: ignore[index]
     assert "default-src 'none'" in policy
     assert "unsafe-eval" not in policy

@@ -50,6 +50,17 @@ def test_choices_survive_a_change_of_theme(open_page: Callable[..., Page]) -> No
     assert [key for key, faint in opened.bars().items() if not faint] == ["k1"]
 
 
+def test_planes_out_of_sight_follow_the_theme(open_page: Callable[..., Page]) -> None:
+    """The roofline of another GPU comes in the theme that was chosen while it was hidden."""
+    t4 = samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4)
+    opened = Opened(open_page([*placed(), samples.analysis(t4, index=6)]))
+    opened.choose(gpu="Tesla T4")
+    opened.choose(gpu="")
+    opened.page.check("#theme input[value=dark]", force=True)
+    opened.choose(gpu="Tesla T4")
+    opened.until("document.querySelector('#roofline-1 .chart').dataset.drawn === 'dark'")
+
+
 def test_charts_follow_the_width_of_the_window(open_page: Callable[..., Page]) -> None:
     """Charts fill their room at every width of the window, without being drawn from the start again."""
     page = open_page(placed())

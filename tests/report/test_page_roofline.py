@@ -1,47 +1,23 @@
+"""What the roofline shows: points, roofs, domains, levels, and that its looks come from the theme alone."""
+
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from math import log10, sqrt
-from typing import TYPE_CHECKING, Any
 
+import altair as alt
 import pytest
+from planes import make_plane, make_spec, walk
 from support import samples
+from support.snapshots import check_snapshot
 
 from rooflens.model.thresholds import default_thresholds
-from rooflens.report.roof_labels import CHAR_PX, LIFT_PX, TALL_PX, Sheet
-from rooflens.report.roofline_chart import LEVEL_DASHES, roofline_spec
-from rooflens.report.roofline_data import Plane, plane
-from rooflens.report.roofline_rows import LEVEL_MARKS, NARROW_PX, WIDE_PX, roof_label_rows, roof_rows
+from rooflens.report.level_names import LEVEL_MARKS
+from rooflens.report.roofline_layers import LEVEL_DASHES
 from rooflens.report.rows import build_page
 from rooflens.report.theme import DARK, LIGHT, LOOKS, vega_config
 from rooflens.report.time_chart import time_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from rooflens.model.records import Analysis
-
-
-def make_plane(analyses: Sequence[Analysis]) -> Plane:
-    """Place analyses of one GPU."""
-    page = build_page([samples.run()], analyses, "test", default_thresholds())
-    return plane(page.gpus[0], page.timed)
-
-
-def make_spec(analyses: Sequence[Analysis]) -> dict[str, Any]:
-    """Specify the chart of one GPU, with its first point picked."""
-    return roofline_spec(make_plane(analyses), title="A100", picked="k0", ranks={"k2": 1})
-
-
-def walk(node: Any) -> Iterator[dict[str, Any]]:
-    """Visit every object of a specification."""
-    if isinstance(node, dict):
-        yield node
-        node = list(node.values())
-    if isinstance(node, list):
-        for child in node:
-            yield from walk(child)
 
 
 def test_points_stand_at_intensity_and_performance() -> None:
@@ -70,48 +46,6 @@ def test_strip_launches_do_not_bend_the_roofs() -> None:
     assert make_plane([*samples.every_verdict(), copy]).level_roofs == make_plane(samples.every_verdict()).level_roofs
 
 
-def test_equal_roofs_are_one_line_with_two_names() -> None:
-    """L1 and shared memory of the same width are drawn once and named together."""
-    labels = [row["label"] for row in make_spec(samples.every_verdict())["datasets"]["roofs"] if row["label"]]
-    assert [label.replace("\u00a0", " ") for label in labels] == [
-        "L1, SMEM  19.5 TB/s",
-        "L2  4.62 TB/s",
-        "HBM  1.56 TB/s",
-    ]
-
-
-@pytest.mark.parametrize("size", [WIDE_PX, NARROW_PX])
-def test_names_of_roofs_keep_clear_of_points(size: tuple[float, float]) -> None:
-    """A name moves up its line where a point would lie on it, and begins inside the plane."""
-    placed = make_plane(samples.every_verdict())
-    sheet = Sheet(placed.x_domain(), placed.y_domain(), *size)
-    key = "wide" if size == WIDE_PX else "narrow"
-    for row in roof_label_rows(placed, roof_rows(placed)):
-        x, y = (row["x"], row["y"]) if key == "wide" else (row["nx"], row["ny"])
-        begin, off = sheet.turn(x, y)
-        assert begin >= sheet.first_along(off) - 1e-6
-        for point in placed.points:
-            along, across = sheet.turn(point.intensity_flop_per_byte, point.flop_per_s)
-            over = LIFT_PX < across - off < LIFT_PX + TALL_PX
-            assert not (point.level == "dram" and over and begin < along < begin + len(row["label"]) * CHAR_PX)
-
-
-def test_levels_shown_together_are_named() -> None:
-    """Where all levels are shown, points carry names or letters: no two levels share a letter."""
-    assert len(set(LEVEL_MARKS.values())) == 4
-    rows = make_spec(samples.every_verdict())["datasets"]["points"]
-    assert {(row["level"], row["mark"]) for row in rows} <= set(LEVEL_MARKS.items())
-    fields = {node.get("field") for node in walk(make_spec(samples.every_verdict()))}
-    assert {"mark", "levelText"} <= fields
-    assert "mark" not in {node.get("field") for node in walk(make_spec(samples.many(60)))}
-
-
-def test_roofs_end_at_the_highest_flat_roof() -> None:
-    """Every diagonal lies inside the plane and meets the top pipe's roof."""
-    rows = make_spec(samples.every_verdict())["datasets"]["roofs"]
-    assert {round(row["y"]) for row in rows if not row["label"]} == {312_000_000_000_000}
-
-
 def test_axes_leave_half_a_decade_of_air() -> None:
     """The plane holds data and ridge points with half a decade around them, and never fewer than a few decades."""
     placed = make_plane(samples.every_verdict()[:1])
@@ -123,26 +57,39 @@ def test_axes_leave_half_a_decade_of_air() -> None:
     assert log10(x_high / x_low) >= 4
 
 
-def test_flat_roofs_say_value_and_clock() -> None:
-    """A pipe's roof is labelled with its value and the clock it holds for; labels keep apart."""
-    rows = make_spec(samples.every_verdict())["datasets"]["pipes"]
-    assert [row["long"].replace("\u00a0", " ") for row in rows] == [
-        "tensor bf16  312 TFLOP/s at 1.41 GHz",
-        "FP32  19.5 TFLOP/s at 1.41 GHz",
-    ]
-    assert rows[0]["labelY"] / rows[1]["labelY"] > 1.3
-
-
-def test_stray_fp16_work_draws_no_roof() -> None:
-    """A pipe with less than a hundredth of a launch's FLOPs is no roof of it."""
-    stray = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e9, "fp16": 1e6})
-    assert [roof.keys for roof in make_plane([samples.analysis(stray)]).pipe_roofs] == [("fp32",)]
+def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
+    """No ridge and no point stands in the part of the plane that the names of flat roofs take."""
+    placed = make_plane(samples.every_verdict())
+    low, high = placed.x_domain()
+    ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
+    farthest = max([*ridges, *(p.intensity_flop_per_byte for p in placed.points)])
+    assert log10(farthest / low) / log10(high / low) <= 0.7001
 
 
 def test_estimated_points_are_hollow() -> None:
     """Points with estimated FLOPs, and only those among the known ones, are marked hollow."""
-    rows = make_spec(samples.every_verdict())["datasets"]["points"]
-    assert {row["bound"] for row in rows if row["hollow"]} == {"balanced"}
+    rows = make_spec(samples.every_verdict())["datasets"]["kernels"]
+    assert {row["bound"] for row in rows if row.get("hollow")} == {"balanced"}
+
+
+def test_words_of_launches_stand_once() -> None:
+    """A name is not repeated for each level, and words that launches share are one text."""
+    spec = make_spec(samples.many(60))
+    texts = next(param["value"] for param in spec["params"] if param["name"] == "texts")
+    assert len(texts) == len(set(texts))
+    assert {"k", "g", "level", "x", "y"} <= set(spec["datasets"]["points"][0])
+    assert not {"name", "verdict", "timeText"} & set(spec["datasets"]["points"][0])
+    names = [texts[row["name"]] for row in spec["datasets"]["kernels"]]
+    assert len(names) == len(set(names)) == 50
+
+
+def test_levels_shown_together_are_named() -> None:
+    """Where all levels are shown, points carry names or letters: no two levels share a letter."""
+    assert len(set(LEVEL_MARKS.values())) == 4
+    labels = make_spec(samples.every_verdict())["datasets"]["labels"]
+    marks = {row.get("u", row["t"]) for row in labels if row["s"] == "mark" and row["level"] == "all"}
+    assert marks == set(LEVEL_MARKS.values())
+    assert not [row for row in make_spec(samples.many(60))["datasets"]["labels"] if row["s"] == "mark"]
 
 
 def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
@@ -166,3 +113,18 @@ def test_themes_define_every_named_style() -> None:
     named = {node["style"] for node in walk(spec) if isinstance(node.get("style"), str)}
     assert named <= set(vega_config(LIGHT, dark=False)["style"])
     assert vega_config(LIGHT, dark=False)["style"].keys() == vega_config(DARK, dark=True)["style"].keys()
+
+
+def test_specs_follow_the_schema() -> None:
+    """Vega-Lite's own schema accepts the plane with its strip."""
+    alt.VConcatChart.from_dict(make_spec([*samples.every_verdict(), *samples.without_flops()]), validate=True)
+
+
+def test_snapshot_of_a_plane() -> None:
+    """The chart of two kernels is the stored one."""
+    check_snapshot("roofline", make_spec(samples.every_verdict()[:2], ranks={"k0": 1}))
+
+
+def test_snapshot_of_a_strip() -> None:
+    """The chart of kernels without FLOPs is the stored one."""
+    check_snapshot("roofline_strip", make_spec(samples.without_flops(), ranks={"k1": 1}))

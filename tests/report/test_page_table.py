@@ -120,6 +120,20 @@ def test_long_tables_are_paged_and_bring_what_is_isolated(open_page: Callable[..
     assert opened.row(first[3]).get_attribute("aria-current") == "true"
 
 
+def test_long_tables_scroll_in_their_box(open_page: Callable[..., Page]) -> None:
+    """A row isolated elsewhere is scrolled into sight inside the table's box, and the window stays where it is."""
+    opened = Opened(open_page(samples.many(150)))
+    last = list(opened.rows())[-1]
+    before = opened.page.evaluate("scrollY")
+    opened.choose(k=last)
+    inside = (
+        "row => { const [at, box] = [row, row.closest('.scroll')].map(e => e.getBoundingClientRect());"
+        " return at.top >= box.top && at.bottom <= box.bottom + 1 }"
+    )
+    assert opened.row(last).evaluate(inside)
+    assert opened.page.evaluate("scrollY") == before
+
+
 def test_short_tables_have_no_pages(open_page: Callable[..., Page]) -> None:
     """Up to two hundred rows stand whole."""
     opened = Opened(open_page(samples.many(150)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from support.chips import H200
-from support.fixture_kernels import Shares, by_shares, sgemm, square_gemm
+from support.fixture_kernels import Shares, by_shares, square_gemm
 from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import Launch, kernel_spec
 
@@ -22,6 +22,7 @@ NOISE = 0.004
 """Standard deviation of a launch's time between recordings, as a part of it."""
 
 _GRID = (4096, 1, 1)
+_ROUTER = Shares(dram=0.1, l2=0.2, l1=0.1, smem=0.45, fp32=0.71)
 
 
 def write_side(folder: Path, works: Sequence[Work], recordings: int = 5, *, seed: int = 1, name: str = "layer") -> Path:
@@ -44,7 +45,9 @@ def layer_before(chip: Chip = H200) -> list[Work]:
         elementwise("softmax_warp_forward<float, 10, false>(float *, const float *)", chip, 640_000, 0.88, 0.09),
         elementwise("layer_norm_kernel<float, 256>(float *, const float *)", chip, 420_000, dram=0.61, fp32=0.05),
         elementwise("triton_red_fused_add_mean_12", chip, 180_000, dram=0.74, fp32=0.04),
-        replace(sgemm(chip, 0.71), name="router_sgemm(const float *, const float *, float *)"),
+        by_shares(
+            "router_sgemm(const float *, const float *, float *)", chip, 520_000, _ROUTER, Launch(_GRID, (256, 1, 1))
+        ),
         elementwise("sort_keys(unsigned *, const unsigned *)", chip, 45_000, dram=0.16),
     ]
 

@@ -9,7 +9,8 @@
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
     const levels = [...(box.closest(".plane")?.querySelectorAll(".levels input") || [])].map((input) => input.value);
-    return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn: Promise.resolve() };
+    const turn = Promise.resolve();
+    return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
   });
   const figureOf = (element) => figures.find((figure) => figure.box === element);
 
@@ -96,16 +97,39 @@
     figure.box.dataset.drawn = theme;
   }
 
-  // One drawing of a chart at a time; what is in sight comes first.
-  function request(figure, theme = lens.theme()) {
-    figure.turn = figure.turn.then(() => draw(figure, theme)).catch(reportError);
-    return figure.turn;
+  // One drawing at a time, what is in sight first, with a breath between so that each is seen when it is ready.
+  let queue = Promise.resolve();
+  const breath = () => new Promise((resume) => setTimeout(resume));
+  function request(figure, theme) {
+    figure.turn = queue.then(() => draw(figure, theme || lens.theme())).catch(reportError);
+    queue = figure.turn.then(breath);
   }
-  function requestAll(theme) {
+  function requestAll() {
     const inSight = (figure) => (figure.box.getBoundingClientRect().top < innerHeight ? 0 : 1);
-    return Promise.all([...figures].sort((a, b) => inSight(a) - inSight(b)).map((figure) => request(figure, theme)));
+    for (const figure of [...figures].sort((a, b) => inSight(a) - inSight(b))) request(figure);
+  }
+  // A roofline belongs to one GPU: the chosen one, that of the isolated kernel, or the one with most time.
+  const planes = [...document.querySelectorAll(".plane")];
+  function showPlanes(every = false) {
+    const wanted = lens.state.gpu || lens.picked()?.gpu;
+    const shown = planes.find((plane) => plane.dataset.gpu === wanted) || planes[0];
+    for (const plane of planes) {
+      plane.hidden = plane !== shown && !every;
+      const radios = [...plane.querySelectorAll(".levels input")];
+      const chosen = radios.find((radio) => radio.value === lens.state.level);
+      const level = chosen || radios.find((radio) => radio.defaultChecked);
+      if (level) level.checked = true;
+    }
   }
 
+  // Paper does not wait: what a browser prints must be drawn before its event ends, in promises alone. It holds the
+  // rooflines of all GPUs unless one was chosen.
+  function print() {
+    showPlanes(lens.state.gpu === "");
+    for (const figure of figures) figure.turn = figure.turn.then(() => draw(figure, "light")).catch(reportError);
+  }
+
+  showPlanes();
   requestAll();
   lens.settled = async () => {
     for (const figure of figures) await figure.turn.then(() => figure.view?.runAsync());
@@ -113,14 +137,19 @@
   const room = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       const figure = figureOf(target);
-      if (target.clientWidth && target.clientWidth !== figure.room) request(figure);
+      const stale = target.clientWidth !== figure.room || figure.theme !== lens.theme();
+      if (target.clientWidth && stale) request(figure);
     }
   });
   for (const figure of figures) room.observe(figure.box);
   addEventListener("lens:theme", () => requestAll());
-  addEventListener("beforeprint", () => requestAll("light"));
-  addEventListener("afterprint", () => requestAll());
+  addEventListener("beforeprint", print);
+  addEventListener("afterprint", () => {
+    showPlanes();
+    requestAll();
+  });
   lens.on(() => {
+    showPlanes();
     for (const figure of figures) if (figure.view && tell(figure)) figure.view.runAsync();
   });
 

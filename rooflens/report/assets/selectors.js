@@ -2,6 +2,7 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
+  const NAME_CHARS = 64;
   const count = new Intl.NumberFormat("en");
   const narrow = matchMedia("(max-width: 720px)");
 
@@ -49,22 +50,8 @@
       byId("top").setAttribute("aria-valuetext", `${state.top} % of GPU time`);
     }
     if (byId("search") && byId("search").value !== state.q) byId("search").value = state.q;
-    showPlanes(state);
     showCounts();
     showIsolated();
-  }
-
-  // A roofline belongs to one GPU: the chosen one, that of the isolated kernel, or the one with most time.
-  function showPlanes(state) {
-    const planes = all(".plane");
-    const wanted = state.gpu || lens.picked()?.gpu;
-    const shown = planes.find((plane) => plane.dataset.gpu === wanted) || planes[0];
-    for (const plane of planes) {
-      plane.hidden = plane !== shown;
-      const radios = [...plane.querySelectorAll(".levels input")];
-      const chosen = radios.find((radio) => radio.value === state.level) || radios.find((radio) => radio.defaultChecked);
-      if (chosen) chosen.checked = true;
-    }
   }
 
   function showCounts() {
@@ -74,7 +61,10 @@
     const left = sum([...lens.items.values()].filter((item) => !hidden[item.k]));
     const noun = every === 1 ? "launch" : "launches";
     const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
-    if (byId("tally")) byId("tally").textContent = text || `${count.format(every)} ${noun}`;
+    const tally = byId("tally");
+    const others = tally?.parentElement.dataset.others;
+    const rest = others ? `, ${others} more in one sum` : "";
+    if (tally) tally.textContent = text || `${count.format(every)} ${noun}${rest}`;
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
     byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
@@ -87,15 +77,19 @@
     if (!bar) return;
     bar.hidden = !item;
     if (!item) return;
-    const sign = document.querySelector(`.chip[data-verdict="${item.bound}"] .shape, #kernels-table tr[data-k="${item.k}"] .shape`);
+    const sign = document.querySelector(`#selectors [data-verdict="${item.bound}"] .shape, #${item.k} .shape`);
     bar.querySelector(".sign").replaceChildren(...(sign ? [sign.cloneNode(true)] : []));
     const name = bar.querySelector(".name");
     const card = byId(item.k);
-    name.textContent = item.name;
+    name.textContent = short(item.name);
     name.href = card ? `#${item.k}` : "#kernels";
     name.title = card ? "Open its card" : "To the table";
     bar.querySelector(".sentence-line").textContent = card?.querySelector(".sentence")?.textContent || item.bound;
   }
+  const short = (name) => {
+    const half = NAME_CHARS / 2;
+    return name.length > NAME_CHARS ? `${name.slice(0, half)}\u2026${name.slice(-half)}` : name;
+  };
   const isOf = (key, item) => key === item.k || (item.g !== "" && lens.items.get(key)?.g === item.g);
 
   // On a telephone the selectors start folded, unless a shared view uses them.

@@ -1,4 +1,4 @@
-// The kernels table: DataTables sorts, pages and hides the rows; the keyboard walks them, and a row isolates its kernel.
+// The kernels table: DataTables sorts, pages and hides its rows; the keyboard walks them; one isolates its kernel.
 (() => {
   const PAGE_FROM = 200;
   const PAGE_ROWS = 100;
@@ -22,7 +22,8 @@
   const columns = heads.map((head) => {
     const words = !head.classList.contains("n");
     // Filtering is the page's own: DataTables would parse the names of kernels as HTML to search them.
-    return { type: words ? "words" : "measure", orderSequence: words ? ["asc", "desc"] : ["desc", "asc"], searchable: false };
+    const orderSequence = words ? ["asc", "desc"] : ["desc", "asc"];
+    return { type: words ? "words" : "measure", orderSequence, searchable: false };
   });
   const untouched = [[Math.max(columnOf("time"), 0), "desc"]];
   const ordered = (sort) => {
@@ -34,7 +35,10 @@
     autoWidth: false, columns, info: false, order: ordered(lens.state.sort), orderClasses: false, orderMulti: false,
     pageLength: PAGE_ROWS, paging: paged, processing: false,
     layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
-    language: { emptyTable: "", zeroRecords: "No launch is left by these filters.", paginate: { previous: "Previous", next: "Next" } },
+    language: {
+      emptyTable: "", zeroRecords: "No launch is left by these filters.",
+      paginate: { previous: "Previous", next: "Next" },
+    },
   });
   table.search.fixed("lens", (_text, _data, index) => !lens.hidden()[table.row(index).node().dataset.k]);
 
@@ -84,7 +88,8 @@
       const mine = row.dataset.k === state.k;
       if (mine) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
-      row.classList.toggle("faint", Boolean(item) && !mine && (item.g === "" || lens.items.get(row.dataset.k)?.g !== item.g));
+      const related = item && item.g !== "" && lens.items.get(row.dataset.k)?.g === item.g;
+      row.classList.toggle("faint", Boolean(item) && !mine && !related);
     }
   }
   function bring(key) {
@@ -95,8 +100,11 @@
       if (place >= 0) table.page(Math.floor(place / PAGE_ROWS)).draw("page");
     }
     reach(row);
+    // Only the table's own box is scrolled: the reader may be looking at a chart.
     const box = element.closest(".scroll");
-    if (box.scrollHeight > box.clientHeight) row.scrollIntoView({ block: "nearest" });
+    const [place, room] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
+    const head = element.tHead.offsetHeight;
+    if (place.top < room.top + head || place.bottom > room.bottom) box.scrollTop += place.top - room.top - head;
   }
   let drawn = null;
   lens.on((state, before) => {

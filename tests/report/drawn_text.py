@@ -1,0 +1,146 @@
+"""Where the text of a roofline stands, worked out from its specification alone: what the tests of labels measure.
+
+It shares no geometry with the package: a text is a grid of points, turned where its line is, and two overlap when a
+point of one lies in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import atan2, cos, hypot, log10, sin, sqrt
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+CHAR_PX = 5.6
+"""Width of a character of the usual fonts at 12 px, over words of small letters and digits."""
+
+HIGH_PX = 11
+LIFT_PX = 3
+STEP_PX = 2.0
+EDGE_PX = 1.0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A rectangle about its centre, turned; `name` says what it is in a failed test."""
+
+    name: str
+    x: float
+    y: float
+    wide: float
+    high: float
+    angle: float = 0.0
+
+    def grid(self) -> Iterator[tuple[float, float]]:
+        """Yield points all over it."""
+        columns, rows = (max(2, int(size / STEP_PX) + 1) for size in (self.wide, self.high))
+        for i in range(columns):
+            for j in range(rows):
+                along, down = (i / (columns - 1) - 0.5) * self.wide, (j / (rows - 1) - 0.5) * self.high
+                c, s = cos(self.angle), sin(self.angle)
+                yield self.x + along * c - down * s, self.y + along * s + down * c
+
+    def holds(self, x: float, y: float) -> bool:
+        """Tell whether a point lies in it."""
+        c, s = cos(self.angle), sin(self.angle)
+        along, down = (x - self.x) * c + (y - self.y) * s, (y - self.y) * c - (x - self.x) * s
+        return abs(along) < self.wide / 2 and abs(down) < self.high / 2
+
+    def overlaps(self, other: Shape) -> bool:
+        """Tell whether two shapes share a point."""
+        if hypot(self.x - other.x, self.y - other.y) > (self.wide + self.high + other.wide + other.high) / 2:
+            return False
+        return any(other.holds(*at) for at in self.grid()) or any(self.holds(*at) for at in other.grid())
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A roofline at one size and level."""
+
+    spec: Mapping[str, Any]
+    level: str
+    width: float
+    height: float
+
+    @property
+    def data(self) -> Mapping[str, list[dict[str, Any]]]:
+        """The rows of the specification."""
+        data: Mapping[str, list[dict[str, Any]]] = self.spec["datasets"]
+        return data
+
+    def value(self, name: str) -> Any:
+        """Read a parameter."""
+        return next(param["value"] for param in self.spec["params"] if param["name"] == name)
+
+    @property
+    def slot(self) -> int:
+        """Class of sizes: wide, middle, narrow."""
+        return 0 if self.width >= 690 else 1 if self.width >= 480 else 2
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Give the pixels of a place."""
+        x0, x1, y0, y1 = self.value("reach")[""]
+        right = log10(x / x0) / log10(x1 / x0) * self.width
+        return right, self.height - log10(y / y0) / log10(y1 / y0) * self.height
+
+    def texts(self) -> list[Shape]:
+        """List everything that is written in the plane."""
+        return [*self._slope_names(), *self._flat_names(), *self._labels()]
+
+    def points(self) -> list[Shape]:
+        """List the points that are seen at the level."""
+        kernels = {row["k"]: row for row in self.data["kernels"]}
+        most = max(row["time"] for row in kernels.values()) or 1.0
+        smallest, largest = (64, 800) if len(kernels) <= 40 else (48, 320)
+        return [
+            Shape(f"point {row['k']}", *self.at(row["x"], row["y"]), side, side)
+            for row in self.data["points"]
+            if self.level in {"all", row["level"]}
+            for side in [sqrt(smallest + (largest - smallest) * kernels[row["k"]]["time"] / most)]
+        ]
+
+    def _slope_names(self) -> Iterator[Shape]:
+        x0, x1, y0, y1 = self.value("reach")[""]
+        top = min(y1, self.value("top") or y1)
+        angle = -atan2(self.height / log10(y1 / y0), self.width / log10(x1 / x0))
+        for row in self.data["roofs"]:
+            if place := row["p"][self.slot]:
+                text, part, side = place
+                low, high = max(x0, y0 / row["v"]), min(x1, top / row["v"])
+                x = low * (high / low) ** part
+                right, down = self.at(x, x * row["v"])
+                wide, off = len(text) * CHAR_PX, side * (LIFT_PX + HIGH_PX / 2 + 1)
+                centre = (
+                    right + wide / 2 * cos(angle) + off * sin(angle),
+                    down + wide / 2 * sin(angle) - off * cos(angle),
+                )
+                yield Shape(text, *centre, wide, HIGH_PX, angle)
+
+    def _flat_names(self) -> Iterator[Shape]:
+        _, x1, _, _ = self.value("reach")[""]
+        for row in self.data["pipes"]:
+            if place := row["p"][self.slot]:
+                yield self._text(place[0], self.at(x1, row["v"]), place[1:])
+
+    def _labels(self) -> Iterator[Shape]:
+        for row in self.data["labels"]:
+            if row["level"] == self.level and (place := row["p"][self.slot]):
+                text = row.get("u", row["t"]) if self.slot == 2 else row["t"]
+                yield self._text(text, self.at(row["x"], row["y"]), place)
+
+    def _text(self, text: str, anchor: tuple[float, float], place: Sequence[float]) -> Shape:
+        wide = len(text) * CHAR_PX
+        return Shape(text, anchor[0] + place[0] + place[2] * wide / 2, anchor[1] + place[1], wide, HIGH_PX)
+
+
+def troubles(drawn: Drawn) -> list[tuple[str, str]]:
+    """List the pairs of a text and what it overlaps: other text, a point, the edge of the plane."""
+    texts, points = drawn.texts(), drawn.points()
+    roofs = {place[0] for rows in ("roofs", "pipes") for row in drawn.data[rows] if (place := row["p"][drawn.slot])}
+    found = [(one.name, other.name) for i, one in enumerate(texts) for other in texts[i + 1 :] if one.overlaps(other)]
+    # The name of a roof may have to lie over a point: a roof without a name says nothing.
+    found += [(t.name, p.name) for t in texts if t.name not in roofs for p in points if t.overlaps(p)]
+    inside = Shape("plane", drawn.width / 2, drawn.height / 2, drawn.width + EDGE_PX, drawn.height + EDGE_PX)
+    return found + [(text.name, "edge") for text in texts if not all(inside.holds(*at) for at in text.grid())]

@@ -1,0 +1,76 @@
+"""Planes for the tests of the roofline: of hand-made kernels, and of random ones."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from support import samples
+
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report.roofline_chart import roofline_spec
+from rooflens.report.roofline_data import plane
+from rooflens.report.rows import build_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.records import Analysis
+    from rooflens.report.roofline_data import Plane
+
+BOUNDS = ("memory", "compute", "latency", "balanced")
+
+
+def make_plane(analyses: Sequence[Analysis]) -> Plane:
+    """Place analyses of one GPU."""
+    page = build_page([samples.run()], analyses, "test", default_thresholds())
+    return plane(page.gpus[0], page.timed)
+
+
+def make_spec(analyses: Sequence[Analysis], **more: Any) -> dict[str, Any]:
+    """Specify the chart of one GPU, with its first point picked."""
+    return roofline_spec(make_plane(analyses), **{"title": "A100", "picked": "k0", "ranks": {"k2": 1}} | more)
+
+
+def random_kernels(seed: int) -> list[Analysis]:
+    """Make up to 80 kernels anywhere in the plane, with names of any length."""
+    random = Random(seed)  # noqa: S311 -- a test repeats itself
+    return [_random_kernel(random, i) for i in range(random.choice((1, 3, 12, 80)))]
+
+
+def _random_kernel(random: Random, index: int) -> Analysis:
+    seconds = 10 ** random.uniform(-6, -2)
+    flop = {"fp32": seconds * 10 ** random.uniform(9, 13.2)}
+    if random.random() < 0.3:
+        flop["tensor_bf16"] = seconds * 10 ** random.uniform(12, 14.4)
+    level_bytes = {
+        level: sum(flop.values()) / 10 ** random.uniform(-1, 3)
+        for level in ("dram", "l2", "l1", "smem")
+        if random.random() < 0.8
+    }
+    name = "k" * random.randint(1, 40) + str(index)
+    bound = random.choice(BOUNDS)
+    sample = samples.Sample(name, bound, seconds * 1e6, "dram", level_bytes, flop)  # type: ignore[arg-type]
+    return samples.analysis(sample, index)
+
+
+def datasheet_lines(gpu: str = "b200", bandwidth: float = 8e12, peaks: Sequence[float] = (2.25e15, 8e13)) -> list[Any]:
+    """Make rows as `rooflens.report.datasheet` does: two for each line, a label at one of them."""
+    rows = [
+        {"gpu": gpu, "key": "dram", "kind": "level", "x": 0.1, "y": 0.1 * bandwidth, "label": f"{gpu} HBM"},
+        {"gpu": gpu, "key": "dram", "kind": "level", "x": 10.0, "y": 10 * bandwidth},
+    ]
+    for peak in peaks:
+        line = {"gpu": gpu, "key": "p", "kind": "pipe", "y": peak}
+        rows += [line | {"x": peak / bandwidth}, line | {"x": 1e4, "label": f"{gpu} {peak:.3g}"}]
+    return rows
+
+
+def walk(node: Any) -> Iterator[dict[str, Any]]:
+    """Visit every object of a specification."""
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for child in node:
+            yield from walk(child)

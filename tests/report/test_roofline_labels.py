@@ -1,0 +1,113 @@
+"""Text in the roofline: nothing that is written overlaps other text, a point or the edge of the plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from drawn_text import Drawn, troubles
+from planes import datasheet_lines, make_plane, make_spec, random_kernels
+from support import samples
+
+from rooflens.model.thresholds import default_thresholds
+from rooflens.report.rows import build_page
+from rooflens.report.short_names import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis
+
+SIZES = ((740, 440), (800, 440), (560, 440), (270, 320))
+LEVELS = ("dram", "l2", "l1", "smem", "all")
+
+PLANES = {
+    "one": samples.every_verdict()[:1],
+    "every verdict": samples.every_verdict(),
+    "154": samples.many(154),
+    "with a strip": [*samples.every_verdict(), *samples.without_flops()],
+    "hostile": samples.hostile(),
+}
+
+
+def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SIZES) -> list[object]:
+    """List all that overlaps, at every level and size."""
+    spec = make_spec(analyses, ranks={"k0": 1, "k1": 2, "k3": 3})
+    return [(level, size, pair) for level in LEVELS for size in sizes for pair in troubles(Drawn(spec, level, *size))]
+
+
+@pytest.mark.parametrize("name", PLANES)
+def test_text_overlaps_nothing(name: str) -> None:
+    """Names, ranks and ridges keep clear of one another, of points and of the edge, at every size and level."""
+    assert overlaps(PLANES[name]) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_text_overlaps_nothing_in_random_planes(seed: int) -> None:
+    """The same holds wherever kernels stand and however they are called."""
+    assert overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) == []
+
+
+def test_heaviest_kernels_are_named() -> None:
+    """Every kernel of a plane with room for it has its name there, the longest launch first."""
+    spec = make_spec(samples.every_verdict())
+    named = {row["t"] for row in spec["datasets"]["labels"] if row["s"] == "name" and row["level"] == "dram"}
+    assert {"softmax_warp_forward", "gather_rows", "stencil_27pt"} <= named
+
+
+def test_labels_belong_to_launches() -> None:
+    """Ranks and names carry the keys of their launch and kernel, so that they go with it; ridges carry none."""
+    for row in make_spec(samples.every_verdict())["datasets"]["labels"]:
+        assert ("k" in row and "g" in row) == (row["s"] != "ridge")
+
+
+def test_ridges_say_their_intensity() -> None:
+    """The corner of the chosen level's slope and the highest roof is labelled with its intensity."""
+    labels = make_spec(samples.every_verdict())["datasets"]["labels"]
+    ridges = {(row["level"], row["t"].replace("\u00a0", " ")) for row in labels if row["s"] == "ridge"}
+    assert ("dram", "ridge 201 FLOP/B") in ridges
+    assert ("l2", "ridge 67.5 FLOP/B") in ridges
+
+
+def test_roofs_are_named_with_value_and_clock() -> None:
+    """Roofs that are one line share a name; a pipe says the clock it holds for, where there is room."""
+    data = make_spec(samples.every_verdict())["datasets"]
+    slopes = [row["p"][0][0].replace("\u00a0", " ") for row in data["roofs"]]
+    assert slopes == ["L1, SMEM  19.5 TB/s", "L2  4.62 TB/s", "HBM  1.56 TB/s"]
+    flats = [[place[0].replace("\u00a0", " ") for place in row["p"]] for row in data["pipes"]]
+    assert [one[0] for one in flats] == ["tensor bf16  312 TFLOP/s at 1.41 GHz", "FP32  19.5 TFLOP/s at 1.41 GHz"]
+    assert [one[2] for one in flats] == ["tensor bf16  312 TFLOP/s", "FP32  19.5 TFLOP/s"]
+
+
+def test_datasheet_roofs_are_named_and_fit() -> None:
+    """The plane's range grows for the roofs of another GPU, whose lines have names, places and ridges."""
+    spec = make_spec(samples.every_verdict(), datasheet=datasheet_lines())
+    reach = next(param["value"] for param in spec["params"] if param["name"] == "reach")
+    assert reach["b200"][3] == pytest.approx(2.25e15 * 10**0.5)
+    assert reach["b200"][3] > reach[""][3]
+    rows = spec["datasets"]["datasheet"]
+    assert [(row["gpu"], row["t"]) for row in rows] == [
+        ("b200", "b200 HBM"),
+        ("b200", "b200 2.25e+15"),
+        ("b200", "b200 8e+13"),
+    ]
+    assert rows[0]["v"] == pytest.approx(8e12)
+    assert rows[1]["c"] == pytest.approx(281.2)
+    assert all(row["p"][0] for row in rows)
+
+
+def test_names_are_functions() -> None:
+    """A name loses its namespaces and arguments; namesakes keep the first argument they differ in."""
+    page = build_page([samples.run()], [*samples.every_verdict()[:1], *samples.many(3)], "test", default_thresholds())
+    names = set(short_names(page.timed).values())
+    assert "softmax_warp_forward" in names
+    assert {name[-3:] for name in names if "wise" in name} == {"<0>", "<1>", "<2>"}
+    assert max(map(len, names)) <= 26
+
+
+def test_places_without_points_make_no_labels() -> None:
+    """A page of copies has a strip, and labels there alone."""
+    data = make_spec(samples.without_flops())["datasets"]
+    assert "labels" not in data
+    assert {row["t"] for row in data["stripLabels"]} >= {"copy_kernel", "uncounted"}
+    assert make_plane(samples.without_flops()).drawn == 2

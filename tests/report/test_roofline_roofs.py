@@ -1,0 +1,80 @@
+"""Roofs of the plane: which are drawn, of which value, and what they are called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from planes import make_plane
+from support import samples
+
+from rooflens.model.flops import instruction_peaks
+from rooflens.model.records import Kernel
+from rooflens.report.roofline_rows import flat_names
+
+WGMMA_PER_S = 4096 * 132 * 1.5e9
+
+
+def hopper_kernel(**peaks: float) -> Kernel:
+    """Make a kernel of an H200 whose report holds these tensor peaks."""
+    return Kernel("a", "a", 0, "k", "k", "ok", gpu="NVIDIA H200", compute_capability="9.0", tensor_peaks_per_s=peaks)
+
+
+def test_a_stray_pipe_draws_no_roof() -> None:
+    """A pipe with less than a hundredth of a launch's FLOPs is no roof of it."""
+    stray = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e9, "fp16": 1e6})
+    assert [roof.keys for roof in make_plane([samples.analysis(stray)]).pipe_roofs] == [("fp32",)]
+
+
+def test_equal_roofs_are_one_line() -> None:
+    """L1 and shared memory of the same width share a line, the fastest first."""
+    keys = [roof.keys for roof in make_plane(samples.every_verdict()).level_roofs]
+    assert keys == [("l1", "smem"), ("l2",), ("dram",)]
+
+
+def test_attainable_roofs_lie_under_their_own() -> None:
+    """A roof carries the median of what its launches attain, and never more than its own value."""
+    analyses = [
+        replace(a, levels=a.levels | {"dram": replace(a.levels["dram"], attainable_per_s=attained)})
+        for a, attained in zip(samples.every_verdict()[:3], (1.3e12, 1.4e12, 9e12), strict=True)
+    ]
+    assert make_plane(analyses).level_roofs[-1].attainable == pytest.approx(1.4e12)
+    assert make_plane(analyses[2:]).level_roofs[-1].attainable == pytest.approx(1.555e12)
+
+
+def test_hopper_has_two_roofs_for_one_type() -> None:
+    """A type with mma and wgmma has both peaks: mma reaches two thirds of the dense one."""
+    kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
+    peaks = {"tensor_bf16": WGMMA_PER_S * 2 / 3, "tensor_bf16_wgmma": WGMMA_PER_S}
+    assert instruction_peaks(kernel, "tensor_bf16") == pytest.approx(peaks)
+    assert instruction_peaks(kernel, "tensor_bf16_wgmma") == pytest.approx(peaks)
+
+
+@pytest.mark.parametrize("key", ["fp32", "tensor_bf16_sparse", "tensor_fp16_acc16", "tensor_fp64"])
+def test_other_pipes_have_one_roof(key: str) -> None:
+    """Pipes without a second instruction have no second roof."""
+    assert instruction_peaks(hopper_kernel(src_fp64=1e13, src_fp16_sparsity_off=WGMMA_PER_S), key) == {}
+
+
+def test_chips_without_wgmma_have_one_roof() -> None:
+    """Before Hopper there is only mma."""
+    kernel = replace(hopper_kernel(src_bf16_dst_fp32=1e14), compute_capability="8.0", gpu=None)
+    assert instruction_peaks(kernel, "tensor_bf16") == {}
+
+
+def test_blackwell_tells_mma_from_tcgen05() -> None:
+    """Where a report holds the peaks of both instructions, both are roofs."""
+    kernel = hopper_kernel(op_hmma_src_bf16_dst_fp32_sparsity_off=5e14, op_utchmma_src_bf16_dst_fp32_sparsity_off=2e15)
+    kernel = replace(kernel, compute_capability="10.0", gpu=None)
+    assert instruction_peaks(kernel, "tensor_bf16") == {"tensor_bf16": 5e14, "tensor_bf16_tcgen05": 2e15}
+
+
+def test_both_instructions_are_drawn_and_named() -> None:
+    """A plane of Hopper's tensor work shows mma and wgmma, each by its name, whichever of them ran."""
+    (gemm,) = [a for a in samples.every_verdict() if a.verdict.bound == "compute"]
+    kernel = hopper_kernel(src_bf16_dst_fp32_sparsity_off=WGMMA_PER_S)
+    pipe = replace(gemm.pipes["tensor_bf16"], peak_per_s=WGMMA_PER_S * 2 / 3)
+    placed = make_plane([replace(gemm, kernel=replace(gemm.kernel, compute_capability="9.0", gpu="NVIDIA H200",
+                         tensor_peaks_per_s=kernel.tensor_peaks_per_s), pipes={"tensor_bf16": pipe})])  # fmt: skip
+    named = [flat_names(roof, None)[0].replace("\u00a0", " ") for roof in placed.pipe_roofs]
+    assert named == ["tensor bf16 wgmma  811 TFLOP/s", "tensor bf16 mma  541 TFLOP/s"]
