@@ -15,7 +15,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test lint format bench fixtures build clean
+.PHONY: help install demo replay profile calibrate record gpu test lint format bench fixtures pictures build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ bench: $(STAMP) ## print the benchmarks' ratios
 
 fixtures: $(STAMP) ## write the synthetic reports again
 	cd tests && ../$(BIN)/python -m support.make_fixtures
+
+pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
+	$(BIN)/python docs/images/draw.py
 
 build: $(STAMP) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -11,6 +11,7 @@ import click
 from rooflens.cli_load import load_analyses, read_thresholds
 from rooflens.cli_show import check_output, console, show_error, write_file
 from rooflens.errors import InputError, UsageError
+from rooflens.model.units import printable
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run
@@ -56,7 +57,10 @@ def compare(
         raise UsageError("--per-kernel goes with --fail-on", "for example `--fail-on 5% --per-kernel`")
     check_output(output, style, "compare.html", force=force)
     gate = comparisons.Gate(_share(fail_on, "--fail-on"), per_kernel) if fail_on is not None else None
-    compared = _compared(base, head, _share(threshold, "--threshold"), anyway=anyway)
+    smallest = _share(threshold, "--threshold")
+    # What fails a gate is a change: no sentence may call it none.
+    smallest = min(smallest, gate.fail_on) if gate else smallest
+    compared = _compared(base, head, smallest, anyway=anyway)
     text = _text(compared, gate, style)
     if text is None:
         for one in compared:
@@ -96,7 +100,7 @@ def _compared(base: str, head: str, threshold: float, *, anyway: bool) -> list[C
     pairing = pair_programs(_reports(base, limits), _reports(head, limits), (base, head))
     for side, names in (("base", pairing.only_base), ("head", pairing.only_head)):
         if names:
-            click.echo(f"warning: only the {side} has: {', '.join(names)}", err=True)
+            click.echo(printable(f"warning: only the {side} has: {', '.join(names)}"), err=True)
     found = []
     for pair in pairing.pairs:
         reasons = refusals(pair)
@@ -111,12 +115,13 @@ def _single(pair: Pair) -> tuple[str, ...]:
     alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
     if not alone:
         return ()
-    return (f"single sample: the {' and the '.join(alone)} has one recording, so that noise is not known",)
+    who = "base and head have one recording each" if len(alone) == 2 else f"the {alone[0]} has one recording"
+    return (f"single sample: {who}, so that noise is not known",)
 
 
 def _reports(place: str, limits: Thresholds) -> list[tuple[Run, tuple[Analysis, ...]]]:
     """Load one side, a store or reports; what cannot be read is no side to compare with."""
-    is_store = (Path(place) / "runs").is_dir()
+    is_store = any((Path(place) / "runs").glob("*.parquet"))
     loaded, analyses = load_analyses(() if is_store else (place,), Path(place) if is_store else None, limits)
     for job, error in loaded.failures:
         show_error(error, job.source)
@@ -144,9 +149,12 @@ def _judge(compared: list[Compared], gate: Gate) -> None:
     """Exit with 5 where something became slower beyond the gate and beyond noise."""
     failures = gate.failures(compared)
     for line in failures:
-        click.echo(f"gate failed: {line}", err=True)
+        click.echo(printable(f"gate failed: {line}"), err=True)
     for one in compared:
-        if one.is_single:
-            click.echo(f"note: {one.program}: single sample, so that the gate cannot judge it", err=True)
+        reason = {"single": "single sample", "unknown": "no total time on both sides"}.get(
+            one.comparison.total.outcome(gate.fail_on)
+        )
+        if reason:
+            click.echo(printable(f"note: {one.program}: {reason}, so that the gate cannot judge it"), err=True)
     if failures:
         click.get_current_context().exit(GATE_FAILED)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.errors import InputError
+from rooflens.model.units import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.predictions import Rule
     from rooflens.model.records import Analysis, Prediction, Run
@@ -32,28 +33,52 @@ class Expected:
     rules: tuple[Rule, ...] = ()
 
 
-def find_expected(runs: Sequence[Run], given: str | None) -> Expected:
-    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a user predicts: of all that a report holds, or of kernels by name."""
+
+    whole: Prediction | None
+    rules: tuple[Rule, ...] = ()
+
+
+def read_stated(given: str | None) -> Stated | None:
+    """Read what `--predict` was given, before any report is read.
 
     Raises:
         UsageError: The prediction cannot be read.
         InputError: The file cannot be.
     """
-    bundled = _bundled(runs)
     if given is None:
-        return Expected(bundled)
+        return None
     from rooflens.model.predictions import parse_prediction, parse_rules
 
     if not given.endswith(".toml"):
-        prediction = parse_prediction(given)
-        return Expected({run.digest: prediction for run in runs})
+        return Stated(parse_prediction(given))
     try:
         text = Path(given).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot read `{given}`: {error.strerror}", "docs/predict.md shows a file") from error
     except UnicodeDecodeError as error:
         raise InputError(f"`{given}` is no text", "docs/predict.md shows a file") from error
-    return Expected(bundled, parse_rules(text, given))
+    return Stated(None, parse_rules(text, given))
+
+
+def find_expected(runs: Sequence[Run], analyses: Iterable[Analysis], stated: Stated | None) -> Expected:
+    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+
+    Names on stderr the patterns that no kernel has.
+    """
+    if stated is None:
+        return Expected(_bundled(runs))
+    if stated.whole is not None:
+        return Expected(dict.fromkeys((run.digest for run in runs), stated.whole))
+    from rooflens.model.predictions import rule_of
+
+    met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
+    for rule in stated.rules:
+        if rule.kernel not in met:
+            click.echo(printable(f"warning: the prediction of `{rule.kernel}` meets no kernel"), err=True)
+    return Expected(_bundled(runs), stated.rules)
 
 
 def _bundled(runs: Sequence[Run]) -> dict[str, Prediction]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli_expect import PREDICT, find_expected, print_expected
+from rooflens.cli_expect import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli_load import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
 from rooflens.cli_show import default_title, finish, print_table, write_file
 from rooflens.errors import UsageError
@@ -64,11 +64,12 @@ def analyze(
         from rooflens.report.plot import check_library
 
         check_library()
+    stated = read_stated(predict)
     loaded, analyses = load_analyses(paths, store, read_thresholds(thresholds))
     if style == "table":
         print_table(analyses, top, plot=plot)
-        if predict is not None:
-            print_expected(_runs(loaded), analyses, find_expected(_runs(loaded), predict))
+        if stated is not None:
+            print_expected(_runs(loaded), analyses, find_expected(_runs(loaded), analyses, stated))
     else:
         from rooflens.report import contract, terminal
 
@@ -129,12 +130,14 @@ def report(
     _check_output(output, style, force=force, table=table)
     if theme and style not in _PICTURES:
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
-    limits = read_thresholds(thresholds)
+    if predict is not None and style != "html" and not table:
+        raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
+    limits, stated = read_thresholds(thresholds), read_stated(predict)
     loaded, analyses = load_analyses(paths, store, limits)
     if not analyses:
         finish(loaded, "")
         return analyses
-    expected = find_expected(_runs(loaded), predict)
+    expected = find_expected(_runs(loaded), analyses, stated)
     sheet = Sheet(loaded, analyses, limits, title or default_title(_runs(loaded)), expected)
     data = _rendered(style, sheet, dark=theme == "dark")
     if output == _STDOUT:

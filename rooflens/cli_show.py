@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.errors import InputError, UsageError
+from rooflens.model.units import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def show_error(error: RooflensError, about: str = "") -> None:
     """Print one error and its hint to stderr."""
     line = f"error: {f'{about}: ' if about else ''}{error}"
-    click.echo("".join(char if char.isprintable() else "?" for char in line), err=True)
+    click.echo(printable(line), err=True)
     if error.hint:
         click.echo(f"\nhint: {error.hint}", err=True)
 

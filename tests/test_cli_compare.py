@@ -136,3 +136,45 @@ def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
     assert done.exit_code == 2
     assert words in done.stderr
     assert "hint: " in done.stderr
+
+
+def test_the_gate_and_the_words_agree(base: Path, tmp_path: Path) -> None:
+    """A gate below the threshold fails on what the sentences then call slower; JUnit says by how much."""
+    slow = record(tmp_path / "slow", [1_025_000, 1_026_000, 1_027_000])
+    done = run("compare", base, slow, "--fail-on", "1%", "--format", "junit")
+    assert done.exit_code == 5
+    (suite,) = ET.fromstring(done.stdout)  # noqa: S314 - ours
+    failure = suite[0].find("failure")
+    assert failure is not None
+    assert "takes 2.1 % more" in str(failure.get("message"))
+    assert failure.text == "GPU time 1.02x slower"
+
+
+def test_a_gate_that_cannot_judge_says_so(base: Path, tmp_path: Path) -> None:
+    """Recordings with a launch that was not timed have no total: the gate passes, and says that it judged nothing."""
+    head = tmp_path / "head"
+    head.mkdir()
+    timed = kernel_spec(triad(H200))
+    untimed = replace(timed, metrics={k: v for k, v in timed.metrics.items() if not k.startswith("gpu__time_duration")})
+    for i in range(2):
+        kernels = (timed, replace(untimed, name=f"untimed_{i}"))
+        write_report(head / f"triad_{i}.ncu-rep", ReportSpec(kernels=kernels))
+    done = run("compare", base, head, "--fail-on", "5%")
+    assert done.exit_code == 0
+    assert "no total time on both sides, so that the gate cannot judge it" in done.stderr
+
+
+def test_a_folder_called_runs_is_no_store(base: Path, tmp_path: Path) -> None:
+    """Only a folder of Parquet tables is read as a store."""
+    record(tmp_path / "head" / "runs", [1_000_000, 1_001_000])
+    done = run("compare", base, tmp_path / "head")
+    assert done.exit_code == 0
+
+
+def test_hostile_file_names_stay_text(base: Path, tmp_path: Path) -> None:
+    """Names of files reach the terminal without their control characters and markup."""
+    head = record(tmp_path / "head", [1_000_000], "[red]\x1b[2J")
+    done = run("compare", base, head, "--fail-on", "5%")
+    assert done.exit_code == 0
+    assert "\x1b" not in done.output
+    assert "[red]?[2J" in done.stdout

@@ -77,3 +77,15 @@ def test_what_is_not_there_is_an_error(store: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "no kernel" in done.stderr
     assert "hint: " in done.stderr
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    """Names of kernels and files reach the terminal without markup and control characters."""
+    report = ReportSpec(kernels=(replace(kernel_spec(triad(H200)), name="k[/b]\x1b[2J(int)"),))
+    write_report(tmp_path / "[i]\x1b[2J.ncu-rep", report)
+    assert run("ingest", tmp_path, "--store", tmp_path / "store").exit_code == 0
+    for options in ((), ("--kernel", "k")):
+        done = run("history", "--store", tmp_path / "store", *options)
+        assert done.exit_code == 0
+        assert "k[/b]?[2J" in done.stdout
+        assert "\x1b" not in done.stdout

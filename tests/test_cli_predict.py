@@ -134,3 +134,19 @@ def test_every_operation_has_help_and_a_table(name: str) -> None:
 
 def _option(size: str) -> str:
     return f"--{size.replace('_', '-')}"
+
+
+def test_types_and_gpus_are_told_once() -> None:
+    """Naming a type or a GPU twice, or one beside `all`, adds nothing."""
+    done = run(*GEMM, "--dtype", "bf16,bf16", "--gpu", "h100-sxm", "--gpu", "h100-sxm", "--format", "json")
+    assert json.loads(done.stdout)["gpu"] == "NVIDIA H100 80GB HBM3"
+    done = run(*GEMM, "--dtype", "fp32", "--gpu", "all", "--gpu", "h100-sxm", "--format", "json")
+    assert len(json.loads(done.stdout)["predictions"]) == len(load_gpus())
+
+
+def test_sizes_that_cannot_be_are_usage_errors() -> None:
+    """Numbers of absurd length and heads that do not divide the width end with exit code 2, not with a trace."""
+    for given in (("gemm", "--m", "9" * 5000, "--n", "1", "--k", "1"), ("transformer-block", "--hidden", "100")):
+        done = run("predict", *given)
+        assert done.exit_code == 2
+        assert "error: " in done.stderr

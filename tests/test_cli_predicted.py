@@ -35,7 +35,7 @@ def test_a_workload_s_report_is_predicted(
 ) -> None:
     """The command line of a bundled program gives its case; other sizes give formulas without a case or a wall."""
     run = samples.run(command_line=f"{PROGRAM} {options}")
-    (prediction,) = find_expected([run, samples.run(digest="b" * 64)], None).reports.values()
+    (prediction,) = find_expected([run, samples.run(digest="b" * 64)], [], None).reports.values()
     assert (prediction.operation, prediction.case, prediction.flop) == ("saxpy", case, flop)
     assert (prediction.bound, prediction.iterations) == (bound, iterations)
     assert prediction.source.startswith("counted")
@@ -44,7 +44,7 @@ def test_a_workload_s_report_is_predicted(
 def test_a_case_that_refers_to_another_has_its_words() -> None:
     """`as bf16_4096` says nothing on a page: the source of the formulas is the other case's."""
     line = "ncu python -m rooflens.workloads.torch_harness gemm --case bf16_128"
-    (prediction,) = find_expected([samples.run(command_line=line)], None).reports.values()
+    (prediction,) = find_expected([samples.run(command_line=line)], [], None).reports.values()
     assert prediction.source.startswith("FLOPs: one multiply-add for each m, n, k.")
 
 
@@ -105,3 +105,24 @@ def test_what_is_no_prediction_is_an_error(fixtures: Path, given: str, code: int
     done = CliRunner().invoke(main, ["analyze", report, "--predict", given])
     assert done.exit_code == code
     assert words in done.stderr
+    assert not done.stdout
+
+
+def test_a_pattern_without_a_kernel_is_named(fixtures: Path, tmp_path: Path) -> None:
+    """A mistyped kernel name is told: nothing would be set beside its prediction."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[kernel]]\nmatch = "gemm"\npredict = "saxpy:n=1"\n', encoding="utf-8")
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    done = CliRunner().invoke(main, ["analyze", report, "--predict", str(rules)])
+    assert done.exit_code == 0
+    assert "warning: the prediction of `gemm` meets no kernel" in done.stderr
+
+
+def test_a_prediction_goes_with_a_page_or_a_table(fixtures: Path, tmp_path: Path) -> None:
+    """Markdown alone shows no prediction, so that one is refused rather than left out."""
+    report = str(fixtures / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep")
+    options = ["report", report, "-o", str(tmp_path / "x.md"), "--predict", "saxpy:n=1"]
+    assert CliRunner().invoke(main, options).exit_code == 2
+    done = CliRunner().invoke(main, [*options, "--table"])
+    assert done.exit_code == 0
+    assert "saxpy n=1 predicted" in done.stdout

@@ -59,9 +59,7 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
     values = {name: parse_values(text) for name, text in written.items() if names[name] not in written}
     for name, other in names.items():
         if other in written:
-            if other not in values or names[other] in written:
-                raise UsageError(f"`{name}` names `{other}`, which has no value of its own", _HINT)
-            values[name] = values[other]
+            values[name] = values[_end_of(name, names)]
     counts = {len(several) for several in values.values() if len(several) > 1}
     if len(counts) > 1:
         raise UsageError("swept sizes have different numbers of steps", "they walk together: give each as many")
@@ -70,6 +68,16 @@ def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
         {name: several[step] if len(several) > 1 else several[0] for name, several in values.items()}
         for step in range(steps)
     )
+
+
+def _end_of(name: str, names: Mapping[str, str]) -> str:
+    """Follow a size that names another one to the one with a value."""
+    passed = [name]
+    while (other := names[passed[-1]]) in names:
+        if other in passed:
+            raise UsageError(f"`{name}` names `{names[name]}`, which has no value of its own", _HINT)
+        passed.append(other)
+    return passed[-1]
 
 
 def crossing(steps: Sequence[Mapping[str, int]], evaluate: Callable[[Mapping[str, int]], Forecast]) -> Crossing | None:

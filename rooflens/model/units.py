@@ -49,6 +49,11 @@ def duration(ns: float) -> str:
     return f"{significant(ns)} ns"
 
 
+def printable(text: str) -> str:
+    """Replace control characters: names of files and kernels must not steer a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
 def cut_middle(text: str, width: int) -> str:
     """Shorten a text to so many characters by cutting its middle: names differ at both ends."""
     if len(text) <= width:

@@ -13,6 +13,7 @@ from rooflens.report.compare_plane import moves
 from rooflens.report.compare_rows import (
     arrowed,
     given_percent,
+    known_lost_ns,
     plain,
     programs,
     range_words,
@@ -45,7 +46,7 @@ SCRIPTS = ("state.js", "theme.js", "charts.js", "compare.js")
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
 
-MAX_FAILURES = 12
+MAX_FAILURES, FAILURE_WIDTH = 12, 240
 
 MOST_CHANGED = 3
 NAMED, NAMED_WIDTH = 3, 40
@@ -167,7 +168,7 @@ def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None
     return GateOutcome(
         fail_on=given_percent(gate.fail_on),
         per_kernel=gate.per_kernel,
-        failures=tuple(arrowed(line) for line in failures[:MAX_FAILURES]),
+        failures=tuple(arrowed(units.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
         more=max(0, len(failures) - MAX_FAILURES),
         unjudged=sum(one.is_single for one in compared),
         compared=len(compared),
@@ -239,7 +240,7 @@ def _swapped(program: Program) -> Swapped | None:
         return None
     return Swapped(
         *(", ".join(_few(plain(change.name) for change in some)) for some in (gone, new)),
-        *(signed_duration(sum(change.timing.lost_ns for change in some)) for some in (gone, new, (*gone, *new))),
+        *(signed_duration(known_lost_ns(some)) for some in (gone, new, (*gone, *new))),
     )
 
 

@@ -88,8 +88,8 @@ class Row:
 
     @property
     def difference(self) -> str:
-        """Time that it takes more or less: `-2.71 ms`."""
-        return signed_duration(self.timing.lost_ns)
+        """Time that it takes more or less: `-2.71 ms`; a time that was not measured is no zero."""
+        return signed_duration(known_lost_ns([self.change]))
 
     @property
     def verdict(self) -> str:
@@ -120,7 +120,7 @@ class Rest:
     """Kernels of a program that are counted and not listed."""
 
     kernels: int
-    lost_ns: float
+    lost_ns: float | None
 
     @property
     def difference(self) -> str:
@@ -208,7 +208,7 @@ def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
 
 
 def _rest(changes: Sequence[Change]) -> Rest | None:
-    return Rest(len(changes), sum(change.timing.lost_ns for change in changes)) if changes else None
+    return Rest(len(changes), known_lost_ns(changes)) if changes else None
 
 
 def _counts(comparison: Comparison) -> Iterable[str]:
@@ -282,9 +282,22 @@ def signed_percent(change: float) -> str:
     return f"{'+' if change >= 0 else MINUS}{abs(change) * 100:.1f}{fmt.NBSP}%"
 
 
-def signed_duration(ns: float) -> str:
-    """Write a difference of times: `-2.71 ms`; none is a plain 0."""
+def signed_duration(ns: float | None) -> str:
+    """Write a difference of times: `-2.71 ms`; none is a plain 0, and one that is not known is missing."""
+    if ns is None:
+        return fmt.MISSING
     return f"{'+' if ns > 0 else MINUS}{fmt.duration(abs(ns))}" if ns else "0"
+
+
+def known_lost_ns(changes: Iterable[Change]) -> float | None:
+    """Sum what kernels take more or less; None where one of them lacks a time on a side that has it."""
+    total_ns = 0.0
+    for change in changes:
+        sides = ((change.base, change.timing.base), (change.head, change.timing.head))
+        if any(one is not None and spread.median_ns is None for one, spread in sides):
+            return None
+        total_ns += change.timing.lost_ns
+    return total_ns
 
 
 def spread_words(spread: Spread) -> str:

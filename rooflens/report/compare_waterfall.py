@@ -112,7 +112,11 @@ def _others(program: Program, shown: Sequence[Row], now_ns: float, least_ns: flo
     others = [change for change in program.comparison.changes if id(change) not in named]
     if not others and abs(lost_ns) < least_ns:
         return
-    name = fmt.count(len(others), "other kernel") if others else "between the medians"
+    name = "between the medians"
+    if others:
+        name = (
+            fmt.count(len(others), "other kernel") if named else f"{fmt.count(len(others), 'kernel')}, all below 0.1 %"
+        )
     outcomes = {change.timing.outcome(program.comparison.threshold) for change in others}
     still = abs(lost_ns) < least_ns or outcomes <= {"same"}
     kind: Kind = "noise" if still else "loss" if lost_ns > 0 else "gain"

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 from rich.table import Table
 
 from rooflens.model.compare_words import change_sentence, timing_words, total_sentence
-from rooflens.model.units import cut_name, duration, percent, significant
+from rooflens.model.units import cut_name, duration, percent, printable, significant
 from rooflens.report.format import plain_name
 from rooflens.report.markdown_text import code_cell, prose
 
@@ -165,18 +165,20 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
 def print_comparison(console: Console, one: Compared) -> None:
     """Print one program: the total, a line for each kernel with its story, and what to keep in mind."""
     comparison = one.comparison
-    console.print(f"{one.program}: {total_sentence(comparison)}", style="bold", markup=False, highlight=False)
+    console.print(
+        printable(f"{one.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
+    )
     console.print(_ranges(comparison.total), markup=False, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name, justify in (("kernel", "left"), ("before", "right"), ("after", "right"), ("what became of it", "left")):
-        table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
+    for name in ("kernel", "before", "after", "what became of it"):
+        table.add_column(name, justify="right" if name in {"before", "after"} else "left", overflow="fold")
     for cells in _lines(comparison):
-        table.add_row(*cells)
+        table.add_row(*map(printable, cells))
     console.print(table, markup=False, highlight=False)
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
         console.print(f"and {left} more with smaller differences", style="dim")
     for warning in one.warnings:
-        console.print(f"note: {warning}", markup=False, highlight=False)
+        console.print(printable(f"note: {warning}"), markup=False, highlight=False)
 
 
 def _ranges(timing: Timing) -> str:
@@ -252,7 +254,7 @@ def _case(program: str, name: str, timing: Timing, sentence: str, gate: Gate | N
     if judged and gate is not None:
         outcome = timing.outcome(gate.fail_on)
         if outcome == "slower":
-            inner = f'<failure message="slower">{text}</failure>'
+            inner = f"<failure message={quoteattr(_xml(_grown(timing)))}>{text}</failure>"
         elif outcome in {"single", "unknown"}:
             inner = f"<skipped message={quoteattr(_xml(timing_words(timing, gate.fail_on)))}/>"
     head = f"<testcase classname={quoteattr(_xml(program))} name={quoteattr(_xml(name))}"

@@ -6,8 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
+from rich.text import Text
 
-from rooflens.model.units import cut_name, duration, percent, significant
+from rooflens.model.units import cut_name, duration, percent, printable, significant
 from rooflens.model.words import resource_label
 from rooflens.report.format import date, plain_name
 
@@ -33,7 +34,7 @@ def print_overview(console: Console, series: Sequence[Series]) -> None:
     for name in ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict"):
         table.add_column(name, justify="right" if name in {"runs", "first", "last", "faster"} else "left", no_wrap=True)
     for one in series[:KERNELS_SHOWN]:
-        table.add_row(*_overview_cells(one, blocks))
+        table.add_row(*map(printable, _overview_cells(one, blocks)))
     console.print(table, markup=False, highlight=False)
     if (left := len(series) - KERNELS_SHOWN) > 0:
         console.print(f"and {left} more that take less time", style="dim")
@@ -83,12 +84,12 @@ def verdicts(analyses: Sequence[Analysis]) -> str:
 def print_runs(console: Console, series: Sequence[Series]) -> None:
     """Print each kernel run by run."""
     for one in series:
-        title = f"{plain_name(one.name)}, {one.program}, {one.gpu or 'unknown GPU'}"
+        title = Text(printable(f"{plain_name(one.name)}, {one.program}, {one.gpu or 'unknown GPU'}"))
         table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
         for name in ("recorded", "report", "time", "to the run before", "HBM", "verdict"):
             table.add_column(name, justify="right" if name in {"time", "to the run before", "HBM"} else "left")
         for cells in run_cells(one):
-            table.add_row(*cells)
+            table.add_row(*map(printable, cells))
         console.print(table, markup=False, highlight=False)
         console.print()
 

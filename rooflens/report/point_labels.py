@@ -136,58 +136,6 @@ def _canvas(request: Request, size: SizeClass, drawn: Drawing) -> Canvas:
     return replace(canvas, taken=[*canvas.taken, *points, *dots, *own], lines=list(canvas.lines))
 
 
-def own_boxes(request: Request, key: str, size: SizeClass, at: Place) -> list[Box]:
-    """Make the boxes of a launch's gap and of the names of its other levels, as they are drawn when it is picked."""
-    own = [point for point in request.plane.points if point.launch.key == key]
-    shown = [point for point in own if (point.nearest if request.level == ALL else point.level == request.level)]
-    boxes = [box for point in shown for box in gap_boxes(request.plane, point, at)]
-    boxes += [box for point in shown for box in _joint_boxes(request.plane, point, own, at)]
-    if request.level == ALL or not own:
-        return boxes
-    return boxes + [box for point in own if point not in shown for box in _level_boxes(request, point, own, size, at)]
-
-
-def _joint_boxes(plane: Plane, shown: Point, own: Sequence[Point], at: Place) -> Iterator[Box]:
-    """Make the boxes of the line from a point to its other levels, on both sides of it."""
-    (left, right), down = _ends(own, at), at(shown.intensity_flop_per_byte, shown.flop_per_s)[1]
-    here = at(shown.intensity_flop_per_byte, shown.flop_per_s)[0]
-    rim = radius_px(plane, shown.launch) + POINT_AIR_PX
-    for begin, end in ((left, here - rim), (here + rim, right)):
-        if begin < end:
-            yield segment((begin, down), (end, down))
-
-
-def _ends(own: Sequence[Point], at: Place) -> tuple[float, float]:
-    places = [at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
-    return min(places), max(places)
-
-
-def gap_boxes(plane: Plane, point: Point, at: Place) -> Iterator[Box]:
-    """Make the boxes of the line from a point to its roof and of the factor that stands over it."""
-    if point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM:
-        return
-    x = point.intensity_flop_per_byte
-    here, roof = at(x, point.flop_per_s), at(x, point.roof_flop_per_s)
-    yield segment(here, roof, 4)
-    half = text_px(fmt.factor(point.gap), BOLD_PX, bold=True) / 2
-    rim = here[1] - radius_px(plane, point.launch)
-    if rim - roof[1] >= GAP_ROOM_PX:
-        yield Box(roof[0] + GAP_PX + half, (rim + roof[1]) / 2, half, LINE_PX / 2)
-    else:
-        yield Box(roof[0] - GAP_PX - half, min(roof[1] - GAP_PX, rim - 2) - LINE_PX / 2, half, LINE_PX / 2)
-
-
-def _level_boxes(request: Request, point: Point, own: Sequence[Point], size: SizeClass, at: Place) -> Iterator[Box]:
-    """Make the boxes of a ring at another level and of its name."""
-    right, down = at(point.intensity_flop_per_byte, point.flop_per_s)
-    yield point_box((right, down), RING_PX)
-    if size.narrow:
-        return
-    offset = name_offsets({p.level: p.intensity_flop_per_byte for p in own})[point.level]
-    dy = offset.dy + offset.push * (radius_px(request.plane, point.launch) - 4)
-    yield Box(right, down + dy, text_px(LEVEL_LABELS[point.level], FONT_PX) / 2, LINE_PX / 2)
-
-
 def _wanted(kind: Kind, text: str, point: Point, request: Request, spots: Sequence[Spot]) -> tuple[Label, Wish]:
     x, y = point.intensity_flop_per_byte, point.flop_per_s
     label = Label(kind, text, x, y, point.launch, request.level)

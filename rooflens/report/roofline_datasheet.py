@@ -155,13 +155,12 @@ def _drawing(plane: Plane, one: Sized, lines: Sheetlines) -> Drawing:
     drawn = drawing(sheet, plane)
     boxes = name_boxes(slopes(plane), flats(plane, one.size), one.names, sheet)
     boxes += [text_box(label.wish, label.spot, sheet.at) for label in one.labels if label.spot]
+    boxes += own_boxes(one.first, one.first.picked, one.size, sheet.at)
     return replace(drawn, canvas=replace(drawn.canvas, taken=boxes))
 
 
 def _points(plane: Plane, drawn: Drawing, one: Sized) -> list[Box]:
-    """Make the boxes of what is seen at first: points, and what belongs to the launch that is picked."""
-    boxes = point_boxes(plane, at_level(plane, one.first.level)[:MAX_OBSTACLES], drawn.sheet)
-    return boxes + own_boxes(one.first, one.first.picked, one.size, drawn.sheet.at)
+    return point_boxes(plane, at_level(plane, one.first.level)[:MAX_OBSTACLES], drawn.sheet)
 
 
 def _softly(drawn: Drawing, boxes: Iterable[Box]) -> Canvas:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rooflens.model.records import shares_of
-from rooflens.model.units import cut_name, duration, percent, si, significant
+from rooflens.model.units import cut_name, duration, percent, printable, si, significant
 from rooflens.model.words import resource_label
 from rooflens.report.markdown_text import code_cell, prose
 
@@ -101,7 +101,7 @@ def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section
     count = f"{launches} launch{'' if launches == 1 else 'es'}"
     clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
     clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
-    heading = f"{_printable(gpu)}{clock}: {count}, {duration(total_ns)} of GPU time"
+    heading = f"{printable(gpu)}{clock}: {count}, {duration(total_ns)} of GPU time"
     shown = tuple(analyses[:top])
     return Section(heading, tuple(_row(analysis, total_ns) for analysis in shown), shown)
 
@@ -111,7 +111,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
     time_ns = analysis.gpu_time_ns
     intensity = analysis.levels["dram"].intensity_flop_per_byte
     cells = (
-        _printable(kernel.name) + (f" x{analysis.launches}" if analysis.launches > 1 else ""),
+        printable(kernel.name) + (f" x{analysis.launches}" if analysis.launches > 1 else ""),
         duration(time_ns) if time_ns is not None else _MISSING,
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
@@ -121,11 +121,6 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         f"{significant(verdict.headroom, 2)}x" if verdict.headroom is not None else _MISSING,
     )
     return Row(cells, verdict.bound)
-
-
-def _printable(text: str) -> str:
-    """Replace control characters: text of a report must not steer the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _achieved(analysis: Analysis) -> str:

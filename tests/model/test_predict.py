@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rooflens.errors import InputError, UsageError
 from rooflens.model.gpu import Gpu, load_gpus
 from rooflens.model.operations import OPERATIONS
-from rooflens.model.predict import ELEMENT_BYTES, Forecast, forecast
+from rooflens.model.predict import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
 
 
 def gpu(short_name: str) -> Gpu:
@@ -149,6 +149,62 @@ def test_sizes_are_checked(sizes: dict[str, int]) -> None:
     """A missing, unknown or senseless size is a usage error."""
     with pytest.raises(UsageError):
         predicted("gemm", **sizes)
+
+
+@pytest.mark.parametrize(
+    ("operation", "sizes", "words"),
+    [
+        ("transformer-block", {"hidden": 100, "heads": 32}, "`hidden` must be a multiple of `heads`"),
+        ("prefill", {"hidden": 16, "heads": 32}, "`hidden` must be a multiple of `heads`"),
+        ("attention-flash", {"heads": 32, "kv_heads": 64, "length": 8}, "`heads` must be a multiple of `kv_heads`"),
+        (
+            "conv2d",
+            {"in_channels": 3, "out_channels": 8, "height": 2, "image_width": 9, "kernel": 7},
+            "larger than the padded image",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit_one_another_are_refused(operation: str, sizes: dict[str, int], words: str) -> None:
+    """A head of no width, a group of no heads and a kernel beyond its image are usage errors."""
+    with pytest.raises(UsageError, match=words):
+        check_shape(checked_sizes(OPERATIONS[operation], sizes))
+
+
+def test_switches_are_on_or_off() -> None:
+    """A causal mask of 7 is a slip of the finger."""
+    with pytest.raises(UsageError, match="`causal` must be 0 to 1, not 7"):
+        predicted("attention-flash", length=8, causal=7)
+
+
+def test_a_copy_and_a_fill_compute_nothing() -> None:
+    """An elementwise kernel may have no FLOPs, read nothing or write nothing."""
+    assert (predicted("elementwise", n=8, flops=0).flop, predicted("elementwise", n=8, flops=0).moved_bytes) == (0, 32)
+    assert predicted("elementwise", n=8, flops=0, reads=0).moved_bytes == 16
+    assert predicted("elementwise", n=8, writes=0).intensity == 0.5
+
+
+def test_a_tile_never_moves_less_than_every_operand_once() -> None:
+    """A tile larger than the result reads its operands once; one that sticks out at the edge counts whole."""
+    once = predicted("gemm", m=128, n=128, k=128).moved_bytes
+    assert predicted("gemm", m=128, n=128, k=128, tile=256).moved_bytes == once
+    # Two columns of tiles read the left operand twice, three rows of them the right one three times.
+    assert predicted("gemm", m=5, n=4, k=7, tile=2).moved_bytes == 2 * (5 * 7 * 2 + 7 * 4 * 3 + 5 * 4)
+
+
+def test_products_run_on_cuda_cores_where_there_are_no_tensor_cores() -> None:
+    """A Pascal has no tensor cores: a product in fp16 takes the rate of its fp16 pipe."""
+    assert predicted("gemm", "fp16", gpu("gtx-1070-ti"), m=8, n=8, k=8).peak == "fp16"
+
+
+def test_a_million_of_everything_overflows_nothing() -> None:
+    """Every size at a million, those with a usual value too: the amounts stay finite and the parts are no obstacle."""
+    switches = {"causal", "gated"}
+    for operation in OPERATIONS.values():
+        result = forecast(
+            operation, {s.name: 1 if s.name in switches else 10**6 for s in operation.sizes}, "bf16", H100
+        )
+        assert math.isfinite(result.flop)
+        assert 0 < result.t_lower_s <= result.t_upper_s < math.inf
 
 
 def _supported(operation: str, dtype: str, on: Gpu, sizes: dict[str, int]) -> Forecast | None:

@@ -25,7 +25,9 @@ def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[
     assert parse_values(text) == values
 
 
-@pytest.mark.parametrize("text", ["", "a", "1:2", "8:4:x2", "1:9:x1", "0:8:x2", "1:9:+0", "1;2", "1:99999999:+1", "٣"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "1:2", "8:4:x2", "1:9:x1", "0:8:x2", "1:9:+0", "1;2", "1:99999999:+1", "٣", "9" * 5000]
+)
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Text that is no size, a sweep that never ends and one of too many steps are usage errors."""
     with pytest.raises(UsageError):
@@ -39,6 +41,23 @@ def test_swept_sizes_walk_together() -> None:
         sweep_sizes({"m": "1,2", "n": "1,2,3"})
     with pytest.raises(UsageError, match="no value of its own"):
         sweep_sizes({"m": "n", "n": "m"})
+
+
+def test_a_size_may_name_one_that_names_another() -> None:
+    """Names are followed to a number, in whatever order they stand, and may be written as on the command line."""
+    assert sweep_sizes({"m": "k", "k": "in-n", "in_n": "3"}) == ({"m": 3, "k": 3, "in_n": 3},)
+    with pytest.raises(UsageError, match="no value of its own"):
+        sweep_sizes({"m": "n", "n": "k", "k": "n"})
+
+
+def test_a_falling_sweep_finds_the_crossing_too() -> None:
+    """Walking down, the new regime begins one below the size where it begins walking up."""
+    gpu = next(gpu for gpu in load_gpus() if gpu.id == "h100-sxm")
+    found = crossing(
+        sweep_sizes({"m": "n", "n": "8192,128", "k": "n"}),
+        lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
+    )
+    assert found == ({"m": 886, "n": 886, "k": 886}, "memory")
 
 
 def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:

@@ -208,7 +208,7 @@ def test_waterfall_leads_from_before_to_after(seed: int) -> None:
     assert now == pytest.approx(last.end_ns, rel=SEEN_SHARE)
     assert len(steps) <= MAX_STEPS + 1
     named = sum(bool(step.key) for step in steps)
-    others = next((step.name for step in steps if "other" in step.name), "0 other")
+    others = next((step.name for step in steps if "kernel" in step.name and not step.key), "0 other")
     assert named + int(others.split()[0].replace(",", "")) == len(one.comparison.changes)
 
 
@@ -428,6 +428,16 @@ def test_conditions_that_differ_are_marked() -> None:
     marked = [text_of(row).strip() for row in re.findall(r'<tr class="differs">.*?</tr>', html, re.DOTALL)]
     assert marked == ["Clock control locked to base by ncu as found"]
     assert "clock control: base and none" in text_of(html)
+
+
+def test_missing_times_are_never_zero() -> None:
+    """A kernel without a duration on a side that has it has no difference: neither alone nor in a sum."""
+    text = text_of(render_comparison(STATES["durations on one side"](), None))
+    assert "No time to compare" in text
+    assert "\u22121.92 ms" not in text
+    assert "1.92 ms [1.91 ms, 1.93 ms] \u2013 \u2013 no time to compare" in text
+    gone = compared([*samples.every_verdict()[2:3], *without_durations()], samples.every_verdict()[2:3])
+    assert "\u2013 without a partner" in text_of(render_comparison([gone], None))
 
 
 def test_themes_define_every_style_of_the_charts() -> None:

@@ -216,7 +216,7 @@ def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
     before = domains(page)
     assert not [text for text in written(page) if "b200" in text]
     set_signals(page, datasheet="b200")
-    assert {"b200 HBM", "b200 2.25e+15", "ridge 281 FLOP/B"} <= set(written(page))
+    assert {"b200 HBM, datasheet", "b200 2.25e+15, datasheet", "ridge 281 FLOP/B"} <= set(written(page))
     assert domains(page)[1][1] > before[1][1]
 
 
@@ -224,7 +224,19 @@ def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
 @pytest.mark.parametrize("level", ["dram", "l2", "all"])
 def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], level: str, width: int, height: int) -> None:
     """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
-    page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height, level=level)
+    spec = make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3})
+    assert_apart(draw(spec, width, height, level=level))
+
+
+@pytest.mark.parametrize(("width", "height"), [(740, 440), (270, 320)])
+def test_text_of_a_datasheet_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
+    """The same holds while the roofs of another GPU are drawn too."""
+    spec = make_spec(samples.every_verdict(), ranks={"k0": 1}, datasheet=datasheet_lines())
+    assert_apart(draw(spec, width, height, datasheet="b200"))
+
+
+def assert_apart(page: Page) -> None:
+    """Hold the upright text of a plane to share no room with other such text or with a point."""
     upright = "svg .mark-text.role-mark text:not([transform*=rotate])"
     texts = page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES)
     points = page.locator("[aria-roledescription=kernel]").evaluate_all(BOXES)

@@ -1,0 +1,100 @@
+"""Draw the four pictures of the documentation: `make pictures`.
+
+With the published V100 report at hand (ROOFLENS_CORPUS names its folder) three of them show recorded kernels; without
+it all show stored synthetic ones, and say so. Needs a Chromium, as the browser tests do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Browser, sync_playwright
+
+HERE = Path(__file__).parent
+FIXTURES = HERE.parent.parent / "fixtures" / "synthetic"
+RECORDED = "GPU_workshop__MW_Baseline.ncu-rep"
+"""Five kernels of a weather model on a V100, published by the NCAR GPU workshop (CC0)."""
+
+ATTENTION = FIXTURES / "attention.synthetic.ncu-rep"
+SWEEP = sorted(FIXTURES.glob("sweep_gemm_*.synthetic.ncu-rep"))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture: the reports on its page, and the part of the page that is shown.
+
+    Attributes:
+        shown: Selector of the part; the first screens of the page where empty.
+    """
+
+    name: str
+    title: str
+    reports: tuple[Path, ...]
+    shown: str = ""
+    width_px: int = 1280
+    height_px: int = 1500
+    dark: bool = False
+
+
+def pictures() -> tuple[Picture, ...]:
+    """List the pictures; the recorded report where it is at hand."""
+    folder = os.environ.get("ROOFLENS_CORPUS")
+    recorded = Path(folder) / RECORDED if folder else ATTENTION
+    real = (recorded if recorded.exists() else ATTENTION,)
+    title = "Weather model, one step" if real[0].name == RECORDED else "attention"
+    return (
+        Picture("page", title, real),
+        Picture("card", title, real, shown="#cards .card", dark=True),
+        Picture("sweep", "gemm in bf16, four sizes", tuple(SWEEP), shown="#sweeps", height_px=1000),
+        Picture("phone", title, real, width_px=390, height_px=1500),
+    )
+
+
+def main() -> None:
+    """Draw every picture into this folder."""
+    found = os.environ.get("ROOFLENS_CHROMIUM") or next(
+        (path for name in BROWSERS if (path := shutil.which(name))), None
+    )
+    if not found:
+        sys.exit("error: no Chromium on this machine\n\nhint: install one, or set ROOFLENS_CHROMIUM")
+    with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
+        browser = driver.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        for picture in pictures():
+            draw(browser, picture, Path(folder) / f"{picture.name}.html")
+        browser.close()
+
+
+def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
+    """Write the page of one picture, open it and take the picture."""
+    reports = [str(report) for report in picture.reports]
+    command = [sys.executable, "-m", "rooflens", "report", *reports, "-o", str(page_file), "--title", picture.title]
+    subprocess.run(command, check=True)
+    page = browser.new_page(
+        viewport={"width": picture.width_px, "height": picture.height_px},
+        color_scheme="dark" if picture.dark else "light",
+        device_scale_factor=1.5,
+    )
+    page.goto(page_file.as_uri())
+    page.evaluate("lens.settled()")
+    target = HERE / f"{picture.name}.png"
+    if picture.shown:
+        page.add_style_tag(content=f"{picture.shown} {{ padding: 24px !important; border: 0 !important }}")
+        page.evaluate("document.querySelector('.card').open = true")
+        page.locator(picture.shown).first.screenshot(path=target)
+    else:
+        page.evaluate("scrollTo(0, 0)")
+        page.screenshot(path=target)
+    page.close()
+    print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()
