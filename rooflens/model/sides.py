@@ -68,7 +68,7 @@ def pair_programs(base: Sequence[Report], head: Sequence[Report], labels: tuple[
     if not common:
         raise InputError(
             f"the two sides have no program in common: {_named(mine)} and {_named(theirs)}",
-            "reports of one program carry one name but for a number at its end: gemm_1.ncu-rep, gemm_2.ncu-rep",
+            "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
         )
     return Pairing(
         tuple(Pair(name, _side(labels[0], mine[name]), _side(labels[1], theirs[name])) for name in common),

@@ -245,13 +245,16 @@ def _moves(rows: Iterable[Row], base: Plane, head: Plane, radii: _Radii, *, shar
     before, after = _by_key(base), _by_key(head)
     for row in rows:
         old, new = before.get(row.key, {}), after.get(row.key, {})
-        wanted = [points for points, one in ((old, row.change.base), (new, row.change.head)) if one is not None]
         for level in LEVELS:
-            if all(level in points for points in wanted):
-                was = _place(old.get(level), row.timing.base.median_ns, radii, shares=shares)
-                now = _place(new.get(level), row.timing.head.median_ns, radii, shares=shares)
-                if (was is not None) + (now is not None) == len(wanted):
-                    yield Move(row, level, was, now)
+            was = _place(old.get(level), row.timing.base.median_ns, radii, shares=shares)
+            now = _place(new.get(level), row.timing.head.median_ns, radii, shares=shares)
+            if _is_whole(row, was, now):
+                yield Move(row, level, was, now)
+
+
+def _is_whole(row: Row, was: Place | None, now: Place | None) -> bool:
+    """Tell whether every side that has the kernel has a place: half a kernel would look new or gone."""
+    return (was is not None) == (row.change.base is not None) and (now is not None) == (row.change.head is not None)
 
 
 def _by_key(side: Plane) -> Mapping[str, Mapping[str, Point]]:
@@ -274,8 +277,7 @@ def _slides(row: Row, radii: _Radii) -> list[Move]:
     for level in LEVELS:
         was = _shared(row.change.base, level, row.timing.base.median_ns, radii)
         now = _shared(row.change.head, level, row.timing.head.median_ns, radii)
-        sides = sum(one is not None for one in (row.change.base, row.change.head))
-        if (was is not None) + (now is not None) == sides:
+        if _is_whole(row, was, now):
             found.append(Move(row, level, was, now))
     return found
 

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.words import LEVEL_LABELS
 from rooflens.report import format as fmt
-from rooflens.report.geometry import Box, segment, text_px
-from rooflens.report.level_names import LEVEL_MARKS, RING_PX, name_offsets
-from rooflens.report.placement import BOLD_PX, FONT_PX, LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
+from rooflens.report.geometry import Box
+from rooflens.report.level_names import LEVEL_MARKS
+from rooflens.report.picked_boxes import ALL, own_boxes, shown_at
+from rooflens.report.placement import LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
 from rooflens.report.roof_labels import CORNER_PX, at_level, point_boxes
-from rooflens.report.sheet import CROWD, POINT_AIR_PX, SIZES, point_box, radius_px
+from rooflens.report.sheet import CROWD, SIZES, radius_px
 from rooflens.report.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.report.picked_boxes import Request
     from rooflens.report.placement import Place
     from rooflens.report.roof_labels import Drawing
     from rooflens.report.roofline_data import Plane, Point
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
     from rooflens.report.sheet import SizeClass
 
     Kind = Literal["rank", "ridge", "mark", "name"]
-
-ALL = "all"
-"""Stands for every level, shown together."""
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
@@ -42,25 +41,6 @@ NAMED_LAUNCHES = 4
 
 LAUNCHES_TRIED = 6
 """Launches of one kernel at which its name is tried."""
-
-GAP_FROM = 1.1
-"""A gap smaller than this would be hidden behind its own point."""
-
-GAP_PX = 5
-"""Distance of the gap's factor from its line and from the roof."""
-
-GAP_ROOM_PX = 26
-"""Where so much of the line is seen over the point, the factor stands beside it; else over the roof."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to place at one level: who wants the ranks, whose gap is drawn from the start, and the lines' ridges."""
-
-    plane: Plane
-    level: str
-    ranks: Mapping[str, int]
-    picked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +100,6 @@ def still_free(labels: Iterable[Label], request: Request, drawn: Drawing) -> lis
     """Keep the labels that are also free in another drawing, such as one with room for other roofs."""
     canvas = _canvas(request, SIZES[0], drawn)
     return [one for one in labels if one.spot and place(one.wish, [canvas])]
-
-
-def shown_at(plane: Plane, level: str) -> list[Point]:
-    """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
-    return [point for point in plane.points if (point.nearest if level == ALL else point.level == level)]
 
 
 def _canvas(request: Request, size: SizeClass, drawn: Drawing) -> Canvas:

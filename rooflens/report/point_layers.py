@@ -9,8 +9,8 @@ import altair as alt
 from rooflens.model.records import BOUNDS
 from rooflens.report import roofline_words as words
 from rooflens.report.level_names import RING_PX, USUAL
+from rooflens.report.picked_boxes import GAP_PX, GAP_ROOM_PX
 from rooflens.report.placement import LEAD_TO_PART
-from rooflens.report.point_labels import GAP_PX, GAP_ROOM_PX
 from rooflens.report.roofline_layers import AT_LEVEL, QUIET, axes, beside_spot, mark_text, named, x, y
 from rooflens.report.sheet import CROWD, areas_px2, lane_count, strip_domain, strip_height_px, widest_share
 from rooflens.report.theme import LOOKS
@@ -138,10 +138,11 @@ def _gap_layers(plane: Plane) -> list[alt.Chart]:
     # The factor stands beside the line where enough of it is seen, else over the roof and over the point.
     gap = gap.transform_calculate(room=f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}")
     beside = f"datum.room >= {GAP_ROOM_PX}"
+    right = f"({beside}) !== (datum.flip === 1)"
     factor: Style = {
-        "align": alt.ExprRef(f"{beside} ? 'left' : 'right'"),
+        "align": alt.ExprRef(f"{right} ? 'left' : 'right'"),
         "baseline": alt.ExprRef(f"{beside} ? 'middle' : 'bottom'"),
-        "dx": alt.ExprRef(f"{beside} ? {GAP_PX} : -{GAP_PX}"),
+        "dx": alt.ExprRef(f"{right} ? {GAP_PX} : -{GAP_PX}"),
         "dy": alt.ExprRef(f"{beside} ? datum.room / 2 : min(-{GAP_PX}, datum.room - 2)"),
     }
     ring = (2 * RING_PX) ** 2

@@ -21,7 +21,7 @@ from rooflens.report.point_layers import label_halos, label_layers, points_layer
 from rooflens.report.roof_labels import top_of
 from rooflens.report.roofline_datasheet import gather, line_rows, reaches, widest
 from rooflens.report.roofline_layers import datasheet_layers, ridge_layers, roof_layers
-from rooflens.report.roofline_texts import flat_places, label_rows, sized, slope_places
+from rooflens.report.roofline_texts import flat_places, flipped, label_rows, sized, slope_places
 from rooflens.report.sheet import SIZES
 from rooflens.report.strip_labels import strip_label_rows
 
@@ -152,11 +152,12 @@ def _datasets(
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
         sizes = sized(plane, ranks, picked)
+        labels = label_rows(plane, sizes, widest(plane, gpus))
         data |= {
-            "points": rows.point_rows(plane),
+            "points": rows.point_rows(plane, flipped(plane, sizes[0], labels)),
             "roofs": [row | {"p": slope_places(sizes, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": flat_places(sizes, row["key"])} for row in rows.pipe_rows(plane)],
-            "labels": label_rows(plane, sizes, widest(plane, gpus)),
+            "labels": labels,
         }
         data |= {"datasheet": line_rows(plane, sizes, gpus)} if gpus else {}
     if plane.strip:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from rooflens.report.picked_boxes import own_boxes
 from rooflens.report.placement import Wish, place, text_box
-from rooflens.report.point_labels import own_boxes, ridge_spots, ridge_text
+from rooflens.report.point_labels import ridge_spots, ridge_text
 from rooflens.report.roof_labels import (
     Flat,
     Slope,
@@ -26,8 +27,6 @@ from rooflens.report.sheet import Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.report.geometry import Box
-    from rooflens.report.placement import Canvas
     from rooflens.report.roof_labels import Drawing
     from rooflens.report.roofline_data import Plane
     from rooflens.report.roofline_rows import Row
@@ -114,22 +113,21 @@ def line_rows(plane: Plane, sizes: Sequence[Sized], gpus: Iterable[Sheetlines]) 
 
 def _gpu_rows(plane: Plane, sizes: Sequence[Sized], lines: Sheetlines) -> list[Row]:
     drawn = [_drawing(plane, one, lines) for one in sizes]
-    points = [_points(plane, one, of) for one, of in zip(drawn, sizes, strict=True)]
     top = lines.flop_per_s[0][0] if lines.flop_per_s else None
     rows: list[Row] = []
     for peak, name in lines.flop_per_s:
         corner = peak / lines.bytes_per_s
         flat = Flat(name, peak, _texts(name))
-        found = [name_flat(flat, [one], [boxes]) for one, boxes in zip(drawn, points, strict=True)]
+        found = [name_flat(flat, [one], [[]]) for one in drawn]
         wish = Wish(ridge_text(corner), corner, peak, ridge_spots())
-        ridges = [place(wish, [_softly(one, boxes)]) for one, boxes in zip(drawn, points, strict=True)]
+        ridges = [place(wish, [one.canvas]) for one in drawn]
         rows.append(
             {"gpu": lines.gpu, "v": rounded(peak), "c": rounded(corner), "t": flat.texts[0], "r": wish.text}
             | {"p": [[_unless(flat.texts[0], spot[0]), *spot[1].row] if spot else None for spot in found]}
             | {"q": [spot.row if spot else None for spot in ridges]}
         )
     slope = Slope(lines.name, lines.bytes_per_s, top, _texts(lines.name), STEP_PX)
-    along = [name_slope(slope, [one], [[boxes]]) for one, boxes in zip(drawn, points, strict=True)]
+    along = [name_slope(slope, [one], []) for one in drawn]
     row: Row = {
         "gpu": lines.gpu,
         "v": rounded(lines.bytes_per_s),
@@ -149,20 +147,12 @@ def _unless(usual: str, text: str) -> str:
 
 
 def _drawing(plane: Plane, one: Sized, lines: Sheetlines) -> Drawing:
-    """Draw the plane over the GPU's range, with the names of its own roofs taken."""
+    """Draw the plane over the GPU's range, with all that is seen of the plane at first."""
     x, y = reach(plane, lines)
     sheet = Sheet(x, y, one.size.widths_px[0], one.size.height_px)
     drawn = drawing(sheet, plane)
     boxes = name_boxes(slopes(plane), flats(plane, one.size), one.names, sheet)
     boxes += [text_box(label.wish, label.spot, sheet.at) for label in one.labels if label.spot]
     boxes += own_boxes(one.first, one.first.picked, one.size, sheet.at)
+    boxes += point_boxes(plane, at_level(plane, one.first.level)[:MAX_OBSTACLES], sheet)
     return replace(drawn, canvas=replace(drawn.canvas, taken=boxes))
-
-
-def _points(plane: Plane, drawn: Drawing, one: Sized) -> list[Box]:
-    return point_boxes(plane, at_level(plane, one.first.level)[:MAX_OBSTACLES], drawn.sheet)
-
-
-def _softly(drawn: Drawing, boxes: Iterable[Box]) -> Canvas:
-    """Avoid points like lines: another GPU's ridge is told even where one lies in the way."""
-    return replace(drawn.canvas, lines=[*drawn.canvas.lines, *boxes])

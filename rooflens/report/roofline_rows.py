@@ -12,14 +12,14 @@ from rooflens.model import units
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
 from rooflens.report.level_names import LEVEL_MARKS, USUAL, name_offsets
-from rooflens.report.point_labels import GAP_FROM
+from rooflens.report.picked_boxes import GAP_FROM
 from rooflens.report.roofs import BAND_FROM_RATIO
 from rooflens.report.rows import BUSIEST
 from rooflens.report.sheet import strip_lanes
 from rooflens.report.words import BOUND_LABELS, flag_name, stall_label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from rooflens.report.roofline_data import Plane, Point
     from rooflens.report.roofs import Roof
@@ -98,8 +98,13 @@ def _wall_text(launch: Launch) -> str:
     return f"{resource_label(None if name == BUSIEST else name)} {fmt.percent(share)}"
 
 
-def point_rows(plane: Plane) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top."""
+def point_rows(plane: Plane, flipped: Container[tuple[str, str]] = ()) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top.
+
+    Args:
+        plane: The plane.
+        flipped: Launch and level of the points whose gap has its factor on the other side.
+    """
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -108,7 +113,8 @@ def point_rows(plane: Plane) -> list[Row]:
     rows = []
     for point in ordered:
         offset = offsets[point.launch.key][point.level]
-        rows.append(_point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push}))
+        row = _point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push})
+        rows.append(row | ({"flip": 1} if (point.launch.key, point.level) in flipped else {}))
     return rows
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rooflens.report.point_labels import Request, levels_shown, own_boxes, place_labels, still_free
+from rooflens.report.geometry import hits_any
+from rooflens.report.picked_boxes import GAP_FROM, Request, factor_box, own_boxes
+from rooflens.report.placement import Spot, Wish, text_box
+from rooflens.report.point_labels import levels_shown, place_labels, still_free
 from rooflens.report.roof_labels import Flat, Slope, drawing, drawings, name_boxes, name_roofs, top_of
 from rooflens.report.roofline_rows import flat_names, rounded, slope_names
 from rooflens.report.sheet import SIZES, WIDE, Sheet
@@ -14,6 +17,7 @@ from rooflens.report.sheet import SIZES, WIDE, Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.report.geometry import Box
     from rooflens.report.point_labels import Label
     from rooflens.report.roof_labels import Drawing, RoofNames
     from rooflens.report.roofline_data import Plane
@@ -120,6 +124,27 @@ def _level_rows(request: Request, sizes: Sequence[Sized], wider: tuple[Domain, D
         for label in still_free(by_size[0], request, _renamed(request.plane, sheet, sizes[0])):
             rows[_identity(label)]["d"] = 1
     return [_without_same(row) for row in rows.values()]
+
+
+def flipped(plane: Plane, wide: Sized, labels: Iterable[Row]) -> set[tuple[str, str]]:
+    """Find the points whose gap has its factor better on the other side: launch and level.
+
+    Names of roofs and ridges stay when a kernel is isolated; names of other kernels go.
+    """
+    drawn = wide.drawn[0]
+    ridges: dict[str, list[Box]] = {}
+    for row in labels:
+        if row["s"] == "ridge" and (spot := row["p"][0]):
+            box = text_box(Wish(row["t"], row["x"], row["y"], ()), Spot(*spot), drawn.sheet.at)
+            ridges.setdefault(row["level"], []).append(box)
+    found = set()
+    for point in plane.points:
+        fixed = [*drawn.canvas.taken, *ridges.get(point.level, [])]
+        if point.gap is not None and point.gap >= GAP_FROM:
+            usual, other = (factor_box(plane, point, drawn.sheet.at, flipped=flip) for flip in (False, True))
+            if hits_any(usual, fixed) and not hits_any(other, fixed):
+                found.add((point.launch.key, point.level))
+    return found
 
 
 def _without_same(row: Row) -> Row:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.report.picked_boxes import ALL
 from rooflens.report.placement import Canvas, Wish, place, rank_spots, spots_around
-from rooflens.report.point_labels import ALL, heaviest, names_of
+from rooflens.report.point_labels import heaviest, names_of
 from rooflens.report.roofline_rows import rounded
 from rooflens.report.sheet import SIZES, point_box, radius_px, strip_lanes, strip_sheet
 

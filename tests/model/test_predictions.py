@@ -48,7 +48,17 @@ def test_rules_find_kernels_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["=", "x = 1", "kernel = 1", "[[kernel]]\nmatch = 'a'", "[[kernel]]\nmatch='a'\npredict='b'"]
+    "text",
+    [
+        "=",
+        "x = 1",
+        "kernel = 1",
+        "[kernel]\nmatch = 'a'",
+        "[[kernel]]\nmatch = 'a'",
+        "[[kernel]]\nmatch='a'\npredict='b'",
+        "[[kernel]]\nmatch='a'\npredict='saxpy:n=1'\niterations=3",
+        "[[kernel]]\nmatch='a'\npredict='saxpy:n=1,n=2'",
+    ],
 )
 def test_a_file_that_holds_no_predictions_is_named(text: str) -> None:
     """The error names the file and hints at what one looks like."""

@@ -203,10 +203,15 @@ def test_arrows_point_from_hollow_to_filled(open_comparison: Callable[..., Page]
           const dots = marks.filter(mark => mark.getAttribute('aria-roledescription') === 'kernel');
           const tip = marks.find(mark => mark.__data__.datum.turn !== undefined);
           const of = side => centre(dots.find(dot => dot.__data__.datum.side === side).getBoundingClientRect());
-          return [of('before'), of('after'), centre(tip.getBoundingClientRect()), tip.__data__.angle];
+          const fill = side => dots.find(dot => dot.__data__.datum.side === side).getAttribute('fill-opacity');
+          return [
+            of('before'), of('after'), centre(tip.getBoundingClientRect()), tip.__data__.angle,
+            [fill('before'), fill('after')].map(Number),
+          ];
         }"""
     )
-    (x0, y0), (x1, y1), (x, y), angle = centres
+    (x0, y0), (x1, y1), (x, y), angle, filled = centres
+    assert filled[0] == 0 < filled[1]
     way = degrees(atan2(y1 - y0, x1 - x0))
     assert angle == pytest.approx(way, abs=2)
     assert degrees(atan2(y1 - y, x1 - x)) == pytest.approx(way, abs=6)

@@ -310,6 +310,29 @@ def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
     assert not {names[row["k"]] for row in data["arrows"]} & {"fused_fill_stencil", "stencil_27pt"}
 
 
+def test_area_is_time_on_one_scale_for_both_sides() -> None:
+    """A quarter of the time is a dot that much smaller; the longest kernel has the largest dot of both sides."""
+    softmax, gemm = samples.every_verdict()[:2]
+    data = block(render_comparison([compared([softmax, gemm], [timed(softmax, 0.25), gemm])], None), "spec-arrows-p0")
+    names = {row["k"]: row["name"].split("_")[0] for row in data["datasets"]["kernels"]}
+    areas = {(names[row["k"]], row["side"]): row["a"] for row in data["datasets"]["dots"] if row["level"] == "dram"}
+    low = 40
+    longest = areas["softmax", "before"]
+    assert max(areas.values()) == longest
+    assert areas["softmax", "after"] - low == pytest.approx((longest - low) / 4, rel=0.02)
+    assert areas["ampere", "before"] - low == pytest.approx((longest - low) * 1100 / 1920, rel=0.02)
+    assert areas["ampere", "before"] == areas["ampere", "after"]
+
+
+def test_half_a_kernel_is_never_shown() -> None:
+    """A matched kernel that lacks a level on one side has no dot there: it would look new or gone."""
+    softmax = samples.every_verdict()[0]
+    unmeasured = replace(softmax.levels["l2"], amount_bytes=None, intensity_flop_per_byte=None)
+    bare = replace(softmax, levels={**softmax.levels, "l2": unmeasured})
+    found = moves(program(compared([softmax], [bare])))
+    assert {move.level for move in found.moves} == {"dram", "l1", "smem"}
+
+
 def overlapping(spec: dict[str, Any], level: str, width: float, slot: int) -> list[tuple[str, str]]:
     """List the pairs of a kernel's name and what it overlaps: another name, a dot, the edge of the plane."""
     params = {param["name"]: param.get("value") for param in spec["params"]}

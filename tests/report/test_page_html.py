@@ -78,7 +78,8 @@ def test_every_state_renders_every_section(state: str) -> None:
 def test_sections_are_one_ordered_tuple() -> None:
     """The page is the list of its sections: a new part is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
-        "header", "banner", "summary", "losses", "charts", "kernels", "cards", "method",
+        "header", "banner", "summary", "losses", "many", "selectors", "charts", "sweeps", "what_if", "predicted",
+        "kernels", "cards", "method",
     ]  # fmt: skip
 
 
@@ -218,11 +219,11 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 
 
 def test_gap_and_headroom_are_told_apart() -> None:
-    """The list speaks of the busiest unit's peak, the chart of FLOP/s to the roofline: they are two numbers."""
+    """The list speaks of the busiest unit's peak and says that the chart's factor is another: FLOP/s to the roof."""
     html = make(*STATES["every verdict"])
     assert "x to the busiest unit's peak" in text_of(html)
     assert "x to the roof " not in text_of(html)
-    assert "more FLOP/s to the roofline" in json.dumps(scripts(html)["spec-roofline-0"])
+    assert "The factors in the roofline are other ones: the FLOP/s missing to the roof" in text_of(html)
 
 
 def test_shown_names_have_no_casts() -> None:

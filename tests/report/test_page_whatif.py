@@ -109,15 +109,16 @@ def test_its_own_datasheet_is_no_prediction(open_page: Callable[..., Page]) -> N
     assert rows(page) == []
 
 
-def test_the_choice_is_in_the_address(open_page: Callable[..., Page]) -> None:
-    """A choice can be shared, and one that no file has is none."""
+@pytest.mark.parametrize("unknown", ["no-such-gpu", "constructor", "__proto__"])
+def test_the_choice_is_in_the_address(open_page: Callable[..., Page], unknown: str) -> None:
+    """A choice can be shared, and one that no file has is none, even where it is a word of JavaScript."""
     page = open_page(analyses())
     page.select_option("#what-if-gpu", "b200")
     page.wait_for_url("**#datasheet=b200")
     page.evaluate("location.hash = 'datasheet=h100-sxm'")
     page.locator("#what-if-name", has_text="H100 80GB HBM3").wait_for()
     assert page.locator("#what-if-gpu").input_value() == "h100-sxm"
-    page.evaluate("location.hash = 'datasheet=no-such-gpu'")
+    page.evaluate("word => { location.hash = `datasheet=${word}` }", unknown)
     page.locator("#what-if-answer").wait_for(state="hidden")
     assert page.locator("#what-if-gpu").input_value() == ""
 

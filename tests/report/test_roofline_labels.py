@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from drawn_text import Drawn, troubles
+from drawn_text import Drawn, DrawnStrip, strip_troubles, troubles
 from planes import datasheet_lines, make_plane, make_spec, random_kernels
 from support import samples
 
+from rooflens.ingest.inputs import find_inputs
+from rooflens.ingest.load import load_reports
+from rooflens.model.analyze import analyze
 from rooflens.model.thresholds import default_thresholds
 from rooflens.report.rows import build_page
 from rooflens.report.short_names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rooflens.model.records import Analysis
 
@@ -33,6 +37,8 @@ PLANES = {
 def overlaps(analyses: Sequence[Analysis], sizes: Sequence[tuple[int, int]] = SIZES) -> list[object]:
     """List all that overlaps, at every level and size."""
     spec = make_spec(analyses, ranks={"k0": 1, "k1": 2, "k3": 3})
+    if "points" not in spec["datasets"]:
+        return []
     return [(level, size, pair) for level in LEVELS for size in sizes for pair in troubles(Drawn(spec, level, *size))]
 
 
@@ -46,6 +52,34 @@ def test_text_overlaps_nothing(name: str) -> None:
 def test_text_overlaps_nothing_in_random_planes(seed: int) -> None:
     """The same holds wherever kernels stand and however they are called."""
     assert overlaps(random_kernels(seed), (SIZES[0], SIZES[-1])) == []
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("stem", ["self-join-MiSTIC__profile", "ESMM-Research__profile_output", "sglang__profile"])
+def test_text_overlaps_nothing_in_real_reports(corpus: Path, stem: str) -> None:
+    """The same holds in planes of recorded reports, and in the strip of one with 154 launches."""
+    loaded = load_reports(find_inputs([str(corpus / f"{stem}.ncu-rep")]).jobs)
+    analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
+    assert _strip_overlaps(make_spec(analyses, ranks={"k0": 1})) == []
+    assert overlaps(analyses) == []
+
+
+@pytest.mark.parametrize("name", ["with a strip", "copies"])
+def test_text_overlaps_nothing_in_strips(name: str) -> None:
+    """Names and ranks of launches without FLOPs keep clear of one another and of points."""
+    analyses = {"with a strip": PLANES["with a strip"], "copies": samples.without_flops()}[name]
+    assert _strip_overlaps(make_spec(analyses, ranks={"k0": 1, "k6": 2})) == []
+
+
+def _strip_overlaps(spec: dict[str, Any]) -> list[object]:
+    if "strip" not in spec["datasets"]:
+        return []
+    return [
+        (level, width, pair)
+        for level in LEVELS
+        for width, _ in SIZES
+        for pair in strip_troubles(DrawnStrip(spec, level, width))
+    ]
 
 
 def test_heaviest_kernels_are_named() -> None:

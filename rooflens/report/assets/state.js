@@ -45,6 +45,8 @@ const lens = (() => {
     if (given.has("verdicts")) found.verdicts = given.get("verdicts").split(",").filter(Boolean);
     found.top = Math.min(100, Math.max(1, Math.round(Number(found.top)) || 100));
     if (!items.has(found.k)) found.k = "";
+    // A GPU that the page does not know is none, whatever word an address holds.
+    if (!Object.hasOwn(data("what-if-data") || {}, found.datasheet)) found.datasheet = "";
     return found;
   }
 
@@ -120,6 +122,8 @@ const lens = (() => {
         && asked.every((word) => texts.get(item.k).includes(word));
       if (!stays) keys[item.k] = true;
     }
+    // The sum of all other kernels is no kernel that a filter could keep.
+    if (Object.keys(keys).length) keys[""] = true;
     left = { filters, keys };
     return keys;
   }
