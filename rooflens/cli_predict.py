@@ -34,8 +34,11 @@ class _Operations(click.Group):
         return None if operation is None else _command(operation)
 
 
-@click.group(cls=_Operations, short_help="Predict an operation on any GPU before measuring.")
-def predict() -> None:
+@click.group(
+    cls=_Operations, short_help="Predict an operation on any GPU before measuring.", invoke_without_command=True
+)
+@click.pass_context
+def predict(ctx: click.Context) -> None:
     """Predict an operation before it is measured, on any GPU that `rooflens gpus` lists.
 
     Counts FLOPs and compulsory bytes by formula, and sets them against the GPU's dense datasheet peaks.
@@ -44,6 +47,8 @@ def predict() -> None:
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
     rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu a100-sxm4-80gb --gpu b200
     """  # noqa: D301 - click's mark for lines that stay as they are
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def _command(operation: Operation) -> click.Command:

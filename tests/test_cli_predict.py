@@ -150,3 +150,17 @@ def test_sizes_that_cannot_be_are_usage_errors() -> None:
         done = run("predict", *given)
         assert done.exit_code == 2
         assert "error: " in done.stderr
+
+
+def test_without_an_operation_all_are_listed() -> None:
+    """`rooflens predict` alone is a question and no mistake."""
+    done = run("predict")
+    assert done.exit_code == 0
+    assert all(name in done.stdout for name in OPERATIONS)
+
+
+def test_headroom_is_what_is_left_below_the_roof() -> None:
+    """64 FLOP/B on an H100 can reach 214.4 TFLOP/s; a kernel at half of it can become twice as fast."""
+    custom = ("predict", "custom", "--flop", "64", "--bytes", "1", "--format", "json")
+    assert json.loads(run(*custom).stdout)["headroom"] is None
+    assert json.loads(run(*custom, "--achieved", "107.2e12").stdout)["headroom"] == pytest.approx(2)

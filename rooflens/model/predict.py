@@ -95,8 +95,11 @@ class Forecast:
 
     @property
     def share_of_peak(self) -> float:
-        """Part of the peak that can be reached at best, 0 to 1."""
-        return (self.attainable_flop_per_s or 0.0) / self.peak_flop_per_s
+        """Part of the peak that can be reached at best, 0 to 1: T_math over the lower bound.
+
+        Parts of a composite operation run on several pipes; each counts at the peak of its own.
+        """
+        return self.t_math_s / self.t_lower_s if self.t_lower_s else 0.0
 
     @property
     def overlap_gain(self) -> float:

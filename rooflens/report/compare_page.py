@@ -46,6 +46,8 @@ SCRIPTS = ("state.js", "theme.js", "charts.js", "compare.js")
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
 
+UNJUDGED = frozenset({"single", "unknown"})
+
 MAX_FAILURES, FAILURE_WIDTH = 12, 240
 
 MOST_CHANGED = 3
@@ -116,7 +118,7 @@ class GateOutcome:
 
     Attributes:
         failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
-        unjudged: Programs with a single sample, which no gate judges.
+        unjudged: Programs with a single sample or without a total time, which no gate judges.
     """
 
     fail_on: str
@@ -170,7 +172,7 @@ def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None
         per_kernel=gate.per_kernel,
         failures=tuple(arrowed(units.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
         more=max(0, len(failures) - MAX_FAILURES),
-        unjudged=sum(one.is_single for one in compared),
+        unjudged=sum(one.comparison.total.outcome(gate.fail_on) in UNJUDGED for one in compared),
         compared=len(compared),
     )
 

@@ -76,6 +76,7 @@ def to_json(rows: Sequence[Row]) -> str:
 
 
 def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
+    reached = of_roof(row, result)
     return {
         "operation": row.operation.name,
         "sizes": dict(sizes),
@@ -85,7 +86,8 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
         "tokens_per_s": result.tokens_per_s,
         "achieved_flop_per_s": row.achieved_flop_per_s,
-        "achieved_share_of_roof": of_roof(row, result),
+        "achieved_share_of_roof": reached,
+        "headroom": 1 / reached if reached else None,
         "parts": [{"part": part.label, "count": part.count, **_numbers(part)} for part in result.parts],
     }
 

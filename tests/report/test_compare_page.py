@@ -173,6 +173,19 @@ def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
     assert words in text_of(render_comparison([compared(before, [timed(before[0], factor)])], gate))
 
 
+def test_what_no_gate_can_judge_is_counted() -> None:
+    """Beside a program that holds, a single sample and one without durations are told as not judged."""
+    kernels = samples.every_verdict()
+    single, untimed = (
+        compared(kernels, kernels, (1.0,), "single"),
+        compared(kernels[:2], without_durations(), program="x"),
+    )
+    text = text_of(render_comparison([compared(kernels, kernels), single, untimed], Gate(0.05)))
+    assert "Gate holds" in text
+    assert "2 programs of 3 with a single sample or without a total time were not judged" in text
+    assert "Gate not judged" in text_of(render_comparison([untimed], Gate(0.05)))
+
+
 def test_pages_without_a_gate_say_nothing_of_one() -> None:
     """Where no gate was asked for there is none to read of."""
     assert "Gate" not in text_of(render_comparison([layer()], None))

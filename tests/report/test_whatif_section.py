@@ -222,7 +222,7 @@ def test_precisions_in_use_have_a_ridge_each() -> None:
 
 
 def test_what_the_page_holds_stays_small() -> None:
-    """With 400 launches, each drawn for itself, the words and cells of 60 GPUs take less than 100 kB, and the sentences count all."""
+    """With 400 launches the words and cells of 60 GPUs take less than 100 kB, and the sentences count all."""
     page = build_page([samples.run()], samples.many(400), "attention", default_thresholds())
     blocks = data(page)
     size = len(json.dumps(blocks, ensure_ascii=False, separators=(",", ":")).encode())
