@@ -138,6 +138,21 @@ def _at(page: Page, marks: str, key: str) -> int:
     return found
 
 
+def test_what_is_isolated_stays_in_sight(open_comparison: Callable[..., Page]) -> None:
+    """The line that names the isolated kernel is in the window wherever the reader is, and lets it go."""
+    page = open_comparison(several())
+    row = page.locator("#p1 .kernels tr[data-k]").last
+    row.scroll_into_view_if_needed()
+    row.locator(".side").click()
+    for place in ("document.documentElement.scrollHeight", "0", "2000"):
+        page.evaluate(f"scrollTo({{top: {place}, behavior: 'instant'}})")
+        box = page.locator("#isolated").bounding_box()
+        assert box is not None
+        assert 0 <= box["y"] <= 900 - box["height"]
+    page.click("#show-all")
+    assert page.evaluate("lens.state.k") == ""
+
+
 def test_rows_are_walked_and_chosen_by_keyboard(open_comparison: Callable[..., Page]) -> None:
     """One row takes the focus; arrows move it, Enter isolates the row's kernel and shows all again."""
     page = open_comparison([layer()])
