@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
 _DIGITS = re.compile(r"\d+")
-_BRACKETS = re.compile(r"([<>])")
+_BRACKETS = re.compile(r"([<>()])")
 
 How = Literal["same", "re-tiled", "renamed", "gone", "new"]
 
@@ -57,12 +57,12 @@ def match_launches(base: Sequence[Kernel], head: Sequence[Kernel]) -> tuple[Matc
 
 
 def function_of(name: str) -> str:
-    """Drop namespaces and template arguments: `void ns::gemm<float, 128>` -> `gemm`."""
+    """Drop namespaces, template arguments and parameters: `void ns::gemm<float, 128>(int)` -> `gemm`."""
     depth, kept = 0, []
-    for part in _BRACKETS.split(name):
-        if part == ">":
+    for part in _BRACKETS.split(name.removesuffix(" const")):
+        if part and part in ">)":
             depth = max(depth - 1, 0)
-        elif part == "<":
+        elif part and part in "<(":
             depth += 1
         elif not depth:
             kept.append(part)

@@ -23,7 +23,7 @@ SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""
 
 CLOCK_RATIO = 1.03
-"""Median SM clocks further apart than this make times incomparable without a word about it."""
+"""Mean SM clocks over the GPU time that are further apart than this make times incomparable without a word about it."""
 
 _ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
@@ -194,7 +194,8 @@ class _Facts:
 def _facts(side: Side) -> _Facts:
     kernels = [a.kernel for recording in side.recordings for a in recording]
     well = [kernel for kernel in kernels if kernel.status != "failed"]
-    clocks = sorted(hz for kernel in well if (hz := kernel.counters.get("sm_clock_hz")))
+    clocks = [(hz, kernel.duration_ns or 0.0) for kernel in well if (hz := kernel.counters.get("sm_clock_hz"))]
+    clocked_ns = sum(time_ns for _, time_ns in clocks)
     return _Facts(
         digests=frozenset(run.digest for run in side.runs),
         kinds=frozenset(kernel.workload for kernel in well),
@@ -203,7 +204,7 @@ def _facts(side: Side) -> _Facts:
         clock_control=_known(run.clock_control for run in side.runs),
         cache_control=_known(run.cache_control for run in side.runs),
         ncu=_known(run.ncu_version for run in side.runs),
-        clock_hz=clocks[len(clocks) // 2] if clocks else None,
+        clock_hz=sum(hz * time_ns for hz, time_ns in clocks) / clocked_ns if clocked_ns else None,
         synthetic=any(run.synthetic for run in side.runs),
         timed=any(kernel.duration_ns for kernel in well),
         failed=len(kernels) - len(well),

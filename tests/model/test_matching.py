@@ -77,6 +77,9 @@ def test_nvtx_ranges_are_kept_apart() -> None:
     [
         ("void at::native::relu<float>", "relu"),
         ("gemm", "gemm"),
+        ("gemm(float *, int)", "gemm"),
+        ("(anonymous namespace)::gemm(int)", "gemm"),
+        ("ns::Op<int>::operator()(int) const", "operator"),
         ("cutlass::Kernel<cutlass::gemm::Gemm<float>>", "Kernel"),
         ("<unnamed>::k<float>", "k"),
         ("cub::Agent<Policy<int>>::run<4>", "run"),
