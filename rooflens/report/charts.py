@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from rooflens.report.roofline_data import Plane
     from rooflens.report.rows import Page
 
-MAX_POINTS = 1000
-"""Launches drawn in one plane, the longest first; a browser stays quick up to here."""
-
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
 
@@ -37,7 +34,6 @@ class RooflineFigure:
 
     Attributes:
         drawable: False when nothing in the plane or the strip can be placed.
-        left_out: Launches beyond `MAX_POINTS`.
     """
 
     key: str
@@ -45,7 +41,6 @@ class RooflineFigure:
     levels: tuple[tuple[str, str], ...]
     default_level: str
     drawable: bool
-    left_out: int
 
     @property
     def marks(self) -> str:
@@ -79,14 +74,13 @@ def charts(page: Page) -> Markup:
 
 def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:
     launches = [launch for launch in page.timed if launch.gpu == gpu]
-    placed = plane(gpu, launches[:MAX_POINTS])
+    placed = plane(gpu, launches)
     return RooflineFigure(
         key=key,
         plane=placed,
         levels=tuple((level, resource_label(level)) for level in placed.levels),
         default_level=default_level(placed),
         drawable=bool(placed.placed),
-        left_out=len(launches) - min(len(launches), MAX_POINTS),
     )
 
 
