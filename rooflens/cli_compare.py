@@ -48,8 +48,9 @@ def compare(
 ) -> None:
     """Show what became of each kernel between two recordings of a program.
 
-    BASE and HEAD are a report, a folder of reports or a store. Several reports of one program on a side are taken as
-    repeated recordings: they give the noise, without which nothing is called slower.
+    BASE and HEAD are a report, a folder of reports, a store, or a run of one (STORE/runs/DIGEST.parquet). Several
+    reports of one program on a side are taken as repeated recordings: they give the noise, without which nothing is
+    called slower.
     """
     from rooflens.report import comparisons
 
@@ -120,15 +121,27 @@ def _single(pair: Pair) -> tuple[str, ...]:
 
 
 def _reports(place: str, limits: Thresholds) -> list[tuple[Run, tuple[Analysis, ...]]]:
-    """Load one side, a store or reports; what cannot be read is no side to compare with."""
-    is_store = any((Path(place) / "runs").glob("*.parquet"))
-    loaded, analyses = load_analyses(() if is_store else (place,), Path(place) if is_store else None, limits)
+    """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
+
+    Raises:
+        InputError: A report of the side cannot be read, or the store has no such run.
+    """
+    store, digest = _store_of(Path(place))
+    loaded, analyses = load_analyses((place,) if store is None else (), store, limits)
     for job, error in loaded.failures:
         show_error(error, job.source)
     if loaded.failures:
         raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
     rest = iter(analyses)
-    return [(run, tuple(next(rest) for _ in kernels)) for run, kernels in loaded.reports]
+    reports = [(run, tuple(next(rest) for _ in kernels)) for run, kernels in loaded.reports]
+    return [report for report in reports if digest in {None, report[0].digest}]
+
+
+def _store_of(place: Path) -> tuple[Path | None, str | None]:
+    """Tell a store, and a run of one (`STORE/runs/DIGEST.parquet`), from reports and folders of them."""
+    if place.suffix == ".parquet" and place.parent.name == "runs" and place.is_file():
+        return place.parent.parent, place.stem
+    return (place, None) if any((place / "runs").glob("*.parquet")) else (None, None)
 
 
 def _text(compared: list[Compared], gate: Gate | None, style: str) -> str | None:

@@ -98,6 +98,16 @@ def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> 
     assert program["total"]["outcome"] == "single"
 
 
+def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
+    """Two runs of one store are compared by the names of their files."""
+    store = tmp_path / "store"
+    run("ingest", base, "--store", store)
+    first, second, _ = sorted((store / "runs").glob("*.parquet"))
+    (program,) = compared(first, second)["programs"]
+    assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
+    assert program["base"]["sources"] != program["head"]["sources"]
+
+
 def test_markdown_and_junit_tell_the_same(base: Path, tmp_path: Path) -> None:
     """Markdown names what failed; JUnit has a failure for it, and is well-formed XML."""
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
