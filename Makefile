@@ -50,8 +50,8 @@ record: $(STAMP) ## record the workloads on this GPU into fixtures/
 gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 9 minutes)
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
-test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest
+test: $(STAMP) ## run the tests, on all cores
+	$(BIN)/python -m pytest -n auto
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check

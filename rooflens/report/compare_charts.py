@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import altair as alt
 
 from rooflens.model import units
-from rooflens.model.records import BOUNDS
 from rooflens.report import roofline_words as words
 from rooflens.report.compare_arrows import datasets
 from rooflens.report.roof_labels import LIFT_PX
-from rooflens.report.sheet import SIZES
-from rooflens.report.theme import LOOKS
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.roofline_layers import beside_spot
+from rooflens.report.spot_texts import SLOT
+from rooflens.report.verdict_marks import verdict_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,13 +52,12 @@ _DESCRIPTION = "datum.name + ', ' + datum.side + ', ' + datum.where + ', ' + dat
 def arrows_spec(found: Moves, *, title: str) -> dict[str, Any]:
     """Specify the plane, and the strip below it when kernels without FLOPs exist."""
     parts = ([_plane_chart(found)] if found.moves else []) + ([_strip_chart(found)] if found.slides else [])
-    slot = " : ".join(f"w >= {size.from_px} ? {i}" for i, size in enumerate(SIZES[:-1]))
     chart = alt.vconcat(*(part.properties(width=WIDTH) for part in parts), spacing=24).add_params(
         alt.param(name="level", value=found.levels[0]),
         alt.param(name="kernel", value=""),
         alt.param(name="w", value=WIDTH),
         alt.param(name="h", value=HEIGHT),
-        alt.param(name="slot", expr=f"{slot} : {len(SIZES) - 1}"),
+        alt.param(name="slot", expr=SLOT),
         *(_seen(found) if found.moves else ()),
     )
     # The title may not be wider than the plane: the page fits the whole drawing to its room.
@@ -172,20 +170,9 @@ def _flat_names() -> list[alt.Chart]:
     rows = _named("roofs").transform_filter("datum.kind === 'flat' && datum.p[slot]")
     rows = rows.transform_calculate(spot="datum.p[slot]", words="datum.ts[slot]", edge="x1")
     return [
-        rows.mark_text(style=style, **_beside(), **QUIET).encode(_x("edge"), _y(), alt.Text("words:N"))
+        rows.mark_text(style=style, **beside_spot(), **QUIET).encode(_x("edge"), _y(), alt.Text("words:N"))
         for style in ("halo", "label")
     ]
-
-
-def _beside() -> Style:
-    """Place words at the spot that was found for them."""
-    side = "datum.spot[2]"
-    return {
-        "align": alt.ExprRef(f"{side} > 0 ? 'left' : {side} < 0 ? 'right' : 'center'"),
-        "baseline": "middle",
-        "dx": alt.ExprRef("datum.spot[0]"),
-        "dy": alt.ExprRef("datum.spot[1]"),
-    }
 
 
 def _labels() -> alt.Chart:
@@ -195,7 +182,7 @@ def _labels() -> alt.Chart:
 
 def _halos() -> list[alt.Chart]:
     """Clear the ground for words, under the dots so that none is cut."""
-    mark = _labels().mark_text(style="halo", **_beside(), **QUIET)
+    mark = _labels().mark_text(style="halo", **beside_spot(), **QUIET)
     return [mark.encode(_x(), _y(), alt.Text("words:N"))]
 
 
@@ -218,8 +205,8 @@ def _texts() -> list[alt.Chart]:
     text = alt.Text("words:N")
     names, ridges = (_labels().transform_filter(f"datum.s === '{kind}'") for kind in ("name", "ridge"))
     return [
-        names.mark_text(style="label", opacity=alt.ExprRef(LIT), **_beside(), **QUIET).encode(_x(), _y(), text),
-        ridges.mark_text(style="note", **_beside(), **QUIET).encode(_x(), _y(), text),
+        names.mark_text(style="label", opacity=alt.ExprRef(LIT), **beside_spot(), **QUIET).encode(_x(), _y(), text),
+        ridges.mark_text(style="note", **beside_spot(), **QUIET).encode(_x(), _y(), text),
     ]
 
 
@@ -290,33 +277,12 @@ def _dots_layer(rows: alt.Chart, found: Moves) -> alt.Chart:
             ariaRoleDescription="kernel",
         )
         .encode(
-            *_bound_channels(found),
+            *verdict_channels(found.bounds),
             alt.Size("a:Q", scale=None, legend=None),
             fillOpacity=alt.condition("datum.side === 'before'", alt.value(0), alt.value(0.78)),
         )
     )
     return drawn
-
-
-def _bound_channels(found: Moves) -> list[Any]:
-    """Encode the verdict by colour and shape together, with one legend for both."""
-    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in BOUNDS)
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        columns=alt.ExprRef("w < 480 ? 2 : 6"),
-        values=list(found.bounds),
-        labelExpr=f"{cases} : datum.value",
-        symbolOpacity=1,
-    )
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    colours = alt.Scale(domain=list(BOUNDS))
-    return [
-        alt.Shape("bound:N", scale=shapes, legend=legend),
-        alt.Fill("bound:N", scale=colours, legend=legend),
-        alt.Stroke("bound:N", scale=colours, legend=legend),
-    ]
 
 
 def _strip_chart(found: Moves) -> alt.LayerChart:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.report import format as fmt
 from rooflens.report.compare_sides import mean_clock_hz, unlike
-from rooflens.report.roofline_data import HALF_DECADE, Plane, plane
+from rooflens.report.domains import aired
+from rooflens.report.roofline_data import Plane, plane
 from rooflens.report.rows import Launch
 from rooflens.report.sheet import Sheet, decades
 from rooflens.report.sums import gpu_name
@@ -163,7 +164,7 @@ class Moves:
         ridges = [x for level in self.levels for _, x in self.ridges(level)]
         slopes = [roof.peak for level in self.levels if (roof := self.slope(level))]
         ridges += [pipe.peak / slope for pipe in self.pipes for slope in slopes]
-        low, high = _domain([place.x for move in self.moves for place in move.places] + ridges, 3)
+        low, high = aired([place.x for move in self.moves for place in move.places] + ridges, 3)
         # The names of flat roofs stand at their right end, clear of the diagonals.
         free = (max(ridges) / low**NAMES_PART) ** (1 / (1 - NAMES_PART)) if ridges and self.pipes else high
         return low, max(high, free)
@@ -173,7 +174,7 @@ class Moves:
         heights = [place.y for move in self.moves for place in move.places]
         if self.in_shares:
             return 0.0, max([TOP_SHARE, *(1.04 * height for height in heights)])
-        return _domain(heights + [pipe.peak for pipe in self.pipes] + self._slope_heights(), 3)
+        return aired(heights + [pipe.peak for pipe in self.pipes] + self._slope_heights(), 3)
 
     def _slope_heights(self) -> list[float]:
         """List the heights of the diagonals over the dots: without a flat roof they are all there is."""
@@ -309,9 +310,3 @@ def _ridge(side: Plane, level: str) -> float | None:
     main = max(work, key=lambda name: work[name], default="")
     pipe = next((roof for roof in side.pipe_roofs if main in roof.keys), None)
     return pipe.peak / slope.peak if pipe and slope else None
-
-
-def _domain(values: Sequence[float], least_decades: float) -> Domain:
-    """Put half a decade of air around values; a range that would be too short grows at its low end."""
-    low, high = min(values, default=1.0) / HALF_DECADE, max(values, default=1000.0) * HALF_DECADE
-    return min(low, high / 10**least_decades), high

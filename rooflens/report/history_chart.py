@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model.records import BOUNDS
 from rooflens.report.history_rows import AIR_PART, LABEL_GAP_PX, datasets, label_room_px, point_area_px2, time_axis
-from rooflens.report.placement import LEAD_TO_PART
 from rooflens.report.sheet import SIZES
-from rooflens.report.theme import LOOKS
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.spot_texts import SLOT, at_spot, leads
+from rooflens.report.verdict_marks import verdict_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +25,6 @@ WIDTH = 1100
 HEIGHT = 440
 
 QUIET: Style = {"aria": False}
-_SIZE = f"w >= {SIZES[0].from_px} ? 0 : w >= {SIZES[1].from_px} ? 1 : 2"
 _TOOLTIP = "merge({title: datum.name}, datum.facts)"
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"))
 _TIME = (
@@ -53,7 +50,7 @@ def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
         .add_params(
             alt.param(name="w", value=WIDTH),
             alt.param(name="h", value=HEIGHT),
-            alt.param(name="slot", expr=_SIZE),
+            alt.param(name="slot", expr=SLOT),
             alt.param(name="room", expr=f"w - ({slot} : {label_room_px(group, SIZES[-1])})"),
             alt.param(name="when", value=list(group.when)),
         )
@@ -118,23 +115,9 @@ def _gone_labels(group: Group) -> list[alt.Chart]:
         .transform_filter("isValid(datum.spots) && datum.spots[slot] !== null")
         .transform_calculate(spot="datum.spots[slot]", text="datum.texts[slot]")
     )
-    text: Style = {
-        "baseline": "middle",
-        "align": alt.ExprRef("datum.spot[2] < 0 ? 'right' : datum.spot[2] > 0 ? 'left' : 'center'"),
-        "dx": alt.ExprRef("datum.spot[0]"),
-        "dy": alt.ExprRef("datum.spot[1]"),
-        **QUIET,
-    }
-    lead = rows.transform_filter("isValid(datum.spot[3])").mark_rule(
-        style="lead",
-        xOffset=alt.ExprRef("datum.spot[0] * datum.spot[3]"),
-        yOffset=alt.ExprRef("datum.spot[1] * datum.spot[3]"),
-        x2Offset=alt.ExprRef(f"datum.spot[0] * {LEAD_TO_PART}"),
-        y2Offset=alt.ExprRef(f"datum.spot[1] * {LEAD_TO_PART}"),
-        **QUIET,
-    )
+    text: Style = {**at_spot(), **QUIET}
     return [
-        lead.encode(_x(group), _y(group), alt.X2("x"), alt.Y2("y")),
+        leads(rows).encode(_x(group), _y(group), alt.X2("x"), alt.Y2("y")),
         *(
             rows.mark_text(style=style, **text).encode(_x(group), _y(group), alt.Text("text:N"))
             for style in ("halo", "label")
@@ -145,18 +128,6 @@ def _gone_labels(group: Group) -> list[alt.Chart]:
 def _points(group: Group) -> alt.Chart:
     """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
     present = {point.analysis.verdict.bound for one in group.drawn for point in one.points if point.time_ns}
-    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in BOUNDS)
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        columns=alt.ExprRef("w < 480 ? 2 : 6"),
-        values=[bound for bound in BOUNDS if bound in present],
-        labelExpr=f"{cases} : datum.value",
-        symbolOpacity=1,
-    )
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    colours = alt.Scale(domain=list(BOUNDS))
     solid = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
     points: alt.Chart = (
         _named("points")
@@ -164,9 +135,7 @@ def _points(group: Group) -> alt.Chart:
         .encode(
             _x(group),
             _y(group),
-            alt.Shape("bound:N", scale=shapes, legend=legend),
-            alt.Fill("bound:N", scale=colours, legend=legend),
-            alt.Stroke("bound:N", scale=colours, legend=legend),
+            *verdict_channels(present),
             fillOpacity=solid,
         )
     )

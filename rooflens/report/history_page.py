@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from rooflens.model import units
 from rooflens.report import format as fmt
-from rooflens.report.embed import json_block, vega_bundle
 from rooflens.report.history import run_cells, verdicts
 from rooflens.report.history_chart import history_spec
 from rooflens.report.history_rows import MAX_LINES, groups, runs_of, sparkline_parts, time_axis
 from rooflens.report.html import render
-from rooflens.report.shell import document, joined
+from rooflens.report.small_page import small_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
     from rooflens.model.history import Series
     from rooflens.model.records import Bound
     from rooflens.report.history_rows import Group
-
-STYLES = ("page.css", "charts.css", "small.css", "print.css")
-SCRIPTS = ("state.js", "theme.js", "charts.js", "reveal.js")
 
 MAX_GROUPS = 12
 MAX_KERNELS = 30
@@ -95,14 +91,7 @@ def render_history(series: Sequence[Series]) -> str:
         synthetic=sum(run.synthetic for run in {p.run.digest: p.run for one in series for p in one.points}.values()),
         spark_px=SPARK_PX,
     )
-    return document(
-        title,
-        [body],
-        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
-        styles=STYLES,
-        codes=(vega_bundle(), joined(SCRIPTS)),
-        skip=("tables", "Skip to the first table"),
-    )
+    return small_document(title, body, specs, "Skip to the first table")
 
 
 def _title(found: Sequence[Group]) -> str:

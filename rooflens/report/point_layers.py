@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model.records import BOUNDS
 from rooflens.report import roofline_words as words
 from rooflens.report.level_names import RING_PX, USUAL
 from rooflens.report.picked_boxes import GAP_PX, GAP_ROOM_PX
 from rooflens.report.placement import LEAD_TO_PART
 from rooflens.report.roofline_layers import AT_LEVEL, QUIET, axes, beside_spot, mark_text, named, x, y
 from rooflens.report.sheet import CROWD, areas_px2, lane_count, strip_domain, strip_height_px, widest_share
-from rooflens.report.theme import LOOKS
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.verdict_marks import verdict_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,35 +74,13 @@ def _dots(plane: Plane, at: str, tooltip: str, description: str, *, clip: bool) 
             description=alt.ExprRef(description),
             **_DOT,
         )
-        .encode(*_bound_channels(plane), _sizes(plane), fillOpacity=_hollow())
+        .encode(*verdict_channels(plane.bounds), _sizes(plane), fillOpacity=_hollow())
     )
     return drawn
 
 
 def _hollow() -> Any:
     return alt.condition("datum.hollow", alt.value(0), alt.value(0.72))
-
-
-def _bound_channels(plane: Plane) -> list[Any]:
-    """Encode the verdict by colour and shape together, with one legend for both."""
-    labels = {bound: BOUND_LABELS[bound] for bound in BOUNDS}
-    cases = " : ".join(f"datum.value === '{bound}' ? '{label}'" for bound, label in labels.items())
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        columns=alt.ExprRef("w < 480 ? 2 : 6"),
-        values=list(plane.bounds),
-        labelExpr=f"{cases} : datum.value",
-        symbolOpacity=1,
-    )
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    colours = alt.Scale(domain=list(BOUNDS))
-    return [
-        alt.Shape("bound:N", scale=shapes, legend=legend),
-        alt.Fill("bound:N", scale=colours, legend=legend),
-        alt.Stroke("bound:N", scale=colours, legend=legend),
-    ]
 
 
 def _sizes(plane: Plane) -> alt.Size:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model.records import BOUNDS
-from rooflens.report.placement import LEAD_TO_PART, LINE_PX
+from rooflens.report import log_plane
+from rooflens.report.placement import LINE_PX
 from rooflens.report.predict_rows import RING_PX2, STEP_PX2, datasets
 from rooflens.report.roof_labels import LIFT_PX
-from rooflens.report.sheet import SIZES, decades
-from rooflens.report.theme import LOOKS
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.sheet import decades
+from rooflens.report.spot_texts import SLOT, at_spot, leads
+from rooflens.report.verdict_marks import verdict_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,14 +31,7 @@ ARROW_FROM_PX = 40
 """Parts of the path shorter than this have no room for an arrow between their dots."""
 
 QUIET: Style = {"aria": False}
-_SIZE = f"w >= {SIZES[0].from_px} ? 0 : w >= {SIZES[1].from_px} ? 1 : 2"
-_SPOT = f"datum.spots[{_SIZE}]"
-_INTENSITY = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
-_SI_FLOPS = (
-    "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
-    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
-    "(w < 480 ? '' : 'FLOP/s')"
-)
+_SPOT = f"datum.spots[{SLOT}]"
 _TOOLTIP = "merge({title: datum.name}, datum.facts)"
 
 
@@ -67,22 +60,11 @@ def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> dic
 
 
 def _x(plane: PredictPlane, field: str = "x") -> alt.X:
-    axis = alt.Axis(
-        values=_powers(plane.x_domain), labelExpr=_INTENSITY, title="Arithmetic intensity (FLOP/B)", titlePadding=12
-    )
-    scale = alt.Scale(type="log", domain=list(plane.x_domain), nice=False)
-    return alt.X(field, type="quantitative", axis=axis, scale=scale)
+    return log_plane.intensity(plane.x_domain, "Arithmetic intensity (FLOP/B)", field)
 
 
 def _y(plane: PredictPlane, field: str = "y") -> alt.Y:
-    axis = alt.Axis(values=_powers(plane.y_domain), labelExpr=_SI_FLOPS, title=None)
-    scale = alt.Scale(type="log", domain=list(plane.y_domain), nice=False)
-    return alt.Y(field, type="quantitative", axis=axis, scale=scale)
-
-
-def _powers(domain: tuple[float, float]) -> list[float]:
-    """List the powers of ten inside a range."""
-    return [10.0**power for power in range(-30, 31) if domain[0] <= 10.0**power <= domain[1]]
+    return log_plane.performance(plane.y_domain, field)
 
 
 def _named(name: str) -> alt.Chart:
@@ -100,13 +82,13 @@ def _roof_layers(plane: PredictPlane) -> list[alt.Chart]:
         "align": "left",
         "baseline": "middle",
         "angle": alt.ExprRef(angle),
-        "dy": alt.ExprRef(f"-datum.sides[{_SIZE}] * {LIFT_PX + LINE_PX / 2:g}"),
+        "dy": alt.ExprRef(f"-datum.sides[{SLOT}] * {LIFT_PX + LINE_PX / 2:g}"),
         **QUIET,
     }
     names = (
         _named("slope")
-        .transform_filter(f"datum.texts && datum.xs[{_SIZE}] !== null")
-        .transform_calculate(nx=f"datum.xs[{_SIZE}]", ny=f"datum.ys[{_SIZE}]", text=f"datum.texts[{_SIZE}]")
+        .transform_filter(f"datum.texts && datum.xs[{SLOT}] !== null")
+        .transform_calculate(nx=f"datum.xs[{SLOT}]", ny=f"datum.ys[{SLOT}]", text=f"datum.texts[{SLOT}]")
     )
     return [
         _named("slope").mark_line(style="roof", clip=True, **QUIET).encode(_x(plane), _y(plane)),
@@ -122,29 +104,15 @@ def _roof_layers(plane: PredictPlane) -> list[alt.Chart]:
 def _name_layers(plane: PredictPlane, data: str, style: str, x: str = "x") -> list[alt.Chart]:
     """Write texts at the places found for the size at hand, each on a cleared ground, led to where they stand away."""
     placed = (
-        _named(data).transform_filter(f"{_SPOT} !== null").transform_calculate(spot=_SPOT, text=f"datum.texts[{_SIZE}]")
+        _named(data).transform_filter(f"{_SPOT} !== null").transform_calculate(spot=_SPOT, text=f"datum.texts[{SLOT}]")
     )
-    text: Style = {
-        "baseline": "middle",
-        "align": alt.ExprRef("datum.spot[2] < 0 ? 'right' : datum.spot[2] > 0 ? 'left' : 'center'"),
-        "dx": alt.ExprRef("datum.spot[0]"),
-        "dy": alt.ExprRef("datum.spot[1]"),
-        **QUIET,
-    }
+    text: Style = {**at_spot(), **QUIET}
     bold: Style = {"fontWeight": 600, "fontSize": 13} if style == "strong" else {}
-    lead = placed.transform_filter("isValid(datum.spot[3])").mark_rule(
-        style="lead",
-        xOffset=alt.ExprRef("datum.spot[0] * datum.spot[3]"),
-        yOffset=alt.ExprRef("datum.spot[1] * datum.spot[3]"),
-        x2Offset=alt.ExprRef(f"datum.spot[0] * {LEAD_TO_PART}"),
-        y2Offset=alt.ExprRef(f"datum.spot[1] * {LEAD_TO_PART}"),
-        **QUIET,
-    )
     words = [
         placed.mark_text(style="halo", **text, **bold).encode(_x(plane, x), _y(plane), alt.Text("text:N")),
         placed.mark_text(style=style, **text).encode(_x(plane, x), _y(plane), alt.Text("text:N")),
     ]
-    return [lead.encode(_x(plane, x), _y(plane), alt.X2(x), alt.Y2("y")), *words] if bold else words
+    return [leads(placed).encode(_x(plane, x), _y(plane), alt.X2(x), alt.Y2("y")), *words] if bold else words
 
 
 def _path_layers(plane: PredictPlane) -> list[alt.Chart]:
@@ -185,7 +153,7 @@ def _dots(plane: PredictPlane) -> alt.Chart:
         .encode(
             _x(plane),
             _y(plane),
-            *_regime_channels(plane),
+            *verdict_channels({dot.regime for dot in plane.dots}, wraps=False),
             size=alt.Size("area:Q", scale=None, legend=None),
             order=alt.Order("area:Q", sort="descending"),
         )
@@ -203,24 +171,3 @@ def _crossing(plane: PredictPlane) -> alt.Chart:
 def _with_tooltip(chart: alt.Chart) -> alt.Chart:
     chart.mark.tooltip = alt.ExprRef(_TOOLTIP)
     return chart
-
-
-def _regime_channels(plane: PredictPlane) -> list[Any]:
-    """Encode the regime by colour and shape together, with one legend for both."""
-    present = {dot.regime for dot in plane.dots}
-    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in BOUNDS)
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        values=[bound for bound in BOUNDS if bound in present],
-        labelExpr=f"{cases} : datum.value",
-        symbolOpacity=1,
-    )
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    colours = alt.Scale(domain=list(BOUNDS))
-    return [
-        alt.Shape("bound:N", scale=shapes, legend=legend),
-        alt.Fill("bound:N", scale=colours, legend=legend),
-        alt.Stroke("bound:N", scale=colours, legend=legend),
-    ]

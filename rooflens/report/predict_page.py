@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from rooflens.report import forecasts, predict_words
 from rooflens.report import format as fmt
 from rooflens.report.datasheet import short_name
-from rooflens.report.embed import json_block, vega_bundle
 from rooflens.report.html import render
 from rooflens.report.predict_chart import predict_spec
 from rooflens.report.predict_plane import planes
-from rooflens.report.shell import document, joined
+from rooflens.report.small_page import small_document
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from rooflens.model.predict import Forecast
     from rooflens.report.forecasts import Row
     from rooflens.report.predict_plane import PredictPlane
-
-STYLES = ("page.css", "charts.css", "small.css", "print.css")
-SCRIPTS = ("state.js", "theme.js", "charts.js", "reveal.js")
 
 MAX_PLANES = 6
 """Planes on one page; what else was predicted is in the tables."""
@@ -104,14 +100,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
-    return document(
-        title,
-        [body],
-        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
-        styles=STYLES,
-        codes=(vega_bundle(), joined(SCRIPTS)),
-        skip=("tables", "Skip to the tables"),
-    )
+    return small_document(title, body, specs, "Skip to the tables")
 
 
 def _figures(rows: Sequence[Row]) -> list[Figure]:

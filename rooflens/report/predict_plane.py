@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite, log10, sqrt
+from math import isfinite, log10
 from typing import TYPE_CHECKING
 
 from rooflens.model.predict import forecast
 from rooflens.report import forecasts
+from rooflens.report.domains import aired
 from rooflens.report.format import NBSP
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ ALL_DOTS = 24
 APART_DECADES = 0.09
 """Of longer sweeps only steps that stand so far from the one before are drawn; the others would make a thick line."""
 
-HALF_DECADE = sqrt(10)
 LEAST_DECADES = 3.5
 NAMES_PART = 0.3
 """Part of the width that is kept for the names of flat roofs, right of the last dot."""
@@ -114,11 +114,11 @@ def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
     alone = [_plane(row) for row in rows]
     xs = [x for one in alone for x in _xs(one)]
     ys = [y for one in alone for y in _ys(one)]
-    low, high = _domain(xs)
+    low, high = aired(xs, LEAST_DECADES)
     furthest = max((dot.x for one in alone for dot in one.dots), default=low)
     # The names of flat roofs stand at their right end: dots should not reach below them.
     free = (furthest / low**NAMES_PART) ** (1 / (1 - NAMES_PART))
-    return tuple(replace(one, x_domain=(low, max(high, free)), y_domain=_domain(ys)) for one in alone)
+    return tuple(replace(one, x_domain=(low, max(high, free)), y_domain=aired(ys, LEAST_DECADES)) for one in alone)
 
 
 def _xs(one: PredictPlane) -> list[float]:
@@ -128,12 +128,6 @@ def _xs(one: PredictPlane) -> list[float]:
 def _ys(one: PredictPlane) -> list[float]:
     reached = [one.achieved[1]] if one.achieved else []
     return [*(dot.y for dot in one.dots), *(peak for _, peak in one.pipes), *reached]
-
-
-def _domain(values: Sequence[float]) -> Domain:
-    """Put half a decade of air around values; a range that would be too short grows at its low end."""
-    low, high = min(values) / HALF_DECADE, max(values) * HALF_DECADE
-    return min(low, high / 10**LEAST_DECADES), high
 
 
 def _plane(row: Row) -> PredictPlane:

@@ -22,7 +22,7 @@ from rooflens.report.roof_labels import top_of
 from rooflens.report.roofline_datasheet import gather, line_rows, reaches, widest
 from rooflens.report.roofline_layers import datasheet_layers, ridge_layers, roof_layers
 from rooflens.report.roofline_texts import flat_places, flipped, label_rows, sized, slope_places
-from rooflens.report.sheet import SIZES
+from rooflens.report.spot_texts import SLOT
 from rooflens.report.strip_labels import strip_label_rows
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ def _plane_chart(plane: Plane, gpus: Sequence[Sheetlines]) -> alt.LayerChart:
 
 def _params(plane: Plane, picked: str) -> list[alt.Parameter]:
     """Declare what the page sets, and which of the classes of sizes the width falls into."""
-    slot = " : ".join(f"w >= {size.from_px} ? {i}" for i, size in enumerate(SIZES[:-1]))
     values = {
         "level": default_level(plane),
         "picked": picked,
@@ -109,7 +108,7 @@ def _params(plane: Plane, picked: str) -> list[alt.Parameter]:
     }
     return [
         *(alt.param(name=name, value=value) for name, value in values.items()),
-        alt.param(name="slot", expr=f"{slot} : {len(SIZES) - 1}"),
+        alt.param(name="slot", expr=SLOT),
     ]
 
 

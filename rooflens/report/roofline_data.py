@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.report.domains import aired
 from rooflens.report.roofs import level_roofs, pipe_roofs
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Bound, Level
     from rooflens.report.roofs import Roof
     from rooflens.report.rows import Launch
-
-HALF_DECADE = sqrt(10)
 
 MIN_X_DECADES = 4
 LEVEL_LABEL_PART = 0.14
@@ -110,7 +109,7 @@ class Plane:
         """Find the range of intensities: data and ridge points with half a decade of air."""
         ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
         placed = [p.intensity_flop_per_byte for p in self.points]
-        low, high = _domain(placed + ridges, MIN_X_DECADES)
+        low, high = aired(placed + ridges, MIN_X_DECADES)
         # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
         low = min(low, _edge_beside(min(placed, default=high), high, LEVEL_LABEL_PART))
         return (low, max(high, _edge_beside(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
@@ -118,7 +117,7 @@ class Plane:
     def y_domain(self) -> tuple[float, float]:
         """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
         reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
-        return _domain(reached + [roof.peak for roof in self.pipe_roofs], MIN_Y_DECADES)
+        return aired(reached + [roof.peak for roof in self.pipe_roofs], MIN_Y_DECADES)
 
 
 def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
@@ -183,13 +182,6 @@ def _strip(launch: Launch) -> list[StripPoint]:
 def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
     clocks = [hz for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
     return (min(clocks), max(clocks)) if clocks else None
-
-
-def _domain(values: Sequence[float], min_decades: float) -> tuple[float, float]:
-    """Put half a decade of air around values; a range that would be too short grows at its low end."""
-    high = max(values, default=1000.0) * HALF_DECADE
-    low = min(values, default=1.0) / HALF_DECADE
-    return (min(low, high / 10**min_decades), high)
 
 
 def _edge_beside(value: float, opposite: float, part: float) -> float:

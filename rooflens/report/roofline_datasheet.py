@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from rooflens.report.domains import HALF_DECADE
 from rooflens.report.picked_boxes import own_boxes
 from rooflens.report.placement import Wish, place, text_box
 from rooflens.report.point_labels import ridge_spots, ridge_text
@@ -19,7 +20,6 @@ from rooflens.report.roof_labels import (
     name_slope,
     point_boxes,
 )
-from rooflens.report.roofline_data import HALF_DECADE
 from rooflens.report.roofline_rows import rounded
 from rooflens.report.roofline_texts import flats, slopes
 from rooflens.report.sheet import Sheet

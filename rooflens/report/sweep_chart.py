@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model.records import BOUNDS
+from rooflens.report import log_plane
 from rooflens.report.placement import LINE_PX
 from rooflens.report.roof_labels import LIFT_PX
-from rooflens.report.sheet import SIZES, decades
+from rooflens.report.sheet import decades
+from rooflens.report.spot_texts import SLOT, at_spot
 from rooflens.report.sweep_rows import DOT_AREA_PX2, RING_AREA_PX2, datasets, sweep_plane
-from rooflens.report.theme import LOOKS
-from rooflens.report.words import BOUND_LABELS
+from rooflens.report.verdict_marks import verdict_channels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,13 +28,7 @@ HEIGHT = 440
 ARROW_FROM_PX = 44
 """Parts of the path shorter than this have no room for an arrow between their dots."""
 
-_SIZE = f"w >= {SIZES[0].from_px} ? 0 : w >= {SIZES[1].from_px} ? 1 : 2"
-_SPOT = f"datum.spots[{_SIZE}]"
-_SI_FLOPS = (
-    "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
-    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
-    "(w < 480 ? '' : 'FLOP/s')"
-)
+_SPOT = f"datum.spots[{SLOT}]"
 
 
 def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Mapping[str, str]) -> dict[str, Any]:
@@ -69,23 +63,11 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 
 
 def _x(plane: SweepPlane, field: str = "x") -> alt.X:
-    label = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
-    axis = alt.Axis(
-        values=_powers(plane.x_domain), labelExpr=label, title="Arithmetic intensity at HBM (FLOP/B)", titlePadding=12
-    )
-    scale = alt.Scale(type="log", domain=plane.x_domain, nice=False)
-    return alt.X(field, type="quantitative", axis=axis, scale=scale)
+    return log_plane.intensity(plane.x_domain, "Arithmetic intensity at HBM (FLOP/B)", field)
 
 
 def _y(plane: SweepPlane, field: str = "y") -> alt.Y:
-    axis = alt.Axis(values=_powers(plane.y_domain), labelExpr=_SI_FLOPS, title=None)
-    scale = alt.Scale(type="log", domain=plane.y_domain, nice=False)
-    return alt.Y(field, type="quantitative", axis=axis, scale=scale)
-
-
-def _powers(domain: tuple[float, float]) -> list[float]:
-    """List the powers of ten inside a range."""
-    return [10.0**power for power in range(-30, 31) if domain[0] <= 10.0**power <= domain[1]]
+    return log_plane.performance(plane.y_domain, field)
 
 
 def _named(name: str) -> alt.Chart:
@@ -103,12 +85,12 @@ def _roof_layers(plane: SweepPlane) -> list[alt.Chart]:
         "align": "left",
         "baseline": "middle",
         "angle": alt.ExprRef(angle),
-        "dy": alt.ExprRef(f"-datum.sides[{_SIZE}] * {LIFT_PX + LINE_PX / 2:g}"),
+        "dy": alt.ExprRef(f"-datum.sides[{SLOT}] * {LIFT_PX + LINE_PX / 2:g}"),
     }
     names = (
         _named("slope")
-        .transform_filter(f"datum.xs && datum.xs[{_SIZE}] !== null")
-        .transform_calculate(nx=f"datum.xs[{_SIZE}]", ny=f"datum.ys[{_SIZE}]", label=f"datum.texts[{_SIZE}]")
+        .transform_filter(f"datum.xs && datum.xs[{SLOT}] !== null")
+        .transform_calculate(nx=f"datum.xs[{SLOT}]", ny=f"datum.ys[{SLOT}]", label=f"datum.texts[{SLOT}]")
     )
     return [
         _named("slope").mark_line(style="roof", clip=True).encode(_x(plane), _y(plane)),
@@ -124,14 +106,9 @@ def _roof_layers(plane: SweepPlane) -> list[alt.Chart]:
 def _name_layers(plane: SweepPlane, data: str, style: str, x: str = "x") -> list[alt.Chart]:
     """Write texts at the places found for the size at hand, each on a cleared ground."""
     placed = (
-        _named(data).transform_filter(f"{_SPOT} !== null").transform_calculate(spot=_SPOT, text=f"datum.texts[{_SIZE}]")
+        _named(data).transform_filter(f"{_SPOT} !== null").transform_calculate(spot=_SPOT, text=f"datum.texts[{SLOT}]")
     )
-    text: Style = {
-        "baseline": "middle",
-        "align": alt.ExprRef("datum.spot[2] < 0 ? 'right' : datum.spot[2] > 0 ? 'left' : 'center'"),
-        "dx": alt.ExprRef("datum.spot[0]"),
-        "dy": alt.ExprRef("datum.spot[1]"),
-    }
+    text = at_spot()
     bold: Style = {"fontWeight": 600, "fontSize": 13} if style == "strong" else {}
     return [
         placed.mark_text(style="halo", **text, **bold).encode(_x(plane, x), _y(plane), alt.Text("text:N")),
@@ -173,35 +150,19 @@ def _dots(plane: SweepPlane) -> alt.Chart:
     dots: alt.Chart = (
         _named("steps")
         .mark_point(filled=True, opacity=1, size=DOT_AREA_PX2, strokeWidth=1.5, cursor="pointer")
-        .encode(_x(plane), _y(plane), *_bound_channels(plane), tooltip=_tooltip(), strokeWidth=_picked())
+        .encode(
+            _x(plane),
+            _y(plane),
+            *verdict_channels({step.bound for step in plane.sweep.placed}),
+            tooltip=_tooltip(),
+            strokeWidth=_picked(),
+        )
     )
     return dots
 
 
 def _picked() -> Any:
     return alt.condition("indexof(datum.ks, picked) >= 0", alt.value(4), alt.value(1.5))
-
-
-def _bound_channels(plane: SweepPlane) -> list[Any]:
-    """Encode the verdict by colour and shape together, with one legend for both."""
-    present = {step.bound for step in plane.sweep.placed}
-    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in BOUNDS)
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        columns=alt.ExprRef("w < 480 ? 2 : 6"),
-        values=[bound for bound in BOUNDS if bound in present],
-        labelExpr=f"{cases} : datum.value",
-        symbolOpacity=1,
-    )
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    colours = alt.Scale(domain=list(BOUNDS))
-    return [
-        alt.Shape("bound:N", scale=shapes, legend=legend),
-        alt.Fill("bound:N", scale=colours, legend=legend),
-        alt.Stroke("bound:N", scale=colours, legend=legend),
-    ]
 
 
 def _tooltip() -> list[alt.Tooltip]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.model import units
 from rooflens.model.words import resource_label
 from rooflens.report import format as fmt
+from rooflens.report.domains import aired
 from rooflens.report.geometry import hits_any, segment
 from rooflens.report.placement import LINE_PX, Canvas, Spot, Wish, place, text_box
 from rooflens.report.roof_labels import Drawing, Flat, Slope, name_flat, name_slope
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
-HALF_DECADE = sqrt(10)
 LEAST_DECADES = 3.0
 
 NAMES_PART = 0.28
@@ -94,15 +94,10 @@ def sweep_plane(sweep: Sweep) -> SweepPlane:
     ys = [step.flop_per_s or 0.0 for step in sweep.placed] + [y for _, y in predicted]
     xs += [ridge for _, ridge in sweep.ridges]
     ys += [pipe.peak for pipe in sweep.pipes]
-    low, high = _domain(xs)
+    low, high = aired(xs, LEAST_DECADES)
     # The names of flat roofs stand at their right end: dots and rings should not reach below them.
     free = (max(xs) / low**NAMES_PART) ** (1 / (1 - NAMES_PART))
-    return SweepPlane(sweep, (low, max(high, free)), _domain(ys))
-
-
-def _domain(values: Sequence[float]) -> Domain:
-    low, high = min(values) / HALF_DECADE, max(values) * HALF_DECADE
-    return min(low, high / 10**LEAST_DECADES), high
+    return SweepPlane(sweep, (low, max(high, free)), aired(ys, LEAST_DECADES))
 
 
 def datasets(plane: SweepPlane, groups: Mapping[str, str]) -> dict[str, list[Row]]:
