@@ -51,7 +51,7 @@ gpu: ## do everything that only a GPU can show, into out/first_light (no network
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
 test: $(STAMP) ## run the tests, on all cores
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import samples
+from support.rendered import rendered
 from untimed import without_durations
 
 from rooflens.model.flags import MEANINGS
@@ -58,7 +59,7 @@ class Tags(HTMLParser):
 
 def make(runs: Sequence[Run], analyses: Sequence[Analysis], title: str = "attention") -> str:
     """Render a page."""
-    return render_page(runs, analyses, title=title)
+    return rendered(runs, analyses, title)
 
 
 def scripts(html: str) -> dict[str | None, Any]:
