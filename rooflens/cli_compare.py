@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli_load import load_analyses, read_thresholds
-from rooflens.cli_show import check_output, console, show_error, write_file
+from rooflens.cli_show import check_output, console, show_error, write_text
 from rooflens.errors import InputError, UsageError
 from rooflens.model.units import printable
 
@@ -69,7 +69,7 @@ def compare(
     elif output is None:
         click.echo(text)
     else:
-        write_file(output, f"{text}\n".encode("utf-8", "replace"))
+        write_text(output, text)
         click.echo(f"wrote {output}", err=True)
     if gate is not None:
         _judge(compared, gate)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli_load import load_analyses, read_thresholds
-from rooflens.cli_show import check_output, console, finish, write_file
+from rooflens.cli_show import check_output, console, finish, write_text
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def history(store: Path, *, wanted: str | None, style: str, output: Path | None,
         if output is None:
             click.echo(text)
         else:
-            write_file(output, f"{text}\n".encode("utf-8", "replace"))
+            write_text(output, text)
     finish(loaded, f"wrote {output}" if output else "")
 
 

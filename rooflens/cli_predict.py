@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli_show import check_output, console, write_file
+from rooflens.cli_show import check_output, console, write_text
 from rooflens.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     if output is None:
         click.echo(text)
         return
-    write_file(output, f"{text}\n".encode())
+    write_text(output, text)
     click.echo(f"wrote {output}", err=True)
 
 

@@ -127,9 +127,9 @@ def check_output(output: Path | None, style: str, page: str, *, force: bool) -> 
         raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
 
 
-def write_page(path: Path, text: str) -> None:
-    """Write a text file; what is no Unicode in it becomes `?`."""
-    write_file(path, text.encode("utf-8", "replace"))
+def write_text(path: Path, text: str) -> None:
+    """Write a text and the end of its last line; what is no Unicode in it becomes `?`."""
+    write_file(path, f"{text}\n".encode("utf-8", "replace"))
 
 
 def write_file(path: Path, data: bytes) -> None:
