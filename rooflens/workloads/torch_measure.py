@@ -40,6 +40,7 @@ DTYPES = {
     "fp32": Dtype(torch.float32),
     "tf32": Dtype(torch.float32, (8, 0)),
     "bf16": Dtype(torch.bfloat16),
+    "fp16": Dtype(torch.float16),
     "fp8": Dtype(torch.float8_e4m3fn, (8, 9)),
 }
 
