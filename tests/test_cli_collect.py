@@ -89,7 +89,7 @@ def names(detail: str) -> str:
     return ",".join(metric.name for metric in metrics_for("gh100", detail))
 
 
-HOW = "--target-processes all --replay-mode kernel --cache-control all --clock-control base"
+HOW = "--nvtx --target-processes all --replay-mode kernel --cache-control all --clock-control base"
 ONE_OF_EACH = "--filter-mode per-launch-config --launch-count 1"
 DEEP = " ".join(
     f"--section {name}" for name in ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats")
@@ -116,9 +116,9 @@ def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
     )
     argv = shlex.split(run("collect", *options.split(), "--dry-run", "--", "./a.out").stdout)
     expected = (
-        "--config-file off --export out/a.ncu-rep --force-overwrite --target-processes application-only "
+        "--config-file off --export out/a.ncu-rep --force-overwrite --nvtx --target-processes application-only "
         "--replay-mode application --cache-control none --clock-control none --graph-profiling graph "
-        "--nvtx --nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 --launch-count 3 "
+        "--nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 --launch-count 3 "
         f"--metrics {names('quick')},x.sum,y.sum ./a.out"
     )
     assert argv == [str(gpu_box.parent / "bin" / "ncu"), *expected.split()]
@@ -130,7 +130,7 @@ def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: P
     program = f"{sys.executable} -m rooflens.workloads.torch_harness attention --case fused --iterations 1"
     assert result.exit_code == 0
     assert result.stdout == (
-        f"ncu --config-file off --export out/attention.ncu-rep --force-overwrite {HOW} --nvtx --nvtx-include rooflens "
+        f"ncu --config-file off --export out/attention.ncu-rep --force-overwrite {HOW} --nvtx-include rooflens "
         f"{ONE_OF_EACH} --metrics {names('quick')} {program}\n"
     )
     assert run("collect", "--dry-run", "--", "x").exit_code == 3

@@ -168,6 +168,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         ncu.path,
         *(("--config-file", "off") if ncu.knows(CONFIG_FILE_SINCE) else ()),
         *_files(collection, log_file),
+        "--nvtx",  # without a filter too: kernels then carry the ranges they were launched in
         *("--target-processes", collection.target_processes),
         *("--replay-mode", collection.replay_mode),
         *("--cache-control", collection.cache_control),
@@ -198,7 +199,7 @@ def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
     count = 1 if one_of_each else collection.launch_count or collection.max_launches
     nvtx = tuple(part for name in collection.nvtx_include for part in ("--nvtx-include", name))
     return (
-        *(("--nvtx", *nvtx) if nvtx else ()),
+        *nvtx,
         *(("--kernel-name", collection.kernel) if collection.kernel else ()),
         *mode,
         *(("--launch-skip", str(collection.launch_skip)) if collection.launch_skip is not None else ()),

@@ -17,7 +17,7 @@ from rooflens.ingest.tiers import DETAILS, NVIDIA_SECTIONS, Detail, metrics_for
 OLD = Ncu("/opt/ncu", (2022, 3), "2022.3.0.0")
 NEW = Ncu("/opt/ncu", (2024, 1), "2024.1.1.0")
 COLLECTION = Collection(("python", "train.py", "--epochs", "1"), Path("out/train.ncu-rep"), ("a.sum", "b.avg"))
-HEAD = ("/opt/ncu", "--config-file", "off", "--export", "out/train.ncu-rep", "--force-overwrite")
+HEAD = ("/opt/ncu", "--config-file", "off", "--export", "out/train.ncu-rep", "--force-overwrite", "--nvtx")
 HOW = ("--target-processes", "all", "--replay-mode", "kernel", "--cache-control", "all", "--clock-control", "base")
 ONE_OF_EACH = ("--filter-mode", "per-launch-config", "--launch-count", "1")
 METRICS = ("--metrics", "a.sum,b.avg")
@@ -25,7 +25,7 @@ PROGRAM = ("python", "train.py", "--epochs", "1")
 
 
 def test_the_whole_command_line() -> None:
-    """By default each distinct launch is profiled once, in all processes, on base clocks and from cold caches."""
+    """By default each distinct launch is profiled once, with its NVTX ranges, on base clocks and from cold caches."""
     assert build_argv(NEW, COLLECTION) == (*HEAD, *HOW, *ONE_OF_EACH, *METRICS, *PROGRAM)
 
 
@@ -56,7 +56,7 @@ OPTIONS = {
     ),
     "nvtx_include": (
         {"nvtx_include": ("rooflens", "step/")},
-        (*HOW, "--nvtx", "--nvtx-include", "rooflens", "--nvtx-include", "step/", *ONE_OF_EACH, *METRICS),
+        (*HOW, "--nvtx-include", "rooflens", "--nvtx-include", "step/", *ONE_OF_EACH, *METRICS),
     ),
     "replay_mode": (
         {"replay_mode": "application"},
@@ -94,7 +94,7 @@ def test_the_command_line_of_each_option(option: str) -> None:
 
 def test_an_older_ncu_gets_only_what_it_knows() -> None:
     """Before 2024.1 there is no `one of each` and no way to switch the configuration file off: a plain cap instead."""
-    head = ("/opt/ncu", "--export", "out/train.ncu-rep", "--force-overwrite")
+    head = ("/opt/ncu", "--export", "out/train.ncu-rep", "--force-overwrite", "--nvtx")
     expected = (*head, *HOW, "--launch-count", "200", *METRICS, *PROGRAM)
     assert build_argv(OLD, COLLECTION) == expected
     assert build_argv(Ncu("/opt/ncu"), COLLECTION) == expected

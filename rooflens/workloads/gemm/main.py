@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TOLERANCE = {"bf16": 1e-2, "fp16": 2e-3, "tf32": 2e-3, "fp8": 3e-2}
-"""bf16: the result is rounded to 8 bits (2**-9), partial sums of a split k may be too. fp16: to 11 bits (2**-12). tf32: operands are rounded to 11
-bits (2**-12) before they are multiplied. fp8: operands are exact, but Hopper adds up products in about 14 bits."""
+"""bf16: the result is rounded to 8 bits (2**-9), partial sums of a split k may be too. fp16: the same at 11 bits
+(2**-12). tf32: operands are rounded to 11 bits (2**-12) before they are multiplied. fp8: operands are exact, but Hopper
+adds up products in about 14 bits."""
 
 
 @dataclass(frozen=True, slots=True)
