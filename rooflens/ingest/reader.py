@@ -175,7 +175,7 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         if raw is None and not is_wanted(metric_name):
             continue
         metric = action.metric_by_name(metric_name)
-        value = metric.value()
+        value = metric.value() if metric.has_value() else None  # without one `value` gives 0, which nobody measured
         if raw is not None:
             _keep(raw, index, metric_name, metric, value)
         if metric_name in OPCODE_TABLES:

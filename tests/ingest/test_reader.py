@@ -53,6 +53,17 @@ def test_different_metric_lists_in_one_report_stay_apart(tmp_path: Path) -> None
     assert "dram_bytes" not in second.counters
 
 
+def test_a_metric_without_a_value_has_none(tmp_path: Path) -> None:
+    """NVIDIA's module says 0 of it; the raw columns hold its name and no number, and no counter is made of it."""
+    metrics = {**DURATION, "dram__bytes.sum": None}
+    file = write_report(tmp_path / "empty.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
+    report = read_report(file, "empty", with_raw=True)
+    assert report.raw is not None
+    (row,) = [row for row in report.raw.to_pylist() if row["name"] == "dram__bytes.sum"]
+    assert (row["value_double"], row["value_uint64"], row["value_string"]) == (None, None, None)
+    assert "dram_bytes" not in report.kernels[0].counters
+
+
 def test_a_report_without_results_is_an_error(tmp_path: Path) -> None:
     """A report of no kernels is refused: it is never `0 kernels`."""
     file = write_report(tmp_path / "none.ncu-rep", ReportSpec([]))
