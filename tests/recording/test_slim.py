@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import json
+import re
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+import record
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from slim import in_command, in_prose, last_part, slim, slim_file
+from stored import Entry, write_entries
+from support.damage import block_starts, certain_damage
+from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+
+from rooflens.cli import main
+from rooflens.errors import InputError
+from rooflens.ingest.container import inspect
+from rooflens.ingest.messages import message
+from rooflens.ingest.reader import read_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.ingest.reader import Report
+
+_FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+TRACEBACK = "division by zero\n/home/alice/Documents/NVIDIA Nsight Compute/Sections/Roof.py:9\n/opt/ncu/NvRules.py:7"
+NVIDIA_TEXT = "L1/TEX reads /s, see https://docs.nvidia.com/cuda/index.html and @url:guide:https://a.b/c/d.html@."
+KERNEL = KernelSpec(
+    "void kernel<float>(float *)",
+    {
+        "gpu__time_duration.sum": 1000.0,
+        "launch__grid_size": 8,
+        "a_file": "/home/alice/kernel.cu",
+        "a_ratio": "L1/TEX",
+        "sass__inst_executed_per_opcode_with_modifier_all": Instances({"FFMA": 128, "HMMA": 1}, 129),
+        "a_table": Instances({"/home/alice/k.cu": 1}),
+    },
+    rules=(RuleText("Broken", "Roofline", "", TRACEBACK), RuleText("Sound", "Roofline", "title", NVIDIA_TEXT)),
+    ranges=(NvtxRange("train/step"),),
+)
+SESSION = SessionSpec(
+    process_name="/home/alice/secret folder/train",
+    host="box17.lab.example",
+    command_line="/opt/ncu/ncu --cache-control none -o /tmp/x /home/alice/train --on BOX17 --user alice",
+    clock_control="Base",
+)
+REPORT = encode_report(ReportSpec([KERNEL, KERNEL], SESSION))
+TOLD = (b"alice", b"box17", b"BOX17", b"secret", b"/opt", b"/tmp", b"Nsight Compute/Sections", b"10.0.0.7", b"cubin")
+ENTRY = Entry(
+    path="h200/saxpy.ncu-rep",
+    gpu="NVIDIA H200",
+    workload="saxpy",
+    case="n28",
+    parameters={},
+    dtype="fp32",
+    detail="quick",
+    command="rooflens collect saxpy",
+    clock_control="none",
+    driver="580",
+    ncu="2025.3",
+    date="2025-11-21",
+    kernels=2,
+    ncu_passes=1,
+    wall_ns=1,
+    iterations=1,
+)
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Encode a field that our messages do not know; short ones only."""
+    assert number < 2048
+    assert len(content) < 128
+    return bytes([number << 3 & 0x7F | 0x82, number >> 4, len(content)]) + content
+
+
+def block(payload: bytes, details: bytes = b"", more: bytes = b"", **counts: int) -> bytes:
+    """Encode a block with encoded session details, and fields that our messages do not know."""
+    numbers = {"NumSources": 0, "NumResults": 0, **counts, "PayloadSize": len(payload)}
+    header = message("BlockHeader")(**numbers).SerializeToString() + (field(3, details) if details else b"") + more
+    return len(header).to_bytes(4, "little") + header + payload
+
+
+def framed(encoded: bytes) -> bytes:
+    """Put the length before a message."""
+    return len(encoded).to_bytes(4, "little") + encoded
+
+
+def read(report: bytes, folder: Path) -> Report:
+    """Read a report with NVIDIA's reader, and forget its digest."""
+    path = folder / "some.ncu-rep"
+    path.write_bytes(report)
+    found = read_report(path, "some", with_raw=True)
+    assert found.raw is not None
+    raw = found.raw.drop_columns("digest")
+    as_text = pa.array([repr(value) for value in raw["value_double"].to_pylist()])  # no NaN equals itself
+    raw = raw.set_column(raw.column_names.index("value_double"), "value_double", as_text)
+    return replace(found, kernels=tuple(replace(kernel, digest="") for kernel in found.kernels), raw=raw)
+
+
+def texts_reduced(report: Report) -> Report:
+    """Reduce what alone may change: paths in the texts of rules."""
+    kernels = []
+    for kernel in report.kernels:
+        rules = (replace(rule, message=in_prose(rule.message.encode()).decode()) for rule in kernel.rules)
+        kernels.append(replace(kernel, rules=tuple(rules)))
+    return replace(report, kernels=tuple(kernels))
+
+
+def test_nothing_tells_the_machine_and_no_code_is_left() -> None:
+    """Sources go, and so do host, addresses, environment, folders and user, wherever the format has room for them."""
+    source = framed(message("SourceData")(Reference=7, Code=b"/home/alice", Binary=b"cubin").SerializeToString())
+    system = field(5, b"box17") + field(7, field(1, b"10.0.0.7")) + field(1, b"Linux")
+    program = (
+        field(1, b"/home/alice/train") + field(2, b"/home/alice") + field(3, b"-o /tmp/x") + field(4, b"USER=alice")
+    )
+    stack = field(1, field(1, b"/home/alice/lib.so") + field(3, b"../relative/file.c") + field(4, b"function"))
+    more = field(28, stack) + field(32, stack) + field(15, field(8, b"alice") + field(5, b"kept"))
+    marks = field(19, field(5, field(6, b"/home/alice/kernel.cu") + field(4, b"at /home/alice/kernel.cu:3")))
+    told = REPORT + block(source, field(3, system) + field(9, program), NumSources=1)
+    told += block(framed(more + marks), field(7, b"see /home/alice/x"), NumResults=1)
+    told += block(b"", more=field(4, field(1, b"/home/alice/kernel.cu") + field(1, b"dram__bytes")))
+    assert all(name in told for name in TOLD)
+    kept = slim(told)
+    assert [name for name in TOLD if name in kept] == []
+    for text in (b"Linux", b"lib.so", b"../relative/file.c", b"function", b"dram__bytes", b"at kernel.cu:3", b"see x"):
+        assert text in kept
+    assert slim(kept) == kept
+
+
+def test_what_was_measured_stays(tmp_path: Path) -> None:
+    """Values, tables, names, ranges and rules read back equal; only paths are shorter, also where they are values."""
+    before, after = read(REPORT, tmp_path), read(slim(REPORT), tmp_path)
+    assert texts_reduced(before).kernels == after.kernels
+    assert [rule.message for rule in after.kernels[0].rules] == [
+        "division by zero\nRoof.py:9\nNvRules.py:7",
+        NVIDIA_TEXT,
+    ]
+    pairs = zip(before.raw.to_pylist(), after.raw.to_pylist(), strict=True)
+    changed = [(old, new) for old, new in pairs if old != new]
+    assert {value for old, new in changed for value in set(new.values()) - set(old.values())} == {"kernel.cu", "k.cu"}
+    assert after.run.host == "host"
+    assert after.run.process_name == "train"
+    assert after.run.command_line == "ncu --cache-control none -o x train --on host --user user"
+    modes = ("clock_control", "cache_control", "created_unix_s", "ncu_version", "synthetic")
+    assert [getattr(after.run, mode) for mode in modes] == [getattr(before.run, mode) for mode in modes]
+
+
+def test_what_says_nothing_keeps_every_byte() -> None:
+    """An anonymous report comes back as it was, fields that nobody knows and odd encodings included."""
+    session = SessionSpec(process_name="train", host="host", command_line="ncu -o x ./train")
+    report = slim(encode_report(ReportSpec([KERNEL], session)))
+    odd = block(framed(field(99, b"/not/known") + b"\xa8\x06\x80\x00"), more=field(77, b"/nor/this"), NumResults=1)
+    assert slim(report + odd) == report + odd
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("/opt/n/ncu -o /tmp/a/b /usr/bin/python3 /home/al/t.py --n 3 ", "ncu -o b python3 t.py --n 3 "),
+        ("ncu ./run ../a/b reports/c L1/TEX", "ncu ./run ../a/b reports/c L1/TEX"),
+        ("--x=/a/b LD_LIBRARY_PATH=/a/lib:/b/lib64: -I/usr/include", "--x=b LD_LIBRARY_PATH=lib:lib64: -Iinclude"),
+        ("/dataset/ /root / //srv//x/", "dataset root / x"),
+        ("tcp://far.org/a/b file:///home/al/t", "tcp://far.org/a/b file://t"),
+        ("--data /home/alice --out=/home/alice/ C:\\Users\\alice", "--data home --out=home Users"),
+        ('"C:\\Program Files\\N 2025\\\\target\\ncu.exe" -o D:/r/x a\\b.exe', '"ncu.exe" -o x a\\b.exe'),
+        ("C:\\Users\\First Last\\run.exe \\\\server\\share\\run.exe", "run.exe run.exe"),
+        ("python '/home/al/my data/t.py' -k regex:\\d+", "python 't.py' -k regex:\\d+"),
+        ("/s\u00e9/\u00e9t\u00e9.py x\u00e9/y", "\u00e9t\u00e9.py x\u00e9/y"),
+        ("--list /a/b,/c/d;/e --nvtx-include Fused-GEMM/", "--list b,d;e --nvtx-include Fused-GEMM/"),
+    ],
+)
+def test_command_lines_stay_useful(text: str, kept: str) -> None:
+    """Absolute paths lose their folders; options, relative paths and URLs stay."""
+    assert in_command(text.encode()).decode() == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (NVIDIA_TEXT, NVIDIA_TEXT),
+        (TRACEBACK, "division by zero\nRoof.py:9\nNvRules.py:7"),
+        ('  File "/home/al/my x.py", line 3', '  File "my x.py", line 3'),
+        ("in C:\\a\\b.cu(3), 4/5 of x/y", "in b.cu(3), 4/5 of x/y"),
+        (
+            "[guide](https://docs.nvidia.com/a/b#c) 32 bytes /request",
+            "[guide](https://docs.nvidia.com/a/b#c) 32 bytes /request",
+        ),
+    ],
+)
+def test_prose_keeps_what_only_looks_like_a_path(text: str, kept: str) -> None:
+    """Units, ratios and links stay; paths of tracebacks go, even with spaces in them."""
+    assert in_prose(text.encode()).decode() == kept
+
+
+@given(st.text(st.sampled_from("aZ7/\\ :.,-=\"'~\n\0é"), max_size=40))
+def test_texts_reduced_twice_are_reduced_once(text: str) -> None:
+    """Whatever the text, the first pass leaves nothing for a second."""
+    for reduce in (in_command, in_prose, last_part):
+        once = reduce(text.encode())
+        assert reduce(once) == once
+        assert len(once) <= len(text.encode())
+
+
+def test_a_damaged_report_stays_as_it_was(tmp_path: Path) -> None:
+    """What cannot be walked to its exact end is refused, and its file is not touched."""
+    path = tmp_path / "some.ncu-rep"
+    for what, damaged in certain_damage(REPORT):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError):
+            slim_file(path)
+        assert path.read_bytes() == damaged, what
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@given(st.data())
+def test_flipped_bytes_are_refused_or_slimmed(data: st.DataObject) -> None:
+    """A changed byte never raises anything but the error for bad input."""
+    report = bytearray(REPORT)
+    start = block_starts(REPORT)[0]
+    for place in data.draw(st.lists(st.integers(start, len(REPORT) - 1), min_size=1, max_size=4)):
+        report[place] = data.draw(st.integers(0, 255))
+    try:
+        once = slim(bytes(report))
+    except InputError:
+        return
+    assert slim(once) == once
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """The bytes saved are returned, the mode stays, nothing is left beside it, and a second time nothing happens."""
+    path = tmp_path / "some.ncu-rep"
+    path.write_bytes(REPORT)
+    path.chmod(0o640)
+    assert slim_file(path) == len(REPORT) - path.stat().st_size > 0
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    before = path.stat().st_mtime_ns
+    assert slim_file(path) == 0
+    assert path.stat().st_mtime_ns == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_bare_gpu_box_can_slim(tmp_path: Path) -> None:
+    """The standard library is enough."""
+    path = tmp_path / "some.ncu-rep"
+    path.write_bytes(REPORT)
+    code = f"import sys, pathlib; sys.path[:0] = [{str(_FIXTURES)!r}, {str(_FIXTURES.parent)!r}]\n"
+    code += f"from slim import slim_file; print(slim_file(pathlib.Path({str(path)!r})))"
+    done = subprocess.run([sys.executable, "-ISc", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert int(done.stdout) == len(REPORT) - path.stat().st_size
+
+
+def test_only_anonymous_recordings_are_adopted(tmp_path: Path) -> None:
+    """`--adopt` slims what was not; a report that cannot be walked stays away, and costs the others nothing."""
+    damaged = replace(ENTRY, path="h200/fma.ncu-rep")
+    write_entries(tmp_path / "away", [ENTRY, damaged])
+    (tmp_path / "away/h200").mkdir()
+    (tmp_path / "away" / ENTRY.path).write_bytes(REPORT)
+    (tmp_path / "away" / damaged.path).write_bytes(REPORT[:-1])
+    outcome = record.adopt(tmp_path / "away", tmp_path / "home")
+    assert [entry.path for entry in outcome.entries] == [ENTRY.path]
+    assert list(outcome.failed) == [damaged.path]
+    assert (tmp_path / "home" / ENTRY.path).read_bytes() == slim(REPORT)
+    assert not (tmp_path / "home" / damaged.path).exists()
+
+
+@pytest.fixture(scope="session")
+def pairs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Path, Path]]:
+    """Slim every intact report of the corpus, and return each with its original before it."""
+    folder = tmp_path_factory.mktemp("slimmed")
+    found = []
+    for original in sorted([*corpus.glob("*.ncu-rep"), *corpus.glob("*.nsight-cuprof-report")]):
+        try:
+            inspect(original)
+        except InputError:
+            with pytest.raises(InputError):
+                slim(original.read_bytes())
+            continue
+        slimmed = folder / original.name
+        slimmed.write_bytes(slim(original.read_bytes()))
+        found.append((original, slimmed))
+    return found
+
+
+@pytest.mark.corpus
+def test_published_reports_get_smaller(pairs: list[tuple[Path, Path]]) -> None:
+    """None grows, a second time changes nothing, and all together lose a fifth."""
+    before, after = ([path.stat().st_size for path in paths] for paths in zip(*pairs, strict=True))
+    assert all(small <= large for large, small in zip(before, after, strict=True))
+    assert sum(after) < 0.8 * sum(before)
+    for _, slimmed in pairs:
+        once = slimmed.read_bytes()
+        assert slim(once) == once, slimmed.name
+
+
+@pytest.mark.corpus
+def test_published_reports_read_the_same(pairs: list[tuple[Path, Path]], tmp_path: Path) -> None:
+    """NVIDIA's reader finds the same results with every value and instance, and rules but for paths in error texts."""
+    for original, slimmed in pairs:
+        before, after = (read(path.read_bytes(), tmp_path) for path in (original, slimmed))
+        assert texts_reduced(before).kernels == after.kernels, original.name
+        assert before.raw.equals(after.raw), original.name
+
+
+@pytest.mark.corpus
+def test_published_reports_are_judged_the_same(pairs: list[tuple[Path, Path]]) -> None:
+    """The analysis of every slimmed report equals that of its original."""
+    before, after = (_analysis(paths) for paths in zip(*pairs, strict=True))
+    assert len(before) == 250
+    assert before == after
+
+
+def _analysis(reports: tuple[Path, ...]) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(main, ["analyze", *map(str, reports), "--format", "json"])
+    assert result.exit_code == 0, result.output
+    kernels: list[dict[str, Any]] = json.loads(result.stdout)["kernels"]
+    return [{**kernel, "source": Path(kernel["source"]).name} for kernel in kernels]
+
+
+@pytest.mark.corpus
+def test_published_reports_name_nobody(pairs: list[tuple[Path, Path]]) -> None:
+    """No absolute path, host, address, user or folder of the session is left anywhere in the bytes."""
+    for original, slimmed in pairs:
+        names, kept = set(_told(original)), slimmed.read_bytes()
+        assert names, original.name
+        assert all(name in original.read_bytes() for name in names)
+        assert not re.findall(rb"/(?:home|root|mnt|data|opt|usr|nfs|content|glade|scratch)/\w+|\b[A-Z]:\\\w+", kept)
+        assert [name for name in names if re.search(rb"(?<![\w-])" + re.escape(name) + rb"(?![\w-])", kept)] == []
+        assert inspect(slimmed).sessions[0].host == "host"
+
+
+def _told(report: Path) -> Iterator[bytes]:
+    """Yield what the session of a report tells of its machine."""
+    data = report.read_bytes()
+    for start in block_starts(data):
+        end = start + 4 + int.from_bytes(data[start : start + 4], "little")
+        header = message("BlockHeader").FromString(data[start + 4 : end])
+        system = header.SessionDetails.TargetSystemInfo
+        yield from filter(None, [system.ComputerName.strip(b"\0")])
+        yield from re.findall(rb"\d+\.\d+\.\d+\.\d+|fe80::[0-9a-f:]+", system.SerializeToString())
+        for text in (header.Process.ProcessName, header.SessionDetails.ProfilerCmdline):
+            yield from re.findall(rb"(?:/home/|Users\\|/scratch/|homes-0/a/|/u/home/)([^/\\]+)", text)
+            yield from (path for path in re.findall(rb"(?<![\w.])/[\w/.-]*/|[A-Z]:\\.*\\", text) if len(path) > 1)
