@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+from oracle_rows import read_folder
+from oracles import compare
 
 from rooflens.ingest.inputs import find_inputs
 from rooflens.ingest.load import Loaded, load_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from oracle_rows import Row
 
     from rooflens.model.records import Analysis, Kernel
 
@@ -39,3 +46,10 @@ def kernels(loaded: Loaded) -> list[Kernel]:
 def analyses(kernels: list[Kernel]) -> list[Analysis]:
     """Analyze every kernel of the corpus."""
     return [analyze(kernel) for kernel in kernels]
+
+
+@pytest.fixture(scope="session")
+def rows(corpus: Path) -> dict[str, Row]:
+    """Compare the whole corpus with the independent numbers it holds, once."""
+    results, _ = read_folder(corpus)
+    return {row.key: row for row in compare(results, corpus)}

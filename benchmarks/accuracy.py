@@ -1,0 +1,124 @@
+"""Print how far rooflens' numbers are from independent ones in published reports, as Markdown.
+
+`python benchmarks/accuracy.py [FOLDER]`: the folder of reports, else `ROOFLENS_CORPUS`, else `../shared/corpus` beside
+the checkout. NVIDIA's command-line exports are taken from its subfolder `cli`. What is compared stands in `oracles.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oracle_rows import read_folder
+from oracle_tensors import WARPGROUP, WARPGROUP_SOURCE
+from oracles import compare
+
+from rooflens.errors import RooflensError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from oracle_rows import Pair, Row
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+NAME_CHARACTERS = 90
+NOTHING = 1e-9
+"""Deviations below this are the rounding of floating-point numbers: printed as 0."""
+
+
+def main(arguments: Sequence[str] = ()) -> int:
+    """Read the reports, compare, and print."""
+    given = next(iter(arguments), None) or os.environ.get("ROOFLENS_CORPUS")
+    folder = Path(given) if given else REPOSITORY.parent / "shared" / "corpus"
+    try:
+        results, failures = read_folder(folder)
+    except RooflensError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    reports = len({result.report for result in results})
+    print(f"Reports: {reports}; kernels: {len(results)}.")
+    print("".join(f"Not read: {failure}.\n" for failure in failures))
+    print("\n".join(markdown(compare(results, folder))))
+    return 0
+
+
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """Write the table, what lies outside it, where its tolerances come from, and the warpgroup counts."""
+    yield from _table(rows)
+    yield "\nOutside the tolerance:\n"
+    yield from [line for row in rows for line in _outside(row)] or ["- nothing"]
+    yield "\nTolerances:\n"
+    yield from _tolerances(rows)
+    yield f"\nWarpgroup instructions, from [a published profile]({WARPGROUP_SOURCE}):\n"
+    yield from _warpgroup()
+
+
+def _table(rows: Iterable[Row]) -> Iterator[str]:
+    yield "| compared | oracle | kernels (reports) | median | largest | tolerance | outside |"
+    yield "|---|---|---:|---:|---:|---:|---:|"
+    for row in rows:
+        cells = (row.what, row.oracle, _count(row), _amount(row.median, row.unit), _amount(row.largest, row.unit))
+        yield f"| {' | '.join(cells)} | {_tolerance(row)} | {_left_out(row)} |"
+
+
+def _count(row: Row) -> str:
+    if not row.pairs:
+        return "n = 0"
+    count = f"{row.kernel_count} ({row.report_count})"
+    return count if len(row.pairs) == row.kernel_count else f"{count}: {len(row.pairs):,} values"
+
+
+def _tolerance(row: Row) -> str:
+    return "rounding" if row.unit == "relative" and row.tolerance <= NOTHING else _amount(row.tolerance, row.unit)
+
+
+def _left_out(row: Row) -> str:
+    return f"{len(row.outside)} of {len(row.pairs):,}" if row.pairs else "-"
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None or unit == "class":
+        return "-"
+    if not math.isfinite(value):
+        return "no number"
+    if unit == "relative":
+        return "0" if value < NOTHING else f"{value * 100:.2f} %"
+    return f"{value:.2f} {'points' if unit == 'points' else 'digits'}"
+
+
+def _outside(row: Row) -> Iterator[str]:
+    """List the outliers by report and reason, one line each."""
+    groups: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for pair in row.outside:
+        groups[pair.report, pair.reason].append(pair)
+    for (report, reason), pairs in groups.items():
+        labels = ", ".join(f"`{label[:NAME_CHARACTERS]}`" for label in dict.fromkeys(pair.label for pair in pairs))
+        kernels = ", ".join(str(index) for index in dict.fromkeys(pair.index for pair in pairs))
+        furthest = max(pairs, key=lambda pair: abs(pair.deviation)).deviation
+        by = f", {furthest:+.1%}" if row.unit == "relative" else ""
+        yield f"- {row.what}: `{report}`, {labels} (result {kernels}){by}: {reason or 'reason not known'}"
+
+
+def _tolerances(rows: Iterable[Row]) -> Iterator[str]:
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        if row.unit != "class":
+            reasons[_tolerance(row), row.why].append(row.what)
+    for (amount, why), names in reasons.items():
+        yield f"- {amount} ({'; '.join(names)}): {why}"
+
+
+def _warpgroup() -> Iterator[str]:
+    yield "| kernel | opcode | instructions executed | NVIDIA's operations | counts per warpgroup instruction |"
+    yield "|---|---|---:|---:|---:|"
+    for one in WARPGROUP:
+        cells = f"`{one.kernel}` | `{one.opcode}` | {one.executed:,} | {one.operations:,}"
+        yield f"| {cells} | {one.counts_per_instruction:.4f} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
