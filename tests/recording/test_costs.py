@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import costs
+import pytest
+from slim import slim
+from support import fake_ncu
+
+from rooflens import collecting
+
+SAXPY = [("saxpy", way) for way in costs.WAYS]
+
+
+def test_every_way_is_measured(gpu_box: Path) -> None:
+    """Our tiers, NVIDIA's sets, the switches and the program alone are run, with passes and time of each."""
+    measured = costs.measure(gpu_box / "costs", SAXPY)
+    assert [cost.way for cost in measured] == [way.name for way in costs.WAYS]
+    assert {cost.way: cost.passes for cost in measured} == {way.name: 9 if way.profiled else None for way in costs.WAYS}
+    assert [cost.error for cost in measured] == [""] * len(costs.WAYS)
+    assert costs.read_costs(gpu_box / "costs") == measured
+    reports = [file.read_bytes() for file in (gpu_box / "costs").glob("saxpy.*.ncu-rep")]
+    assert len(reports) == len(costs.WAYS) - 1
+    assert all(slim(report) == report for report in reports)
+
+
+def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later call measures only what is missing or failed; after its time nothing begins."""
+    folder = gpu_box / "costs"
+    assert costs.measure(folder, SAXPY[:2], budget_s=-1.0) == []
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
+    alone, standard = costs.measure(folder, SAXPY[:2])
+    assert standard.passes is None
+    assert standard.error.startswith("ERR_NVGPUCTRPERM")
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
+    (again,) = costs.measure(folder, SAXPY[:2])
+    assert again.way == "standard"
+    assert costs.read_costs(folder) == [alone, again]
+
+
+@pytest.mark.parametrize(("behaviour", "error"), [("half", "cut off or damaged"), ("nothing", "ended with status 0")])
+def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, error: str) -> None:
+    """A way that leaves half a report, or none, has its error and leaves nothing."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    (cost,) = costs.measure(gpu_box / "costs", SAXPY[1:2])
+    assert cost.report is None
+    assert cost.error
+    assert error in cost.error or "damaged" in cost.error
+    assert not list(gpu_box.rglob("*.ncu-rep"))
+
+
+def test_a_program_that_cannot_run_costs_only_itself(gpu_box: Path) -> None:
+    """Where PyTorch is missing the products fail, in words, and the others are measured."""
+    alone, standard = costs.ALONE, costs.STANDARD
+    measured = costs.measure(gpu_box / "costs", [("attention", standard), ("saxpy", alone)])
+    assert [cost.error for cost in measured] == ["PyTorch is not installed", ""]
+
+
+def test_a_set_takes_the_place_of_the_counters(gpu_box: Path) -> None:
+    """NVIDIA's sets and ncu's switches stand in the command line, and nothing of a tier beside a set."""
+    collection = costs.Collection(program=(), output=gpu_box / "x.ncu-rep", clock_control="none")
+    request = collecting.Request(collecting.workload_target("saxpy", None), collection, "deep")
+    plan = collecting.make_plan(request, dry_run=True)
+    ways = {way.name: way for way in costs.WAYS}
+    argv = costs.argv_for(plan, ways["set_full"], Path("x.log"))
+    assert argv[argv.index("--set") + 1] == "full"
+    assert not {"--metrics", "--section"} & set(argv)
+    argv = costs.argv_for(plan, ways["standard_one_sampling_pass"], Path("x.log"))
+    assert argv[1:3] == ("--warp-sampling-max-passes", "1")
+
+
+def test_programs_are_the_products_and_workloads() -> None:
+    """The products are one script for this Python; every other program is a case of a workload."""
+    python, script = costs.target_of(costs.PRODUCTS).command
+    assert python == sys.executable
+    assert Path(script).is_file()
+    assert all(costs.target_of(program).workload for program in costs.PROGRAMS[1:])

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import sys
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import check
+import costs
+import first_light
+import pytest
+from support.recorded import only
+
+from rooflens.ingest.processes import Command, run
+
+QUICK = "import sys; sys.stdout.write('loss 1\\n')"  # stands in for the user's script, which trains for seconds
+
+
+def test_first_light_brings_home_what_it_can(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that fails and one that hangs stop nothing; one folder, one results.json and one archive hold the rest."""
+    output = gpu_box / "out/first_light"
+    doctor, record_first, *_, check = first_light.steps(output)
+    broken = first_light.Step("broken", 5, 0, ("-c", "raise SystemExit(7)"))
+    hangs = first_light.Step("hangs", 0.3, 0, ("-c", "import time; time.sleep(60)"))
+    late = first_light.Step("late", 5, 0, ("-c", "pass"), grace_s=1e9)
+    recorder = replace(record_first, arguments=(*record_first.arguments[:5], *only("saxpy")))
+    monkeypatch.setattr(first_light, "steps", lambda _: (broken, hangs, late, doctor, recorder, check))
+    assert first_light.main([]) == 1
+    results = json.loads((output / "results.json").read_text())
+    assert {step["name"]: step["state"] for step in results["steps"]} == {
+        "broken": "failed with status 7",
+        "hangs": "ended: over its time",
+        "late": "skipped: no time was left",
+        "doctor": "ok",
+        "record_first": "ok",
+        "check": "ok",
+    }
+    assert [entry["path"] for entry in results["recorded"]] == ["h200/saxpy.ncu-rep"]
+    assert [one["state"] for one in results["truths"]] == ["pass", "pass", "pass"]
+    with tarfile.open(gpu_box / "out/first_light.tar.gz") as archive:
+        names = set(archive.getnames())
+    assert {f"first_light/{name}" for name in ("results.json", "doctor.json", "fixtures/h200/saxpy.ncu-rep")} <= names
+
+
+def test_first_light_goes_on_and_is_judged_elsewhere(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--steps` adds to an earlier run's folder; `--check` judges what a machine without a reader left."""
+    output = gpu_box / "light"
+    steps = first_light.steps(output)
+    recorder = replace(steps[1], arguments=(*steps[1].arguments[:5], *only("saxpy")))
+    nothing = first_light.Step("nothing", 5, 0, ("-c", "pass"))
+    monkeypatch.setattr(first_light, "steps", lambda _: (recorder, nothing))
+    assert first_light.main(["--output", "light", "--steps", "record_first"]) == 1
+    assert first_light.main(["--output", "light", "--steps", "nothing"]) == 1
+    assert "not judged" in capsys.readouterr().out
+    assert first_light.main(["--check", "light"]) == 0
+    results = json.loads((output / "results.json").read_text())
+    assert [step["name"] for step in results["steps"]] == ["record_first", "nothing"]
+    assert results["is_checked"]
+
+
+def test_nothing_checked_is_not_good(gpu_box: Path) -> None:
+    """A folder without recordings proves nothing."""
+    assert first_light.main(["--check", str(gpu_box / "empty")]) == 1
+    assert (gpu_box / "empty.tar.gz").exists()
+
+
+def test_the_steps_fit_one_session() -> None:
+    """At most eight minutes, of which each step keeps its part; the check comes last, and clocks are left alone."""
+    steps = first_light.steps(Path("out"))
+    assert first_light.BUDGET_S <= 480
+    assert sum(step.kept_s for step in steps) < first_light.BUDGET_S
+    assert all(step.kept_s <= step.limit_s and step.grace_s < step.limit_s for step in steps)
+    assert [step.name for step in steps] == [
+        *("doctor", "record_first", "truth", "cost", "calibrate", "overhead", "script", "record_rest", "check")
+    ]
+    recorders = [step.arguments for step in steps if "--clock-control" in step.arguments]
+    assert [step.name for step in steps if step.arguments in recorders] == ["record_first", "overhead", "record_rest"]
+    assert all("none" in arguments[arguments.index("--clock-control") :][:2] for arguments in recorders)
+
+
+def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of ten seconds a step may take what the next does not keep; one that has no time to begin anything is skipped."""
+    nap = ("-c", "pass")
+    asked = [
+        first_light.Step("greedy", 600, 0, nap),
+        first_light.Step("kept", 600, 7, nap),
+        first_light.Step("slow", 600, 2, nap, grace_s=30),
+    ]
+    limits = {one.name: one.limit_s for one in first_light.run_all(asked, gpu_box, 10.0)}
+    assert 0 < limits["greedy"] <= 1
+    assert 1 < limits["kept"] <= 8
+    assert "slow: skipped: no time was left" in capsys.readouterr().out
+
+
+def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step ends in its time and leaves its part; what the stand-ins cannot show is called wrong or missing."""
+    script = gpu_box / "train_transformer.py"
+    script.write_text(QUICK)
+    monkeypatch.setattr(first_light, "_SCRIPT", script)
+    monkeypatch.setattr(costs, "PROGRAMS", ("saxpy", "fp16_fma"))
+    monkeypatch.setattr(costs, "COMPARED", ("saxpy",))
+    output = gpu_box / "light"
+    output.mkdir()
+    assert first_light._doctor(output, None) == 0
+    assert first_light._truth(output, None) == first_light._cost(output, None) == 0
+    assert first_light._script(output, None) == 0
+    assert first_light._check(output, None) == 1
+    results = first_light.assemble(output)
+    assert {cost["way"] for cost in results["costs"] if cost["program"] == "saxpy"} == {way.name for way in costs.WAYS}
+    assert [run["command"] for run in results["script_runs"]] == ["profile"] * 3
+    assert (output / "script/whole/train_transformer.html").exists()
+    assert {one["name"] for one in results["script"]} == {"whole", "start_end", "push_pop"}
+    assert {(one["way"], one["equal"] == one["compared"]) for one in results["switches"]} == {
+        ("standard_again", True),
+        ("standard_no_pre_pass", True),
+        ("standard_one_sampling_pass", True),
+    }
+    assert "saxpy.n28: opcode tables against the formula" in {row["name"] for row in results["rows"]}
+    assert {one["state"] for one in results["truths"]} == {"fail"}  # the stand-in's kernels are in no range
+    first_light._write(output / first_light.RESULTS, results)
+    names = [file.name for file in first_light.packing_order(output)]
+    assert names.index("results.json") < names.index("saxpy.deep.ncu-rep") < names.index("saxpy.quick.ncu-rep")
+
+
+def test_where_no_page_can_be_drawn_the_script_is_collected(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare GPU box keeps the script's reports; the page comes later."""
+    script = gpu_box / "train_transformer.py"
+    script.write_text(QUICK)
+    monkeypatch.setattr(first_light, "_SCRIPT", script)
+    monkeypatch.setattr(first_light, "_DRAWING", ("no_such_module",))
+    assert first_light._script(gpu_box / "light", None) == 0
+    assert len(list(gpu_box.glob("light/script/*/train_transformer.ncu-rep"))) == 3
+    assert not list(gpu_box.rglob("*.html"))
+
+
+def test_ranges_tell_the_threads_of_a_step_apart() -> None:
+    """Autograd's kernels stand in the start/end range alone, those of the script's thread in its own ranges too."""
+    seen = [
+        {"name": "start_end", "by_range": {"step": 4, "step/forward": 9}},
+        {"name": "whole", "by_range": {"": 3}},
+        {"name": "push_pop", "error": "no report"},
+    ]
+    assert [(one.state, one.measured) for one in check._script_truths(seen)] == [
+        ("pass", "9"),
+        ("pass", "4"),
+        ("fail", "0"),
+    ]
+
+
+def test_the_products_and_the_script_run(tmp_path: Path) -> None:
+    """Without a GPU the script trains on the CPU, and the products say why they are left out."""
+    arguments = ("--batch", "2", "--length", "16", "--width", "64")
+    script, products = first_light._SCRIPT, Path(costs.__file__).with_name("products.py")
+    files = [tmp_path / name for name in ("out", "err")]
+    if run(Command((sys.executable, "-c", "import torch"), *files)).status != 0:
+        pytest.skip("PyTorch is not installed")
+    assert run(Command((sys.executable, str(script), *arguments), *files)).status == 0
+    assert files[0].read_text().startswith("loss ")
+    assert run(Command((sys.executable, str(products)), *files)).status in {0, 3}
+    assert len(files[0].read_text().splitlines()) == 5

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import sys
+import tarfile
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import judge
+import pytest
+import record
+import slim
+import stored
+from support import fake_ncu
+from support.make_fixtures import MARK
+from support.recorded import ENTRY, only
+
+from rooflens import collecting
+from rooflens.errors import InputError
+from rooflens.workloads.registry import load_workloads
+
+_FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def manifest(folder: Path) -> dict[str, dict[str, object]]:
+    """Read a manifest."""
+    return tomllib.loads((folder / "manifest.toml").read_text())
+
+
+def test_a_recording_has_all_its_provenance(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Slimmed report, un-profiled run and manifest entry are written, the report is judged, and all of it is packed."""
+    status = record.main(
+        ["--folder", "fx", "--clock-control", "none", "--archive", "out/all.tar.gz", *only("saxpy", "saxpy.n16")]
+    )
+    printed = capsys.readouterr().out
+    assert status == 0, printed
+    entry = manifest(gpu_box / "fx")["h200/saxpy.ncu-rep"]
+    assert entry.pop("date")
+    report = (gpu_box / "fx/h200/saxpy.ncu-rep").read_bytes()
+    assert slim.slim(report) == report
+    assert entry == {
+        "synthetic": True,  # the stand-in's report says so itself
+        "gpu": "NVIDIA H200",
+        "workload": "saxpy",
+        "case": "n28",
+        "parameters": {"n": 268_435_456},
+        "dtype": "fp32",
+        "detail": "standard",
+        "command": "rooflens collect saxpy --case n28 --detail standard --clock-control none",
+        "clock_control": "none",
+        "driver": "580.65.06",
+        "ncu": "2025.3.1.0",
+        "kernels": 3,
+        "ncu_passes": 9,
+        "wall_ns": 1_000_000,
+        "iterations": 20,
+        "kernel_ns": 990_000,
+        "launches": 20,
+        "sm_clock_hz": pytest.approx(1.5e9, rel=0.5),
+        "made_by": "fixtures/record.py",
+    }
+    assert "saxpy n28  memory dram  memory dram  as expected" in printed
+    assert printed.splitlines()[-1] == "recorded 2, failed 0, left out 0"
+    with tarfile.open("out/all.tar.gz") as archive:
+        assert sorted(archive.getnames()) == [
+            "h200/saxpy.n16.ncu-rep",
+            "h200/saxpy.n16.unprofiled.json",
+            "h200/saxpy.ncu-rep",
+            "h200/saxpy.unprofiled.json",
+            "manifest.toml",
+        ]
+
+
+def test_a_failure_costs_only_itself(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What this GPU cannot run is left out, what fails is named at the end with exit code 1, the rest is recorded."""
+    make_plan = collecting.make_plan
+
+    def sometimes(request: collecting.Request, *, dry_run: bool) -> collecting.Plan:
+        if request.target.name == "fma":
+            raise ValueError("a bug")
+        return make_plan(request, dry_run=dry_run)
+
+    monkeypatch.setattr(collecting, "make_plan", sometimes)
+    assert record.main(["--folder", "fx", *only("attention", "fma", "saxpy")]) == 1
+    assert list(manifest(gpu_box / "fx")) == ["h200/saxpy.ncu-rep"]
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "left out: attention: PyTorch is not installed",
+        "failed: fma: ValueError: a bug",
+        "recorded 1, failed 1, left out 1",
+    ]
+
+
+@pytest.mark.parametrize(("behaviour", "status"), [("permission", 1), ("half", 1)])
+def test_what_ncu_cannot_profile_leaves_nothing(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, status: int
+) -> None:
+    """A failure of ncu leaves no report and no entry."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    assert record.main(["--folder", "fx", *only("saxpy")]) == status
+    assert [path for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size] == []
+
+
+def test_without_a_gpu_nothing_is_recorded(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine without GPU is said at once, with exit code 3; so is one that can run none of the workloads."""
+    assert record.main(["--folder", "fx", *only("attention")]) == 3
+    monkeypatch.setenv("PATH", str(gpu_box / "cache"))
+    monkeypatch.setattr("rooflens.ingest.ncu._INSTALL_PATTERNS", ())
+    assert record.main(["--folder", "fx"]) == 3
+    assert "error: Nsight Compute's `ncu` was not found" in capsys.readouterr().err
+
+
+def test_a_second_session_records_what_is_missing(gpu_box: Path) -> None:
+    """`--missing` keeps what is there; what another session recorded stays in the manifest."""
+    assert record.main(["--folder", "fx", *only("saxpy")]) == 0
+    before = (gpu_box / "fx/h200/saxpy.ncu-rep").stat().st_mtime_ns
+    assert record.main(["--folder", "fx", "--missing", *only("saxpy", "fma")]) == 0
+    assert (gpu_box / "fx/h200/saxpy.ncu-rep").stat().st_mtime_ns == before
+    assert list(manifest(gpu_box / "fx")) == ["h200/fma.ncu-rep", "h200/saxpy.ncu-rep"]
+
+
+def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What there was no time for is named and is no failure."""
+    assert record.main(["--folder", "fx", "--budget", "0", *only("saxpy")]) == 3
+    assert "left out: saxpy: no time was left" in capsys.readouterr().out
+    assert not list(gpu_box.rglob("*.ncu-rep"))
+
+
+def test_the_largest_go_where_there_is_no_room(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All fixtures together stay below the limit: reports of this session that do not fit are deleted and said."""
+    size = len((_FIXTURES / "synthetic" / "verdict_memory_dram.synthetic.ncu-rep").read_bytes())
+    arguments = ["--folder", "fx", "--limit-bytes", str(round(1.9 * size)), *only("saxpy", "fma")]
+    assert record.main(arguments) == 0
+    assert len(manifest(gpu_box / "fx")) == 1
+    assert len(list(gpu_box.glob("fx/*/*.ncu-rep"))) == 1
+    assert "h200/fma.ncu-rep: dropped: " in capsys.readouterr().out
+
+
+def test_recordings_of_another_folder_are_taken_over(gpu_box: Path) -> None:
+    """`--adopt` copies reports and entries to the fixtures, and needs no GPU."""
+    assert record.main(["--folder", "away", *only("saxpy")]) == 0
+    assert record.main(["--adopt", "away", "--folder", "home"]) == 0
+    assert manifest(gpu_box / "home") == manifest(gpu_box / "away")
+    assert (gpu_box / "home/h200/saxpy.unprofiled.json").exists()
+
+
+def test_reports_can_be_read_later(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bare GPU box records without a reader; `--read` elsewhere completes the manifest."""
+    readers = judge._READERS
+    monkeypatch.setattr(judge, "_READERS", ("no_such_reader",))
+    assert record.main(["--folder", "fx", *only("saxpy")]) == 0
+    assert "`no_such_reader` is not installed" in capsys.readouterr().out
+    assert "sm_clock_hz" not in manifest(gpu_box / "fx")["h200/saxpy.ncu-rep"]
+    monkeypatch.setattr(judge, "_READERS", readers)
+    assert record.main(["--read", "--folder", "fx"]) == 0
+    assert "sm_clock_hz" in manifest(gpu_box / "fx")["h200/saxpy.ncu-rep"]
+
+
+def test_recording_needs_no_third_party() -> None:
+    """The scripts start where only the standard library is, and so do the doctor and the calibration they call."""
+    code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.doctor"
+    code += ", rooflens.model.calibrations, rooflens.workloads.calibrating; print('fine')"
+    assert record.collecting.run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
+
+
+def test_the_five_of_most_worth_come_first() -> None:
+    """A run that is cut short has attention, gemm, saxpy, fma and the ladder; every workload is there once."""
+    names = [target.name for target in record.choose(None, all_cases=False)]
+    assert names[:5] == list(record.FIRST)
+    assert sorted(names) == sorted(workload.name for workload in load_workloads())
+    cases = record.choose(None, all_cases=True)
+    assert len({target.name for target in cases}) == len(cases) == sum(len(one.cases) for one in load_workloads())
+    with pytest.raises(InputError):
+        record.choose(["nosuch"], all_cases=False)
+
+
+def test_the_synthetic_part_of_the_manifest_stays(tmp_path: Path) -> None:
+    """Recorded entries go above the generator's mark, are read back as they were, and replace themselves only."""
+    below = f'{MARK}\n["synthetic/x.ncu-rep"]\nsynthetic = true\n'
+    (tmp_path / "manifest.toml").write_text(below)
+    other = replace(ENTRY, path="h200/fma.ncu-rep", sm_clock_hz=1.98e9, incomplete="stopped after 200 launches")
+    stored.write_entries(tmp_path, [ENTRY, other])
+    stored.write_entries(tmp_path, stored.read_entries(tmp_path).values())
+    assert stored.read_entries(tmp_path) == {other.path: other, ENTRY.path: ENTRY}
+    text = (tmp_path / "manifest.toml").read_text()
+    assert text.endswith(below)
+    assert "synthetic = false" in text.partition(MARK)[0]
+    stored.write_entries(tmp_path, [])
+    assert (tmp_path / "manifest.toml").read_text() == below
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100-80gb-hbm3"), ("Tesla T4", "tesla-t4"), ("?", "gpu")],
+)
+def test_a_folder_is_named_after_its_gpu(name: str, folder: str) -> None:
+    """The name is one for a path: lower case, no spaces, the maker left out."""
+    assert stored.slug(name) == folder
+
+
+def test_an_archive_stays_below_its_limit(tmp_path: Path) -> None:
+    """Files go in by worth; one that would not fit is left out and named, and smaller ones behind it still go in."""
+    noise = tmp_path / "noise"
+    noise.write_bytes(bytes(index * index * 7919 % 251 ^ index % 253 for index in range(20_000)))
+    small = [tmp_path / name for name in ("first", "last")]
+    for file in small:
+        file.write_text("x")
+    archive = tmp_path / "some.tar.gz"
+    assert stored.pack(archive, tmp_path, [small[0], noise, small[1]], 5000) == [noise]
+    assert archive.stat().st_size <= 5000
+    with tarfile.open(archive) as tar:
+        assert tar.getnames() == ["first", "last"]
