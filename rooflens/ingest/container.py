@@ -5,7 +5,8 @@ container finds that, because its blocks must end exactly where the file ends:
 
     "NVR\0" | u32 n | FileHeader (n bytes)
     blocks:    u32 n | BlockHeader (n bytes) | payload (PayloadSize bytes)
-    payload:   (u32 n | message (n bytes)) for each source, kernel, range, command list and graph result
+    payload:   (u32 n | message (n bytes)) for each source, graph as the viewer draws it (ncu 2025 on), kernel,
+               range, command list and graph result
 
 A file that was cut exactly between two blocks is a shorter but flawless report: only that damage cannot be seen here,
 unless the strings that the remaining results refer to were cut away too.
@@ -33,6 +34,9 @@ _MAGIC = b"NVR\0"
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
+
+_SOURCE, _DRAWING = "source", "drawing of a graph"
+"""Messages that are no results."""
 
 _FOREIGN_FORMATS = (
     (b"SQLite format 3\0", "this is an SQLite file, perhaps an export of Nsight Systems"),
@@ -230,7 +234,7 @@ def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
     header = block.header
     process_id = header.Process.ProcessID
     for kind, start, end in _payload_messages(data, block):
-        if kind == "source":
+        if kind in {_SOURCE, _DRAWING}:
             continue
         name = "ProfileResult" if kind == "kernel" else "OtherResult"
         result = decode(name, data[start:end])
@@ -254,7 +258,8 @@ def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int
     """Yield kind, start and end of each message in the payload, which they must fill exactly."""
     header = block.header
     counts = (
-        ("source", header.NumSources),
+        (_SOURCE, header.NumSources),
+        (_DRAWING, header.NumGraphs),
         ("kernel", header.NumResults),
         ("range", header.NumRangeResults),
         ("command list", header.NumCmdlistResults),

@@ -29,6 +29,7 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "NumRangeResults", 7),
         ("optional", "uint32", "NumCmdlistResults", 8),
         ("optional", "uint32", "NumGraphResults", 9),
+        ("optional", "uint32", "NumGraphs", 10),
     ),
     "StringTable": (("repeated", "bytes", "Strings", 1),),
     "ProcessInfo": (

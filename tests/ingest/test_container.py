@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import ncu_report
 import pytest
 from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
@@ -23,7 +24,7 @@ def _framed(encoded: bytes) -> bytes:
     return len(encoded).to_bytes(4, "little") + encoded
 
 
-def _container(header: dict[str, int], payload: bytes) -> bytes:
+def _container(header: dict[str, Any], payload: bytes) -> bytes:
     """Encode a report of one block that may contradict itself."""
     fields = {"NumSources": 0, "NumResults": 0, "PayloadSize": len(payload)} | header
     block = message("BlockHeader")(**fields).SerializeToString()
@@ -203,6 +204,19 @@ def test_other_results_count_and_must_decode(path: Path, kind: str) -> None:
     path.write_bytes(_container({kind: 1}, _framed(b"\x08\x01")))
     assert inspect(path).result_count == 1
     assert "cannot be decoded" in str(_error(path, _container({kind: 1}, _framed(b"\xff\xff"))))
+
+
+def test_drawings_of_graphs_stand_before_the_results(path: Path) -> None:
+    """What NVIDIA's viewer draws of a graph is no result; its own reader looks for it where we do."""
+    result = _first_result(encode_report(ReportSpec([KERNEL])))
+    strings = {"StringTable": message("StringTable")(Strings=[b"", *(b"m__%d.sum" % number for number in range(99))])}
+    drawing = _framed(b"\x08\x01\x10\x00\x18\x01")  # GraphData: address, type and time
+    counts = {"NumResults": 1, "NumGraphs": 1, **strings}
+    path.write_bytes(_container(counts, drawing + _framed(result)))
+    assert inspect(path).result_count == 1
+    assert ncu_report.load_report(str(path)).num_ranges() == 1
+    _error(path, _container(counts, _framed(result) + drawing))
+    assert ncu_report.load_report(str(path)).num_ranges() == 0
 
 
 def test_a_kernel_result_must_decode(path: Path) -> None:
