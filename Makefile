@@ -8,7 +8,7 @@ WORKLOAD ?= attention
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Recorded reports of a workload take over from synthetic ones as soon as there are any.
-RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep))
+RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep fixtures/*/$(WORKLOAD).*.ncu-rep))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),$(DEMO_SYNTHETIC))
@@ -47,11 +47,11 @@ calibrate: $(STAMP) ## measure what this GPU can reach; drawn as dashed roofs fr
 record: $(STAMP) ## record the workloads on this GPU into fixtures/
 	$(BIN)/python fixtures/record.py $(RECORD_OPTIONS)
 
-gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 9 minutes)
+gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 8 minutes)
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
 test: $(STAMP) ## run the tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check

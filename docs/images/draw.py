@@ -1,7 +1,7 @@
 """Draw the four pictures of the documentation: `make pictures`.
 
-With the published V100 report at hand (ROOFLENS_CORPUS names its folder) three of them show recorded kernels; without
-it all show stored synthetic ones, and say so. Needs a Chromium, as the browser tests do.
+They show recordings of `fixtures/` where there are any; else three show a published V100 report (ROOFLENS_CORPUS names
+its folder); else all show stored synthetic ones, and say so. Needs a Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 HERE = Path(__file__).parent
-FIXTURES = HERE.parent.parent / "fixtures" / "synthetic"
-RECORDED = "GPU_workshop__MW_Baseline.ncu-rep"
+FIXTURES = HERE.parent.parent / "fixtures"
+PUBLISHED = "GPU_workshop__MW_Baseline.ncu-rep"
 """Five kernels of a weather model on a V100, published by the NCAR GPU workshop (CC0)."""
-
-ATTENTION = FIXTURES / "attention.synthetic.ncu-rep"
-SWEEP = sorted(FIXTURES.glob("sweep_gemm_*.synthetic.ncu-rep"))
+SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 
@@ -45,17 +43,36 @@ class Picture:
 
 
 def pictures() -> tuple[Picture, ...]:
-    """List the pictures; the recorded report where it is at hand."""
-    folder = os.environ.get("ROOFLENS_CORPUS")
-    recorded = Path(folder) / RECORDED if folder else ATTENTION
-    real = (recorded if recorded.exists() else ATTENTION,)
-    title = "Weather model, one step" if real[0].name == RECORDED else "attention"
+    """List the pictures."""
+    real, title = kernels()
+    sweep = recorded("gemm.ncu-rep", "gemm.bf16_*.ncu-rep") or stored("sweep_gemm_*.synthetic.ncu-rep")
     return (
         Picture("page", title, real),
         Picture("card", title, real, shown="#cards .card", dark=True),
-        Picture("sweep", "gemm in bf16, four sizes", tuple(SWEEP), shown="#sweeps", height_px=1000),
+        Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", height_px=1000),
         Picture("phone", title, real, width_px=390, height_px=1500),
     )
+
+
+def kernels() -> tuple[tuple[Path, ...], str]:
+    """Return the reports of the kernels that are shown, the most real there are, and what they are of."""
+    if own := recorded("attention*.ncu-rep", "gemm_ladder*.ncu-rep", "decode_attention*.ncu-rep"):
+        return own, "Attention, decoding and eight ways to multiply"
+    folder = os.environ.get("ROOFLENS_CORPUS")
+    if folder and (published := Path(folder) / PUBLISHED).exists():
+        return (published,), "Weather model, one step"
+    return stored("attention.synthetic.ncu-rep"), "attention"
+
+
+def recorded(*patterns: str) -> tuple[Path, ...]:
+    """Find reports that were recorded on a GPU."""
+    found = (file for pattern in patterns for file in sorted(FIXTURES.glob(f"*/{pattern}")))
+    return tuple(file for file in found if file.parent.name != SYNTHETIC)
+
+
+def stored(pattern: str) -> tuple[Path, ...]:
+    """Find reports that a generator wrote."""
+    return tuple(sorted((FIXTURES / SYNTHETIC).glob(pattern)))
 
 
 def main() -> None:

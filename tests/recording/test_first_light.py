@@ -4,12 +4,14 @@ import json
 import sys
 import tarfile
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import check
 import costs
 import first_light
 import pytest
+import record
 from support.recorded import only
 
 from rooflens.ingest.processes import Command, run
@@ -79,6 +81,15 @@ def test_the_steps_fit_one_session() -> None:
     recorders = [step.arguments for step in steps if "--clock-control" in step.arguments]
     assert [step.name for step in steps if step.arguments in recorders] == ["record_first", "overhead", "record_rest"]
     assert all("none" in arguments[arguments.index("--clock-control") :][:2] for arguments in recorders)
+
+
+def test_the_first_recordings_are_those_of_most_worth() -> None:
+    """Attention, gemm, saxpy, fma and every rung of the ladder are recorded before anything else."""
+    arguments = next(step.arguments for step in first_light.steps(Path("out")) if step.name == "record_first")
+    names = [name for option, name in pairwise(arguments) if option == "--only"]
+    targets = record.choose(names, all_cases=False)
+    assert [target.name for target in targets[:5]] == list(record.FIRST)
+    assert len([target for target in targets if target.name.startswith("gemm_ladder")]) == 8
 
 
 def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:

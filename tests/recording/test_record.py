@@ -174,6 +174,7 @@ def test_the_five_of_most_worth_come_first() -> None:
     assert names[:5] == list(record.FIRST)
     assert sorted(names) == sorted(workload.name for workload in load_workloads())
     cases = record.choose(None, all_cases=True)
+    assert [target.name for target in cases[: len(names)]] == names
     assert len({target.name for target in cases}) == len(cases) == sum(len(one.cases) for one in load_workloads())
     with pytest.raises(InputError):
         record.choose(["nosuch"], all_cases=False)
