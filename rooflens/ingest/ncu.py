@@ -62,7 +62,6 @@ class Collection:
         output: Report to write; ends in `.ncu-rep`.
         metrics: Exact metric names for the chip.
         sections: Identifiers of ncu's own sections, whose rules then run too.
-        section_file: A `.section` file, named after its identifier; its folder hides ncu's own sections.
         extra_metrics: Names that the user adds.
         kernel: Name of the kernels to profile, or `regex:` and an expression; None for all.
         launch_skip: Matching launches to pass over; choosing launches switches `one of each` off.
@@ -80,7 +79,6 @@ class Collection:
     output: Path
     metrics: tuple[str, ...] = ()
     sections: tuple[str, ...] = ()
-    section_file: Path | None = None
     extra_metrics: tuple[str, ...] = ()
     kernel: str | None = None
     launch_skip: int | None = None
@@ -209,12 +207,9 @@ def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
 
 def _counters(collection: Collection) -> tuple[str, ...]:
     names = tuple(dict.fromkeys((*collection.metrics, *collection.extra_metrics)))
-    file = collection.section_file
-    if not names and not collection.sections and file is None:
+    if not names and not collection.sections:
         raise UsageError("no counters to collect", "name some with --metrics, or take a tier with --detail")
-    sections = (*collection.sections, *((file.stem,) if file else ()))
     return (
-        *(("--section-folder", str(file.parent)) if file else ()),
-        *(part for section in sections for part in ("--section", section)),
+        *(part for section in collection.sections for part in ("--section", section)),
         *(("--metrics", ",".join(names)) if names else ()),
     )

@@ -77,10 +77,6 @@ OPTIONS = {
         {"extra_metrics": ("c.max", "a.sum")},
         (*HOW, *ONE_OF_EACH, "--metrics", "a.sum,b.avg,c.max"),
     ),
-    "section_file": (
-        {"metrics": (), "section_file": Path("/tmp/x/Rooflens.section")},  # noqa: S108 - only a name here
-        (*HOW, *ONE_OF_EACH, "--section-folder", "/tmp/x", "--section", "Rooflens"),  # noqa: S108 - only a name here
-    ),
 }
 """Option -> fields of the collection, and the command line between the head and the program."""
 
