@@ -31,6 +31,8 @@ LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900
 PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
 REGISTER = "from rooflens.cli import main; from rooflens.cli_collect import *; "
 START = f"{REGISTER}main.add_command(collect); main.add_command(profile); main()"
+TEST = "ROOFLENS_TEST"
+"""Environment variable that tells the processes of one test from those of others."""
 
 
 @pytest.fixture(autouse=True)
@@ -296,12 +298,16 @@ def test_progress_is_one_line() -> None:
     assert "--replay-mode application" in progress_line(Progress("profiling", 300.0, 0, "nccl", None, 300.0))
 
 
-def marked_processes() -> list[str]:
-    """Find processes that carry a mark of ours."""
+def marked_processes(name: str) -> list[str]:
+    """Find processes that carry a mark of ours and were started by one test: other tests may run beside it."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"{MARK}=".encode() in (folder / "environ").read_bytes():
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            if (
+                any(one.startswith(f"{MARK}=".encode()) for one in environment)
+                and f"{TEST}={name}".encode() in environment
+            ):
                 found.append(folder.name)
     return found
 
@@ -312,6 +318,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(
 ) -> None:
     """Stopped while ncu and its children hang, the command ends them all, says so and exits with 130."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "hang")
+    monkeypatch.setenv(TEST, str(gpu_box))
     # Quick the first time, when it runs without ncu; forever the second.
     program = (sys.executable, "-ISc", "import os, sys, time; first = not os.path.exists('seen'); open('seen', 'w'); time.sleep(0 if first else 60)")  # fmt: skip # noqa: E501 - one program
     command = [sys.executable, "-c", START, "collect", "--", *program]
@@ -319,13 +326,13 @@ def test_ctrl_c_leaves_no_process_and_no_file(
     deadline_s = time.monotonic() + 15
     while not list(gpu_box.rglob("*.partial.ncu-rep")) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    assert len(marked_processes()) >= 4
+    assert len(marked_processes(str(gpu_box))) >= 4
     os.kill(process.pid, number)
     _, stderr = process.communicate(timeout=15)
     assert process.returncode == 130
     assert "error: stopped before the end: nothing was written" in stderr
     assert "Traceback" not in stderr
-    assert marked_processes() == []
+    assert marked_processes(str(gpu_box)) == []
     assert [path.name for path in gpu_box.rglob("*") if path.is_file()] == ["seen"]
 
 
