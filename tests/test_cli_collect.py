@@ -7,20 +7,19 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
 from support import fake_ncu
+from support.left_processes import TEST, left_processes
 
 from rooflens import collecting
 from rooflens.cli import main
 from rooflens.cli_collect import collect, profile, progress_line
 from rooflens.ingest.ncu import DEFAULT_MAX_LAUNCHES
 from rooflens.ingest.ncu_log import Progress
-from rooflens.ingest.processes import MARK
 from rooflens.ingest.tiers import metrics_for
 from rooflens.ingest.unprofiled import read_unprofiled
 
@@ -31,8 +30,6 @@ LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900
 PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
 REGISTER = "from rooflens.cli import main; from rooflens.cli_collect import *; "
 START = f"{REGISTER}main.add_command(collect); main.add_command(profile); main()"
-TEST = "ROOFLENS_TEST"
-"""Environment variable that tells the processes of one test from those of others."""
 
 
 @pytest.fixture(autouse=True)
@@ -298,20 +295,6 @@ def test_progress_is_one_line() -> None:
     assert "--replay-mode application" in progress_line(Progress("profiling", 300.0, 0, "nccl", None, 300.0))
 
 
-def marked_processes(name: str) -> list[str]:
-    """Find processes that carry a mark of ours and were started by one test: other tests may run beside it."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            environment = (folder / "environ").read_bytes().split(b"\0")
-            if (
-                any(one.startswith(f"{MARK}=".encode()) for one in environment)
-                and f"{TEST}={name}".encode() in environment
-            ):
-                found.append(folder.name)
-    return found
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_leaves_no_process_and_no_file(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
@@ -326,13 +309,13 @@ def test_ctrl_c_leaves_no_process_and_no_file(
     deadline_s = time.monotonic() + 15
     while not list(gpu_box.rglob("*.partial.ncu-rep")) and time.monotonic() < deadline_s:
         time.sleep(0.05)
-    assert len(marked_processes(str(gpu_box))) >= 4
+    assert len(left_processes(str(gpu_box))) >= 4
     os.kill(process.pid, number)
     _, stderr = process.communicate(timeout=15)
     assert process.returncode == 130
     assert "error: stopped before the end: nothing was written" in stderr
     assert "Traceback" not in stderr
-    assert marked_processes(str(gpu_box)) == []
+    assert left_processes(str(gpu_box)) == []
     assert [path.name for path in gpu_box.rglob("*") if path.is_file()] == ["seen"]
 
 

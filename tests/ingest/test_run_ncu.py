@@ -5,22 +5,22 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support import fake_ncu
+from support.left_processes import TEST, left_processes
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.ingest import processes
 from rooflens.ingest.container import inspect
 from rooflens.ingest.ncu import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu_failures import FAILURES, explain
-from rooflens.ingest.processes import MARK
 from rooflens.ingest.run_ncu import Collected, collect
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rooflens.ingest.ncu_log import Progress
 
 SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
@@ -33,6 +33,7 @@ def bin_folder(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) 
     folder = tmp_path / "bin"
     fake_ncu.install(folder)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv(TEST, str(tmp_path))
     monkeypatch.setenv(fake_ncu.REPORT, str(fixtures / "synthetic" / "attention.synthetic.ncu-rep"))
     return folder
 
@@ -54,16 +55,6 @@ def _clean_behaviour(monkeypatch: pytest.MonkeyPatch) -> None:
 def left_files(tmp_path: Path) -> list[str]:
     """Name what stands in the folder of the report."""
     return sorted(path.name for path in (tmp_path / "new").iterdir())
-
-
-def left_processes() -> list[int]:
-    """Find processes that carry a mark of ours."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if f"{MARK}=".encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return found
 
 
 def test_a_report_appears_under_its_name_alone(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
@@ -169,7 +160,7 @@ def test_a_hang_ends_at_the_timeout_with_all_children(tmp_path: Path, bin_folder
     with pytest.raises(InputError, match=r"did not finish within 0\.6 s; it was in kernel `ncclDevKernel`") as caught:
         take(tmp_path, "hang", SLEEP, timeout_s=0.6)
     assert "--replay-mode application" in caught.value.hint
-    assert left_processes() == []
+    assert left_processes(str(tmp_path)) == []
     assert left_files(tmp_path) == []
 
 
@@ -179,7 +170,7 @@ def test_a_signal_ends_ncu_and_all_its_children(tmp_path: Path, bin_folder: Path
     threading.Timer(0.6, lambda: os.kill(os.getpid(), number)).start()
     with pytest.raises(StoppedError):
         take(tmp_path, "hang", SLEEP)
-    assert left_processes() == []
+    assert left_processes(str(tmp_path)) == []
     assert left_files(tmp_path) == []
 
 
@@ -195,7 +186,7 @@ def test_one_that_ignores_signals_is_killed(
     with pytest.raises(InputError, match="did not finish"):
         take(tmp_path, "stubborn", SLEEP, timeout_s=0.6)
     assert time.monotonic() - start_s < 5
-    assert left_processes() == []
+    assert left_processes(str(tmp_path)) == []
 
 
 def test_the_cap_stops_ncu_and_keeps_what_it_has(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
