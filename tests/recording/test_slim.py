@@ -16,9 +16,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from slim import in_command, in_prose, last_part, slim, slim_file
-from stored import Entry, write_entries
+from stored import write_entries
 from support.damage import block_starts, certain_damage
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.recorded import ENTRY
 
 from rooflens.cli import main
 from rooflens.errors import InputError
@@ -56,24 +57,6 @@ SESSION = SessionSpec(
 )
 REPORT = encode_report(ReportSpec([KERNEL, KERNEL], SESSION))
 TOLD = (b"alice", b"box17", b"BOX17", b"secret", b"/opt", b"/tmp", b"Nsight Compute/Sections", b"10.0.0.7", b"cubin")
-ENTRY = Entry(
-    path="h200/saxpy.ncu-rep",
-    gpu="NVIDIA H200",
-    workload="saxpy",
-    case="n28",
-    parameters={},
-    dtype="fp32",
-    detail="quick",
-    command="rooflens collect saxpy",
-    clock_control="none",
-    driver="580",
-    ncu="2025.3",
-    date="2025-11-21",
-    kernels=2,
-    ncu_passes=1,
-    wall_ns=1,
-    iterations=1,
-)
 
 
 def field(number: int, content: bytes) -> bytes:
