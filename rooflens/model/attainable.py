@@ -6,14 +6,14 @@ that a kernel which does nothing else reaches. `rooflens calibrate` measures the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.records import Attainable, Kernel, Level, Pipe, Rate
 
 MEMORY_UNIT = "byte/s"
 FLOAT_UNIT = "FLOP/s"
@@ -51,46 +51,6 @@ _DRAM_RATES = frozenset({"dram_read", "dram_copy"})
 _WGMMA = "_wgmma"
 _FASTER_THAN_MMA = frozenset({"9", "10", "11"})
 """Major compute capabilities with a tensor instruction that reaches more than mma.sync: wgmma, tcgen05."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """One measured rate.
-
-    Attributes:
-        median: Median of the repetitions, in `unit`; min and max are their spread.
-        unit: As `RATE_UNITS` has it.
-        sm_clock_hz: SM clock while this was measured; None where only the run's is known.
-        scaled_from_hz: Clock at which it was measured, where it has been scaled to another; None as measured.
-    """
-
-    median: float
-    min: float
-    max: float
-    unit: str
-    repetitions: int = 1
-    sm_clock_hz: float | None = None
-    scaled_from_hz: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attainable:
-    """What one calibration measured.
-
-    Attributes:
-        gpu: Display name, as reports spell it.
-        driver: Release of the driver.
-        sm_clock_hz: Median SM clock of the whole run.
-        measured_unix_s: When.
-        rates: By the names of `RATE_UNITS`; absent where the architecture lacks it or it was not measured.
-    """
-
-    gpu: str
-    compute_capability: str
-    driver: str
-    sm_clock_hz: float
-    measured_unix_s: int
-    rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
 def find_attainable(

@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.model.attainable import RATE_UNITS, Attainable, Rate
+from rooflens.model.attainable import RATE_UNITS
+from rooflens.model.records import Attainable, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.attainable import Attainable
-
 Status = Literal["ok", "failed", "partial"]
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 Confidence = Literal["high", "medium", "low"]
@@ -159,6 +157,47 @@ def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[st
     shares = {name: level.share for name, level in levels.items()}
     shares |= {name: pipe.share for name, pipe in pipes.items()}
     return {name: share for name, share in shares.items() if share is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """One measured rate.
+
+    Attributes:
+        median: Median of the repetitions, in `unit`; min and max are their spread.
+        unit: As `rooflens.model.attainable.RATE_UNITS` has it.
+        sm_clock_hz: SM clock while this was measured; None where only the run's is known.
+        scaled_from_hz: Clock at which it was measured, where it has been scaled to another; None as measured.
+    """
+
+    median: float
+    min: float
+    max: float
+    unit: str
+    repetitions: int = 1
+    sm_clock_hz: float | None = None
+    scaled_from_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attainable:
+    """What one calibration measured.
+
+    Attributes:
+        gpu: Display name, as reports spell it.
+        driver: Release of the driver.
+        sm_clock_hz: Median SM clock of the whole run.
+        measured_unix_s: When.
+        rates: By the names of `rooflens.model.attainable.RATE_UNITS`; absent where the architecture lacks it or it was
+            not measured.
+    """
+
+    gpu: str
+    compute_capability: str
+    driver: str
+    sm_clock_hz: float
+    measured_unix_s: int
+    rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

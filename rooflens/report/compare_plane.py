@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis, Bound
     from rooflens.report.compare_rows import Program, Row
+    from rooflens.report.domains import Domain
     from rooflens.report.roofline_data import Point
     from rooflens.report.roofs import Roof
-    from rooflens.report.sheet import Domain
 
 MAX_DRAWN = 32
 """Kernels with a place in the plane, those with the biggest differences."""

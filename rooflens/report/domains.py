@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.report.sheet import Domain
+Domain = tuple[float, float]
+"""From the low end to the high end, in the units of the axis."""
 
 HALF_DECADE = sqrt(10)
 

@@ -9,7 +9,7 @@ import altair as alt
 from rooflens.report.roofline_words import SI_FLOPS
 
 if TYPE_CHECKING:
-    from rooflens.report.sheet import Domain
+    from rooflens.report.domains import Domain
 
 _INTENSITY = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.model.predict import Forecast, Regime
+    from rooflens.report.domains import Domain
     from rooflens.report.forecasts import Row
-    from rooflens.report.sheet import Domain
 
 ALL_DOTS = 24
 APART_DECADES = 0.09

@@ -27,11 +27,11 @@ from rooflens.report.sheet import Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.report.domains import Domain
     from rooflens.report.roof_labels import Drawing
     from rooflens.report.roofline_data import Plane
     from rooflens.report.roofline_rows import Row
     from rooflens.report.roofline_texts import Sized
-    from rooflens.report.sheet import Domain
 
 MAX_OBSTACLES = 40
 """Points that names keep clear of, the longest launches' first."""

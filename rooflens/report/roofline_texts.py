@@ -17,12 +17,13 @@ from rooflens.report.sheet import SIZES, WIDE, Sheet
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.report.domains import Domain
     from rooflens.report.geometry import Box
     from rooflens.report.point_labels import Label
     from rooflens.report.roof_labels import Drawing, RoofNames
     from rooflens.report.roofline_data import Plane
     from rooflens.report.roofline_rows import Row
-    from rooflens.report.sheet import Domain, SizeClass
+    from rooflens.report.sheet import SizeClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rooflens.report.geometry import Box
 
 if TYPE_CHECKING:
+    from rooflens.report.domains import Domain
     from rooflens.report.roofline_data import Plane
     from rooflens.report.rows import Launch
 
@@ -53,8 +54,6 @@ MIDDLE = SizeClass(from_px=480, widths_px=(500, 620), height_px=440, names=8)
 NARROW = SizeClass(from_px=0, widths_px=(250, 300), height_px=320, names=4)
 SIZES = (WIDE, MIDDLE, NARROW)
 """Classes of sizes, the widest first, with how many names of kernels each may hold."""
-
-Domain = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

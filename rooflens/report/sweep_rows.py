@@ -20,10 +20,11 @@ from rooflens.report.words import BOUND_LABELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.report.domains import Domain
     from rooflens.report.geometry import Box
     from rooflens.report.placement import Place
     from rooflens.report.roof_labels import Along
-    from rooflens.report.sheet import Domain, SizeClass
+    from rooflens.report.sheet import SizeClass
     from rooflens.report.sweep import Step, Sweep
 
     Row = dict[str, Any]

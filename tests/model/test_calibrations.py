@@ -9,7 +9,7 @@ import pytest
 
 from rooflens.errors import InputError
 from rooflens.model import calibrations
-from rooflens.model.attainable import Attainable, Rate, at_clock
+from rooflens.model.attainable import at_clock
 from rooflens.model.calibrations import (
     attainable_to_json,
     calibrations_folder,
@@ -17,6 +17,7 @@ from rooflens.model.calibrations import (
     parse_attainable,
     save_attainable,
 )
+from rooflens.model.records import Attainable, Rate
 
 MEASURED = Attainable(
     gpu="NVIDIA H200",
