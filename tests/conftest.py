@@ -9,6 +9,14 @@ import pytest
 
 _REPOSITORY = Path(__file__).parent.parent
 
+_SLOW = ("nvcc", "emulated", "browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files that compile or open pages first: at the end, no core waits for another one's long file."""
+    slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}
+    items.sort(key=lambda item: item.path not in slow)
+
 
 @pytest.fixture(scope="session")
 def corpus() -> Path:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "resultTypes": ["violations"],  # thousands of elements that pass take as long to write down as to judge
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def axe() -> str:
 def faults(page: Page, axe: str) -> list[str]:
     """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by."""
     page.evaluate(axe)
-    found = page.evaluate("rules => axe.run(document, rules)", RULES)["violations"]
+    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", RULES)
     return [
         f"{fault['id']}: {node['html'][:160]} {node['failureSummary']}"
         for fault in found
@@ -56,7 +59,7 @@ def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, wid
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_chosen_states_have_no_serious_fault(open_page: Callable[..., Page], axe: str, scheme: str) -> None:
     """Isolated, filtered and paged pages break no rule either."""
-    page = open_page(samples.many(240), scheme=scheme)
+    page = open_page(samples.many(210), scheme=scheme)
     Opened(page).choose(k="k7", top=80, level="all", sort="name")
     assert faults(page, axe) == []
     Opened(page).choose(k="", q="no such kernel")

@@ -140,20 +140,32 @@ MUTATIONS = [
 RUNGS = {"05_blocktile_2d.cuh": 5, "08_tensor_core.cuh": 8, "07_warptile.cuh": 7}
 
 
+@pytest.fixture(scope="module")
+def broken(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Programs:
+    """Return the programs with their mutations; a ladder's are in one program, for a rung runs its own file alone."""
+    changed = tmp_path_factory.mktemp("changed")
+    found = Programs(tmp_path_factory.mktemp("broken"), programs.compiler, {})
+    for name in dict.fromkeys(mutation.name for mutation in MUTATIONS):
+        original = find_workload(name)
+        shutil.copytree(original.folder, changed / name)
+        shutil.copy(original.folder.parent / "common.cuh", changed)
+        for mutation in (mutation for mutation in MUTATIONS if mutation.name == name):
+            file = changed / name / mutation.file
+            source = file.read_text(encoding="utf-8")
+            assert mutation.line in source
+            file.write_text(source.replace(mutation.line, mutation.changed), encoding="utf-8")
+        found.built[name] = build_for_cpu(replace(original, folder=changed / name), found.folder, found.compiler)
+    return found
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
-def test_check_notices_a_broken_kernel(programs: Programs, tmp_path: Path, mutation: Mutation) -> None:
+def test_check_notices_a_broken_kernel(broken: Programs, mutation: Mutation) -> None:
     """Without a barrier, or with one wrong index, a program says that its result is wrong and ends with status 1."""
     original = find_workload(mutation.name)
-    folder = tmp_path / "changed" / mutation.name
-    shutil.copytree(original.folder, folder)
-    shutil.copy(original.folder.parent / "common.cuh", folder.parent)
-    source = (folder / mutation.file).read_text(encoding="utf-8")
-    assert mutation.line in source
-    (folder / mutation.file).write_text(source.replace(mutation.line, mutation.changed), encoding="utf-8")
     toy = {**original.cases[0].toy, "iterations": 1}
     if mutation.file in RUNGS:
         toy |= {"rung": RUNGS[mutation.file], "n": 256}
-    done = _run(build_for_cpu(replace(original, folder=folder), tmp_path, programs.compiler), toy)
+    done = _run(broken[original], toy)
     assert done.returncode == 1, done.stdout + done.stderr
     assert json.loads(done.stdout)["ok"] is False
 

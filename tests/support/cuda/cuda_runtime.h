@@ -47,7 +47,7 @@ namespace emulator {
 
 enum class State { ready, at_block_barrier, at_warp_barrier, done };
 
-constexpr std::size_t kStackBytes = 256 * 1024;
+constexpr std::size_t kStackBytes = 64 * 1024;  // the sanitizer clears its notes on a whole stack at every switch
 
 struct Fiber {
   ucontext_t context;
