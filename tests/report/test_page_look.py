@@ -36,6 +36,7 @@ def test_theme_switch_changes_page_and_charts(open_page: Callable[..., Page]) ->
     page.check("#theme input[value='']", force=True)
     assert look(page) == light
     page.emulate_media(color_scheme="dark")
+    Opened(page).until(f"{INK} === '{dark[1]}'")  # the page hears of it in its own time
     assert look(page) == dark
     page.check("#theme input[value=light]", force=True)
     assert look(page) == light
