@@ -182,6 +182,7 @@ def _collect(target: Target, report: Path, options: Mapping[str, Any]) -> bool:
     _announce(plan)
     with _Shown() as shown:
         unprofiled = collecting.run_unprofiled(plan, shown)
+    plan = collecting.choose_launches(plan, unprofiled)
     click.echo(f"{_said(unprofiled)}\n{collecting.estimate_cost(plan, unprofiled)}", err=True)
     with _Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
@@ -228,11 +229,16 @@ def _said(unprofiled: Unprofiled) -> str:
 
 
 def _sum_up(collected: Collected, plan: Plan) -> None:
+    from rooflens.ingest.ncu import profiles_one_of_each
+
     for warning in collected.warnings:
         click.echo(f"warning: ncu: {warning}", err=True)
     if collected.capped:
         cap = plan.collection.max_launches
         click.echo(f"warning: stopped at --max-launches {cap}: there may be more kernels", err=True)
+    if profiles_one_of_each(plan.ncu, plan.collection):
+        words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
+        click.echo(f"note: {words} --kernel NAME or --launch-count N profiles it", err=True)
     count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
     click.echo(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}", err=True)

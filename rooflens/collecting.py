@@ -233,6 +233,18 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
     return traced or Unprofiled(ran.wall_ns)
 
 
+def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
+    """Profile every launch where the un-profiled run shows that there are few; else it stays at one of each.
+
+    Then nothing is left to what ncu takes for equal launches, and no count is needed to add them up.
+    """
+    collection = plan.collection
+    few = unprofiled.launches and unprofiled.launches <= collection.max_launches * unprofiled.iterations
+    if not few or not profiles_one_of_each(plan.ncu, collection):
+        return plan
+    return replace(plan, collection=replace(collection, launch_count=collection.max_launches))
+
+
 def take(plan: Plan, unprofiled: Unprofiled, on_progress: Callable[[Progress], None]) -> Collected:
     """Run ncu, and keep the un-profiled run beside its report.
 

@@ -18,10 +18,11 @@ from support.left_processes import TEST, left_processes
 from rooflens import collecting
 from rooflens.cli import main
 from rooflens.cli_collect import collect, profile, progress_line
-from rooflens.ingest.ncu import DEFAULT_MAX_LAUNCHES
+from rooflens.ingest.ncu import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
 from rooflens.ingest.ncu_log import Progress
+from rooflens.ingest.run_ncu import REFUSED
 from rooflens.ingest.tiers import metrics_for
-from rooflens.ingest.unprofiled import read_unprofiled
+from rooflens.ingest.unprofiled import Unprofiled, read_unprofiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,8 +175,9 @@ def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
     assert "how much of it is kernels is not known" in lines[1]
     assert lines[2].startswith("estimate: at most 200 distinct launches (how many is not known) x ")
     assert lines[3] == "warning: ncu: Something is a little odd."
-    assert lines[4].startswith("profiled 3 kernels in ")
-    assert lines[5:] == ["wrote my.ncu-rep"]
+    assert lines[4].startswith("note: each distinct launch was profiled once")
+    assert lines[5].startswith("profiled 3 kernels in ")
+    assert lines[6:] == ["wrote my.ncu-rep"]
     assert sorted(path.name for path in gpu_box.iterdir()) == ["my.ncu-rep", "my.unprofiled.json"]
 
 
@@ -185,12 +187,34 @@ def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
     result = run("collect", "attention", "--case", "naive")
     assert result.exit_code == 0
     assert "un-profiled: 1 ms, and no kernel ran in 10% of it" in result.stderr
-    assert "estimate: at most 3 distinct launches x " in result.stderr
+    assert "estimate: at most 3 launches x " in result.stderr
     assert " x 15 us each" in result.stderr
     assert result.stderr.splitlines()[-1] == "wrote out/attention.naive.ncu-rep"
     kept = read_unprofiled(gpu_box / "out" / "attention.naive.ncu-rep")
     assert kept is not None
     assert kept.gap_share == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("launches", "iterations", "every"), [(60, 20, True), (4000, 20, True), (4001, 20, False)])
+def test_few_launches_are_all_profiled(gpu_box: Path, launches: int, iterations: int, every: bool) -> None:  # noqa: FBT001 - a table
+    """Up to --max-launches in an iteration every launch is profiled; above, ncu is asked for one of each."""
+    target = collecting.workload_target("attention", None)
+    request = collecting.Request(target, Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100")
+    plan = collecting.make_plan(request, dry_run=True)
+    unprofiled = Unprofiled(1_000_000, launches=launches, iterations=iterations)
+    chosen = collecting.choose_launches(plan, unprofiled)
+    assert profiles_one_of_each(plan.ncu, plan.collection)
+    assert profiles_one_of_each(plan.ncu, chosen.collection) != every
+    assert chosen.collection.launch_count == (200 if every else None)
+    assert collecting.choose_launches(plan, Unprofiled(1_000_000)) == plan
+
+
+def test_one_of_each_says_what_it_may_miss(gpu_box: Path) -> None:
+    """Where launches were not counted ncu tells them apart by their shape: that is said, with what profiles all."""
+    note = "each distinct launch was profiled once, told apart by its shape"
+    assert note in run("collect", "-o", "x.ncu-rep", "--", "/bin/true").stderr
+    assert note not in run("collect", "-o", "y.ncu-rep", "--launch-count", "9", "--", "/bin/true").stderr
+    assert (gpu_box / "y.ncu-rep").exists()
 
 
 def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,13 +253,14 @@ def test_a_program_that_fails_by_itself_exits_with_four(gpu_box: Path) -> None:
 def test_a_failure_of_ncu_is_one_error_with_its_hint(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, exit_code: int
 ) -> None:
-    """Error and hint stand once on stderr, and no file is left."""
+    """Error and hint stand once on stderr, and no report is left."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     result = run("profile", "--", "/bin/true")
     assert result.exit_code == exit_code
     assert result.stderr.count("error: ") == 1
     assert result.stderr.count("hint: ") == 1
-    assert [path for path in gpu_box.rglob("*") if path.is_file()] == []
+    left = [path.name for path in gpu_box.rglob("*") if path.is_file()]
+    assert left == [f"true.ncu-rep{REFUSED}"] * (behaviour == "half")
 
 
 @pytest.mark.usefixtures("torch_here")

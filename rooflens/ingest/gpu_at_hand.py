@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +37,7 @@ def find_gpu(environment: Mapping[str, str] | None = None) -> Gpu:
     Raises:
         EnvironmentMissingError: There is none, or no driver that answers.
     """
-    answer = query(_ARGV)
-    if answer is None:
-        raise EnvironmentMissingError("no NVIDIA GPU or driver was found: `nvidia-smi` does not answer", _NO_GPU_HINT)
+    answer = _answer(shutil.which(_ARGV[0]))
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines() if line.count(",") >= 5]
     visible = (os.environ if environment is None else environment).get("CUDA_VISIBLE_DEVICES")
     row = _first_visible(rows, visible)
@@ -45,6 +45,15 @@ def find_gpu(environment: Mapping[str, str] | None = None) -> Gpu:
         hint = _NO_GPU_HINT if visible is None else f"CUDA_VISIBLE_DEVICES is `{visible}`"
         raise EnvironmentMissingError("no NVIDIA GPU is to be seen", hint)
     return Gpu(row[2], row[3], row[4], row[5] == "Enabled")
+
+
+@cache
+def _answer(nvidia_smi: str | None) -> str:  # noqa: ARG001 - the key: another one may answer otherwise
+    """Ask once a process: where nothing keeps the driver awake the answer takes seconds. An error is asked again."""
+    answer = query(_ARGV)
+    if answer is None:
+        raise EnvironmentMissingError("no NVIDIA GPU or driver was found: `nvidia-smi` does not answer", _NO_GPU_HINT)
+    return answer
 
 
 def _first_visible(rows: list[list[str]], visible: str | None) -> list[str] | None:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -144,10 +145,12 @@ def _with_version(path: str) -> Ncu:
     return Ncu(path, (int(found[1]), int(found[2])), found[0].removeprefix("Version "))
 
 
+@cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
     """Return the base names of the hardware metrics that an ncu knows on a chip; None where it does not know the chip.
 
-    One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed.
+    One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed. The answer
+    takes seconds, and one process may plan many collections: it is asked for once.
     """
     answer = query((ncu.path, "--query-metrics", "--chips", chip))
     names = frozenset(line.split()[0] for line in (answer or "").splitlines() if "__" in line)
@@ -186,7 +189,11 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 
 
 def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
-    """Tell whether each distinct launch is profiled once, whatever its count."""
+    """Tell whether each distinct launch is profiled once, whatever its count.
+
+    NVIDIA names grid, block and shared memory as what tells launches apart. Whether kernels of equal shape are told
+    apart by their names as well has not been seen on a GPU.
+    """
     chosen = collection.launch_skip is not None or collection.launch_count is not None
     return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
 

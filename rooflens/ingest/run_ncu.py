@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu_log import Progress
     from rooflens.ingest.processes import Finished
 
+REFUSED = ".refused"
+"""What is put behind the name of a report that ncu finished and that cannot be read: profiling it may have taken hours,
+and if it is our reading that is wrong, it shows why."""
+
 _PARTIAL = ".partial.ncu-rep"
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
@@ -62,7 +66,7 @@ def collect(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Collected:
-    """Run ncu; the report is written beside under another name, and renamed when it is whole.
+    """Run ncu; the report is written beside under another name, and renamed when it is whole, or put aside if not.
 
     Args:
         ncu: The ncu to run.
@@ -81,6 +85,7 @@ def collect(
         done = _run(ncu, replace(collection, output=partial), timeout_s, on_progress)
         capped = _is_capped(done, ncu, collection)
         _check(done, partial, timeout_s, capped=capped)
+        _check_container(partial, collection.output)
         partial.replace(collection.output)
     finally:
         partial.unlink(missing_ok=True)
@@ -148,16 +153,16 @@ def _is_capped(done: _Run, ncu: Ncu, collection: Collection) -> bool:
 
 
 def _check(done: _Run, report: Path, timeout_s: float | None, *, capped: bool) -> None:
-    """Raise unless ncu ended well and the report is whole."""
+    """Raise unless ncu ended well and left a report."""
     if done.finished.timed_out:
         raise too_slow(timeout_s or 0.0, done.follower.kernel)
     good_end = (_WRITTEN in done.log) if capped else done.finished.status == 0
     if not good_end or not report.exists():
         raise explain(done.log, done.streams, done.finished.status)
-    _check_container(report)
 
 
-def _check_container(report: Path) -> None:
+def _check_container(report: Path, output: Path) -> None:
+    """Raise unless the report is whole; one that is not is put aside."""
     try:
         from rooflens.ingest.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
 
@@ -165,7 +170,10 @@ def _check_container(report: Path) -> None:
     except ImportError:
         return
     except InputError as error:
-        raise InputError(f"ncu left a report that is not whole: {error}", "profile again; is the disk full?") from error
+        aside = output.with_name(f"{output.name}{REFUSED}")
+        report.replace(aside)
+        hint = f"profile again; is the disk full? What ncu left is kept as `{aside}`"
+        raise InputError(f"ncu left a report that is not whole: {error}", hint) from error
 
 
 def _warnings(log: str) -> tuple[str, ...]:

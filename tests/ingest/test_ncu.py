@@ -156,9 +156,19 @@ def test_an_unknown_version_is_kept_as_unknown(tmp_path: Path, monkeypatch: pyte
 def test_what_ncu_knows_is_read_from_its_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Base names are taken from its list; an ncu that has no list for the chip says nothing."""
     ncu = Ncu(str(fake_ncu.install(tmp_path)))
-    assert known_metrics(ncu, "gh100") is None
+    assert known_metrics(ncu, "ga100") is None
     monkeypatch.setenv(fake_ncu.KNOWN, "dram__bytes lts__t_sectors")
     assert known_metrics(ncu, "gh100") == {"dram__bytes", "lts__t_sectors"}
+
+
+def test_ncu_is_asked_for_its_list_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it answered for a chip holds for the whole process; another chip is another question."""
+    ncu = Ncu(str(fake_ncu.install(tmp_path)))
+    monkeypatch.setenv(fake_ncu.KNOWN, "dram__bytes")
+    first = known_metrics(ncu, "gh100")
+    monkeypatch.setenv(fake_ncu.KNOWN, "lts__t_sectors")
+    assert known_metrics(ncu, "gh100") == first == {"dram__bytes"}
+    assert known_metrics(ncu, "ga100") == {"lts__t_sectors"}
 
 
 def _real_ncu() -> Ncu:

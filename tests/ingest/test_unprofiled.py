@@ -212,6 +212,20 @@ def test_the_gpu_is_the_first_that_programs_see(
     assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
 
 
+def test_the_driver_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer holds for the whole process; no answer does not."""
+    smi = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+    smi.write_text("#!/bin/sh\nexit 9\n")
+    smi.chmod(0o755)
+    with pytest.raises(EnvironmentMissingError):
+        find_gpu({})
+    smi.write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
+    assert find_gpu({}).name == "Tesla T4"
+    smi.write_text("#!/bin/sh\nexit 9\n")
+    assert find_gpu({}).name == "Tesla T4"
+
+
 def test_no_driver_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an nvidia-smi that answers there is no GPU to speak of."""
     monkeypatch.setenv("PATH", str(tmp_path))

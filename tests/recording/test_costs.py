@@ -9,6 +9,7 @@ from slim import slim
 from support import fake_ncu
 
 from rooflens import collecting
+from rooflens.ingest.run_ncu import REFUSED
 
 SAXPY = [("saxpy", way) for way in costs.WAYS]
 
@@ -41,13 +42,14 @@ def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("behaviour", "error"), [("half", "cut off or damaged"), ("nothing", "ended with status 0")])
 def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, error: str) -> None:
-    """A way that leaves half a report, or none, has its error and leaves nothing."""
+    """A way that leaves half a report, or none, has its error and no report; the half is put aside."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     (cost,) = costs.measure(gpu_box / "costs", SAXPY[1:2])
     assert cost.report is None
     assert cost.error
     assert error in cost.error or "damaged" in cost.error
     assert not list(gpu_box.rglob("*.ncu-rep"))
+    assert len(list(gpu_box.rglob(f"*{REFUSED}"))) == (behaviour == "half")
 
 
 def test_a_program_that_cannot_run_costs_only_itself(gpu_box: Path) -> None:
@@ -68,6 +70,20 @@ def test_a_set_takes_the_place_of_the_counters(gpu_box: Path) -> None:
     assert not {"--metrics", "--section"} & set(argv)
     argv = costs.argv_for(plan, ways["standard_one_sampling_pass"], Path("x.log"))
     assert argv[1:3] == ("--warp-sampling-max-passes", "1")
+
+
+def test_every_launch_is_profiled_but_where_users_leave_it_to_ncu(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Products of two types can have one launch shape: ncu may take one for the other only where that is to be seen."""
+    argvs = {}
+    argv_for = costs.argv_for
+    monkeypatch.setattr(costs, "argv_for", lambda plan, way, log: argvs.setdefault(way.name, argv_for(plan, way, log)))
+    costs.measure(gpu_box / "costs", SAXPY)
+    assert [name for name, argv in argvs.items() if "per-launch-config" in argv] == [costs.ONE_OF_EACH.name]
+    counts = {name: argv[argv.index("--launch-count") + 1] for name, argv in argvs.items()}
+    assert set(counts) == {way.name for way in costs.WAYS if way.profiled}
+    assert {name for name, count in counts.items() if count == "200"} == set(counts) - {costs.ONE_OF_EACH.name}
 
 
 def test_programs_are_the_products_and_workloads() -> None:

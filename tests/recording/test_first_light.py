@@ -13,8 +13,10 @@ import first_light
 import pytest
 import record
 from support.recorded import only
+from truth import Measured
 
 from rooflens.ingest.processes import Command, run
+from rooflens.model.records import Kernel
 
 QUICK = "import sys; sys.stdout.write('loss 1\\n')"  # stands in for the user's script, which trains for seconds
 
@@ -81,6 +83,15 @@ def test_the_steps_fit_one_session() -> None:
     recorders = [step.arguments for step in steps if "--clock-control" in step.arguments]
     assert [step.name for step in steps if step.arguments in recorders] == ["record_first", "overhead", "record_rest"]
     assert all("none" in arguments[arguments.index("--clock-control") :][:2] for arguments in recorders)
+    hangs_s = {float(arguments[arguments.index("--timeout") + 1]) for arguments in recorders}
+    assert max(hangs_s) <= next(step.limit_s for step in steps if step.name == "record_first") / 2
+
+
+def test_a_check_that_cannot_read_leaves_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bare GPU box judges nothing: what the check keeps elsewhere goes to the recordings there."""
+    here = first_light.steps(Path("out"))[-1]
+    monkeypatch.setattr(first_light, "_READER", "no_such_module")
+    assert first_light.steps(Path("out"))[-1].kept_s < here.kept_s
 
 
 def test_the_first_recordings_are_those_of_most_worth() -> None:
@@ -159,6 +170,20 @@ def test_ranges_tell_the_threads_of_a_step_apart() -> None:
         ("pass", "4"),
         ("fail", "0"),
     ]
+
+
+def test_kernels_of_equal_shape_must_not_be_taken_for_one() -> None:
+    """What is missing where equal launches are profiled once was dropped for another kernel; a repeat was not."""
+    shape = {"grid": (132, 1, 1), "block": (384, 1, 1)}
+    kernel = Kernel(digest="", source="", index=0, name="bf16", function_name="nvjet", status="ok", **shape)
+    bf16, fp16 = Measured(kernel, {}), Measured(replace(kernel, name="fp16"), {})
+    (kept,) = check.one_of_each_truths([bf16, fp16, bf16], [bf16, fp16])
+    (dropped,) = check.one_of_each_truths([bf16, fp16], [bf16])
+    assert [(one.state, one.measured, one.wanted) for one in (kept, dropped)] == [
+        ("pass", "2", "2"),
+        ("fail", "1", "2"),
+    ]
+    assert check.one_of_each_truths([], [bf16]) == check.one_of_each_truths([bf16], []) == []
 
 
 def test_the_products_and_the_script_run(tmp_path: Path) -> None:

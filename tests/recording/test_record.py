@@ -17,6 +17,7 @@ from support.recorded import ENTRY, only
 
 from rooflens import collecting
 from rooflens.errors import InputError
+from rooflens.ingest.run_ncu import REFUSED
 from rooflens.workloads.registry import load_workloads
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -96,10 +97,11 @@ def test_a_failure_costs_only_itself(
 def test_what_ncu_cannot_profile_leaves_nothing(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, status: int
 ) -> None:
-    """A failure of ncu leaves no report and no entry."""
+    """A failure of ncu leaves no report and no entry; half a report is put aside."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     assert record.main(["--folder", "fx", *only("saxpy")]) == status
-    assert [path for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size] == []
+    left = [path.name for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size]
+    assert left == [f"saxpy.ncu-rep{REFUSED}"] * (behaviour == "half")
 
 
 def test_without_a_gpu_nothing_is_recorded(
