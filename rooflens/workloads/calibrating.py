@@ -44,9 +44,17 @@ def calibrate(cache: Path | None = None, repetitions: int = REPETITIONS) -> str:
         EnvironmentMissingError: There is no nvcc, it fails, or there is no GPU.
         ProgramError: The program fails, hangs, or prints something else.
     """
+    return run_program(compile_program(cache), repetitions)
+
+
+def compile_program(cache: Path | None = None) -> Path:
+    """Compile the calibration program for this machine's GPU, where it is not there yet.
+
+    Raises:
+        EnvironmentMissingError: There is no nvcc, or it fails.
+    """
     local = local_architecture()
-    program = build(PROGRAM, _SPECIFIC_ARCHITECTURES.get(local, local), cache)
-    return run_program(program, repetitions)
+    return build(PROGRAM, _SPECIFIC_ARCHITECTURES.get(local, local), cache)
 
 
 def run_program(program: Path, repetitions: int = REPETITIONS) -> str:
