@@ -191,8 +191,8 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
     """Tell whether each distinct launch is profiled once, whatever its count.
 
-    NVIDIA names grid, block and shared memory as what tells launches apart. Whether kernels of equal shape are told
-    apart by their names as well has not been seen on a GPU.
+    NVIDIA names grid, block and shared memory as what tells launches apart; a public project saw kernels of equal shape
+    confused where their names are not mangled. Not yet run on a GPU.
     """
     chosen = collection.launch_skip is not None or collection.launch_count is not None
     return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
