@@ -9,17 +9,18 @@ import click
 
 from rooflens.cli_show import count, progress
 from rooflens.errors import InputError, UsageError
+from rooflens.model.units import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.ingest.inputs import Inputs
     from rooflens.ingest.load import Loaded
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, Run
     from rooflens.model.thresholds import Thresholds
 
-_NAMED_FILES = 3
-"""Files left unread that are named; of more, only the count is told."""
+_NAMED = 3
+"""Files left unread, or kernels, that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
@@ -38,8 +39,8 @@ def find_reports(paths: Sequence[str]) -> Inputs:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
     inputs = find_inputs(paths)
     if inputs.ignored:
-        names = ", ".join(path.name for path in inputs.ignored[:_NAMED_FILES])
-        more = ", ..." if len(inputs.ignored) > _NAMED_FILES else ""
+        names = ", ".join(path.name for path in inputs.ignored[:_NAMED])
+        more = ", ..." if len(inputs.ignored) > _NAMED else ""
         verb = "is" if len(inputs.ignored) == 1 else "are"
         click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
     return inputs
@@ -93,6 +94,8 @@ def analyze_loaded(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
             slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
         )
         profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
+        if unprofiled and _should_hold_each(run):
+            _warn_of_missing(run.source, unprofiled.names_without(profiled))
         analyses = []
         for kernel in kernels:
             shape = kernel.name, kernel.grid, kernel.block
@@ -102,6 +105,24 @@ def analyze_loaded(loaded: Loaded, limits: Thresholds) -> list[list[Analysis]]:
             analyses.append(analyze_kernel(kernel, limits, outside))
         by_report.append(analyses)
     return by_report
+
+
+def _should_hold_each(run: Run) -> bool:
+    """Tell whether a report was to hold each distinct launch of its program."""
+    from rooflens.model.checked import read_coverage
+
+    coverage = read_coverage(run)
+    return coverage.once_each and not coverage.in_range and "--kernel-" not in (run.command_line or "")
+
+
+def _warn_of_missing(source: str, names: Sequence[str]) -> None:
+    """Name kernels that ran and are not in a report: ncu took their launches for others', or was stopped."""
+    if names:
+        told = ", ".join(printable(name) for name in names[:_NAMED])
+        more = ", ..." if len(names) > _NAMED else ""
+        kernels = count(len(names), "kernel")
+        words = f"{printable(source)}: launches of {kernels} ran and are not in the report: {told}{more}"
+        click.echo(f"warning: {words}; `--kernel NAME` profiles them", err=True)
 
 
 def _keep_rooflines(store: Path, by_report: Sequence[Sequence[Analysis]], limits: Thresholds) -> None:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 from support.damage import certain_damage, flipped_copies
-from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.cli import COMMANDS, main
 from rooflens.ingest.inputs import find_inputs
@@ -187,6 +187,29 @@ def test_launch_counts_weight_the_time(tmp_path: Path) -> None:
     table = run("analyze", report).stdout
     assert "10 launches, 10.0 ms of GPU time" in table
     assert "often x9  9.00 ms   90 %" in table
+
+
+@pytest.mark.parametrize(
+    ("options", "is_said"),
+    [
+        ("--filter-mode per-launch-config --launch-count 1", True),
+        ("--filter-mode per-launch-config --nvtx-include step --launch-count 1", False),
+        ("--kernel-name often --filter-mode per-launch-config --launch-count 1", False),
+        ("--launch-count 200", False),
+    ],
+)
+def test_kernels_that_ran_and_are_not_in_the_report_are_told(tmp_path: Path, options: str, is_said: bool) -> None:  # noqa: FBT001 - a table
+    """Where each distinct launch was to be profiled, what nsys saw and the report lacks is named, as plain text."""
+    kernel = KernelSpec("often(int)", {"gpu__time_duration.sum": 1e6})
+    session = SessionSpec(command_line=f"ncu {options} ./train")
+    report = write_report(tmp_path / "some.ncu-rep", ReportSpec([kernel], session))
+    counts = (
+        LaunchCount("gone\x1b[31m", (8, 1, 1), (128, 1, 1), 9),
+        LaunchCount("gone\x1b[31m", (9, 1, 1), (1, 1, 1), 1),
+    )
+    write_unprofiled(report, Unprofiled(wall_ns=1, launch_counts=counts))
+    said = run("analyze", report).stderr
+    assert ("launches of 1 kernel ran and are not in the report: gone?[31m; `--kernel NAME`" in said) == is_said
 
 
 def test_thresholds_can_be_overridden(report: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from rooflens.ingest.ncu_log import Progress
 from rooflens.ingest.processes import Command, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 SUFFIX = ".unprofiled.json"
 _SCHEMA_VERSION = 1
@@ -26,6 +27,8 @@ _MISSING_STATUS = 3
 """What a bundled workload returns where PyTorch or a GPU is missing."""
 
 Source = Literal["workload", "nsys", "wall"]
+Shape = tuple[int, int, int] | None
+"""Grid or block of a launch; None where a report does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,7 @@ class Unprofiled:
             return None
         return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
 
-    def launches_of(
-        self, name: str, grid: tuple[int, int, int] | None, block: tuple[int, int, int] | None, profiled: int
-    ) -> int:
+    def launches_of(self, name: str, grid: Shape, block: Shape, profiled: int) -> int:
         """Return how many launches of one iteration each of the `profiled` ones of a kernel and shape stands for.
 
         1 where the un-profiled run did not count launches.
@@ -79,6 +80,18 @@ class Unprofiled:
             if entry.name == name and (entry.grid, entry.block) == (grid, block)
         )
         return max(1, round(found / self.iterations / profiled))
+
+    def names_without(self, profiled: Collection[tuple[str, Shape, Shape]]) -> tuple[str, ...]:
+        """Name the kernels that ran and were not profiled in every shape, the one launched most often first.
+
+        Args:
+            profiled: Name, grid and block of each profile.
+        """
+        missing: Counter[str] = Counter()
+        for entry in self.launch_counts:
+            if (entry.name, entry.grid, entry.block) not in profiled:
+                missing[entry.name] += entry.count
+        return tuple(name for name, _ in missing.most_common())
 
     def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
         """Divide the kernel time of a profile by that of this run, both of one iteration.
