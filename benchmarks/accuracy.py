@@ -1,11 +1,12 @@
 """Print how far rooflens' numbers are from independent ones in published reports, as Markdown.
 
-`python benchmarks/accuracy.py [FOLDER]`: the folder of reports, else `ROOFLENS_CORPUS`, else `../shared/corpus` beside
-the checkout. NVIDIA's command-line exports are taken from its subfolder `cli`. What is compared stands in `oracles.py`.
+`python benchmarks/accuracy.py [FOLDER]` reads FOLDER, else `ROOFLENS_CORPUS`, else `../shared/corpus` beside the
+checkout. NVIDIA's command-line exports are taken from its subfolder `cli`. What is compared stands in `oracles.py`.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import os
 import sys
@@ -17,7 +18,7 @@ from oracle_rows import read_folder
 from oracle_tensors import WARPGROUP, WARPGROUP_SOURCE
 from oracles import compare
 
-from rooflens.errors import RooflensError
+from rooflens.errors import InputError, RooflensError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,20 +26,26 @@ if TYPE_CHECKING:
     from oracle_rows import Pair, Row
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+HINT = "give a folder of `.ncu-rep` files, or name it in ROOFLENS_CORPUS"
 NAME_CHARACTERS = 90
 NOTHING = 1e-9
 """Deviations below this are the rounding of floating-point numbers: printed as 0."""
 
 
-def main(arguments: Sequence[str] = ()) -> int:
-    """Read the reports, compare, and print."""
-    given = next(iter(arguments), None) or os.environ.get("ROOFLENS_CORPUS")
-    folder = Path(given) if given else REPOSITORY.parent / "shared" / "corpus"
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the reports, compare, and print; return 0, or 1 where no report can be read."""
+    default = Path(os.environ.get("ROOFLENS_CORPUS") or REPOSITORY.parent / "shared" / "corpus")
+    parser = argparse.ArgumentParser(description="Print how far the numbers are from independent ones in reports.")
+    words = "folder of reports; by default ROOFLENS_CORPUS, else ../shared/corpus beside the checkout"
+    parser.add_argument("folder", nargs="?", type=Path, default=default, help=words)
+    folder = parser.parse_args(arguments).folder
     try:
         results, failures = read_folder(folder)
+        if not results:
+            raise InputError(f"no report in `{folder}` can be read: {failures[0]}")
     except RooflensError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        print(f"error: {error}\n\nhint: {HINT}", file=sys.stderr)
+        return error.exit_code
     reports = len({result.report for result in results})
     print(f"Reports: {reports}; kernels: {len(results)}.")
     print("".join(f"Not read: {failure}.\n" for failure in failures))
@@ -121,4 +128,4 @@ def _warpgroup() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

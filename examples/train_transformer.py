@@ -78,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, default in (("batch", 8), ("length", 512), ("width", 512)):
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{default} by default")
     given = parser.parse_args(arguments)
+    if given.width % HEADS:
+        parser.error(f"--width must be a multiple of {HEADS}, the number of heads")
     torch.manual_seed(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model = Transformer(given.width).to(device)

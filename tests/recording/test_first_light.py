@@ -69,8 +69,36 @@ def test_first_light_goes_on_and_is_judged_elsewhere(
 
 def test_nothing_checked_is_not_good(gpu_box: Path) -> None:
     """A folder without recordings proves nothing."""
+    (gpu_box / "empty").mkdir()
     assert first_light.main(["--check", str(gpu_box / "empty")]) == 1
     assert (gpu_box / "empty.tar.gz").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "error"),
+    [
+        (["--check", "missing"], 1, "`missing` is no folder"),
+        (["--check", "file"], 1, "`file` is no folder"),
+        (["--output", "file"], 1, "cannot write into `file`: File exists"),
+        (["--output", "new", "--steps", "doctor,nothing"], 2, "no step is called `nothing`"),
+        (["--check", "damaged"], 1, "steps.json` is damaged"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(
+    gpu_box: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, error: str
+) -> None:
+    """A wrong folder, step or file is an error with a hint, and nothing is written for it."""
+    (gpu_box / "file").touch()
+    (gpu_box / "damaged").mkdir()
+    (gpu_box / "damaged/steps.json").write_text("{")
+    assert first_light.main(arguments) == status
+    said = capsys.readouterr().err.splitlines()
+    assert said[0].startswith("error: ")
+    assert error in said[0]
+    assert said[2].startswith("hint: ")
+    assert not (gpu_box / "missing").exists()
+    assert not (gpu_box / "new").exists()
+    assert not list(gpu_box.glob("*.tar.gz"))
 
 
 def test_the_steps_fit_one_session() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import write_accuracy
+from first_light import SCHEMA_VERSION
 
 from rooflens.errors import InputError
 
@@ -22,6 +23,7 @@ OFF = {
 }
 COST = {"program": "saxpy", "way": "standard", "passes": 5, "kernels": 1, "wall_s": 3.0, "report": "x", "error": ""}
 RESULTS: dict[str, Any] = {
+    "schema_version": SCHEMA_VERSION,
     "is_checked": True,
     "recorded": [{"date": "2026-01-02"}],
     "doctor": [{"name": "GPU", "finding": "NVIDIA H200"}],
@@ -137,15 +139,37 @@ def test_results_are_kept_and_the_document_renewed(tmp_path: Path, monkeypatch: 
     assert write_accuracy.stored() == RESULTS
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"is_checked": false}', None])
+def test_results_that_cannot_be_written_up_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a reason fits no row of the new results, the old ones and their text stay."""
+    for name in ("DOCUMENT", "RESULTS", "EXPLANATIONS"):
+        monkeypatch.setattr(write_accuracy, name, tmp_path / name)
+    (tmp_path / "DOCUMENT").write_text("before")
+    (tmp_path / "EXPLANATIONS").write_text('gone = "x"')
+    (tmp_path / "results.json").write_text(json.dumps(RESULTS))
+    assert write_accuracy.main([str(tmp_path / "results.json")]) == 1
+    assert (tmp_path / "DOCUMENT").read_text() == "before"
+    assert write_accuracy.stored() is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "{}",
+        json.dumps({**RESULTS, "is_checked": False}),
+        json.dumps({**RESULTS, "schema_version": SCHEMA_VERSION - 1}),
+        None,
+    ],
+)
 def test_what_holds_no_checked_results_is_refused(
     tmp_path: Path, content: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is written from results that nobody checked, or from another file."""
+    """Nothing is written from results that nobody checked, that are of another schema, or from another file."""
     if content is not None:
         (tmp_path / "results.json").write_text(content)
-    before = write_accuracy.DOCUMENT.read_text()
+    before, kept = write_accuracy.DOCUMENT.read_text(), write_accuracy.stored()
     assert write_accuracy.main([str(tmp_path / "results.json")]) == 1
     assert "hint: " in capsys.readouterr().err
     assert write_accuracy.DOCUMENT.read_text() == before
-    assert not write_accuracy.RESULTS.exists()
+    assert write_accuracy.stored() == kept
