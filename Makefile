@@ -15,7 +15,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test lint format bench fixtures pictures build clean
+.PHONY: help install demo replay profile calibrate record gpu test lint format bench accuracy fixtures pictures build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ format: $(STAMP) ## rewrite the code in the project's style
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py
 	$(BIN)/python benchmarks/report.py
+
+accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
+	$(BIN)/python benchmarks/accuracy.py $(REPORTS)
 
 fixtures: $(STAMP) ## write the synthetic reports again
 	cd tests && ../$(BIN)/python -m support.make_fixtures

@@ -233,8 +233,9 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
 
     for warning in collected.warnings:
         click.echo(f"warning: ncu: {warning}", err=True)
-    if collected.capped:
-        cap = plan.collection.max_launches
+    cap = plan.collection.max_launches
+    counted_few = plan.collection.launch_count is not None and plan.request.collection.launch_count is None
+    if collected.capped or (counted_few and collected.profiled_count >= cap):
         click.echo(f"warning: stopped at --max-launches {cap}: there may be more kernels", err=True)
     if profiles_one_of_each(plan.ncu, plan.collection):
         words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"

@@ -209,6 +209,14 @@ def test_few_launches_are_all_profiled(gpu_box: Path, launches: int, iterations:
     assert collecting.choose_launches(plan, Unprofiled(1_000_000)) == plan
 
 
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize(("cap", "is_said"), [(3, True), (4, False)])
+def test_as_many_profiles_as_may_be_taken_are_doubted(gpu_box: Path, cap: int, is_said: bool) -> None:  # noqa: ARG001, FBT001 - a place, a table
+    """Where ncu ends at the cap, the un-profiled run may have counted too few launches: that is said."""
+    result = run("collect", "attention", "--case", "naive", "--max-launches", cap)
+    assert ("warning: stopped at --max-launches 3: there may be more kernels" in result.stderr) == is_said
+
+
 def test_one_of_each_says_what_it_may_miss(gpu_box: Path) -> None:
     """Where launches were not counted ncu tells them apart by their shape: that is said, with what profiles all."""
     note = "each distinct launch was profiled once, told apart by its shape"

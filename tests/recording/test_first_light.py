@@ -13,6 +13,7 @@ import costs
 import first_light
 import pytest
 import record
+import unattended
 from support.recorded import only
 from truth import Measured
 
@@ -27,9 +28,9 @@ def test_first_light_brings_home_what_it_can(gpu_box: Path, monkeypatch: pytest.
     """A step that fails and one that hangs stop nothing; one folder, one results.json and one archive hold the rest."""
     output = gpu_box / "out/first_light"
     doctor, record_first, *_, check = first_light.steps(output)
-    broken = first_light.Step("broken", 5, 0, ("-c", "raise SystemExit(7)"))
-    hangs = first_light.Step("hangs", 0.3, 0, ("-c", "import time; time.sleep(60)"))
-    late = first_light.Step("late", 5, 0, ("-c", "pass"), grace_s=1e9)
+    broken = unattended.Step("broken", 5, 0, ("-c", "raise SystemExit(7)"))
+    hangs = unattended.Step("hangs", 0.3, 0, ("-c", "import time; time.sleep(60)"))
+    late = unattended.Step("late", 5, 0, ("-c", "pass"), grace_s=1e9)
     recorder = replace(record_first, arguments=(*record_first.arguments[:5], *only("saxpy")))
     monkeypatch.setattr(first_light, "steps", lambda _: (broken, hangs, late, doctor, recorder, check))
     assert first_light.main([]) == 1
@@ -56,7 +57,7 @@ def test_first_light_goes_on_and_is_judged_elsewhere(
     output = gpu_box / "light"
     steps = first_light.steps(output)
     recorder = replace(steps[1], arguments=(*steps[1].arguments[:5], *only("saxpy")))
-    nothing = first_light.Step("nothing", 5, 0, ("-c", "pass"))
+    nothing = unattended.Step("nothing", 5, 0, ("-c", "pass"))
     monkeypatch.setattr(first_light, "steps", lambda _: (recorder, nothing))
     assert first_light.main(["--output", "light", "--steps", "record_first"]) == 1
     assert first_light.main(["--output", "light", "--steps", "nothing"]) == 1
@@ -137,11 +138,11 @@ def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytes
     """Of ten seconds a step may take what the next does not keep; one that has no time to begin anything is skipped."""
     nap = ("-c", "pass")
     asked = [
-        first_light.Step("greedy", 600, 0, nap),
-        first_light.Step("kept", 600, 7, nap),
-        first_light.Step("slow", 600, 2, nap, grace_s=30),
+        unattended.Step("greedy", 600, 0, nap),
+        unattended.Step("kept", 600, 7, nap),
+        unattended.Step("slow", 600, 2, nap, grace_s=30),
     ]
-    limits = {one.name: one.limit_s for one in first_light.run_all(asked, gpu_box, 10.0)}
+    limits = {one.name: one.limit_s for one in unattended.run_all(asked, gpu_box, 10.0)}
     assert 0 < limits["greedy"] <= 1
     assert 1 < limits["kept"] <= 8
     assert "slow: skipped: no time was left" in capsys.readouterr().out
@@ -175,7 +176,7 @@ def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pyte
     }
     assert "saxpy.n28: opcode tables against the formula" in {row["name"] for row in results["rows"]}
     assert {one["state"] for one in results["truths"]} == {"fail"}  # the stand-in's kernels are in no range
-    first_light._write(output / first_light.RESULTS, results)
+    unattended.write_json(output / first_light.RESULTS, results)
     names = [file.name for file in first_light.packing_order(output)]
     assert names.index("results.json") < names.index("saxpy.deep.ncu-rep") < names.index("saxpy.quick.ncu-rep")
 
@@ -184,13 +185,13 @@ def test_clocks_are_logged_while_the_steps_run(gpu_box: Path) -> None:
     """The log of clocks has what nvidia-smi said; where there is none, the steps run all the same."""
     log = gpu_box / "clocks.csv"
     (gpu_box / "bin" / "nvidia-smi").write_text("#!/bin/sh\necho $*\nexec sleep 60\n")
-    with first_light.watching(log):
+    with unattended.watching(log):
         deadline_s = time.monotonic() + 10
         while not log.read_text() and time.monotonic() < deadline_s:
             time.sleep(0.01)
     assert "clocks.sm" in log.read_text()
     (gpu_box / "bin" / "nvidia-smi").unlink()
-    with first_light.watching(log):
+    with unattended.watching(log):
         assert log.read_text() == ""
 
 
