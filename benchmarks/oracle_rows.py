@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from rooflens.ingest.inputs import find_inputs
 from rooflens.ingest.supervise import read_reports
+from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from rooflens.ingest.reader import Report
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Analysis, Kernel
 
 Value = float | int | str | None
 
@@ -28,10 +29,11 @@ ROUNDED = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One profiled result: the kernel as rooflens reads it, and every value as the report stores it."""
+    """One profiled result: the kernel as rooflens reads it, what it makes of it, and every value as stored."""
 
     report: str
     kernel: Kernel
+    analysis: Analysis
     stored: Mapping[str, Value]
 
     def number(self, name: str) -> float | None:
@@ -121,7 +123,7 @@ def _results(name: str, report: Report) -> Iterator[Result]:
             if instance is None:
                 stored[index][metric] = next((value for value in values if value is not None), None)
     for kernel in report.kernels:
-        yield Result(name, kernel, stored[kernel.index])
+        yield Result(name, kernel, analyze(kernel), stored[kernel.index])
 
 
 def relative(ours: float, theirs: float) -> float:

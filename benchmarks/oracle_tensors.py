@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from oracle_rows import COUNTS, ROUNDED, Pair, Row, pair_of, relative
 
-from rooflens.model.analyze import analyze
 from rooflens.model.opcodes import WARPS_PER_WARPGROUP, is_matrix, tensor_op
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def tensor_activity(results: Iterable[Result]) -> Iterator[Row]:
     rows = dict[str, list[Pair]]()
     for result in results:
         theirs, matrix = result.number(TENSOR_PCT), _matrix(result.kernel)
-        pipes = analyze(result.kernel).pipes.items()
+        pipes = result.analysis.pipes.items()
         shares = [pipe.share for name, pipe in pipes if name.startswith("tensor_") and pipe.source == "opcode"]
         ours = sum(share for share in shares if share is not None)
         if theirs and matrix and shares:
@@ -90,7 +89,7 @@ def products(results: Iterable[Result]) -> Row:
     for result in results:
         known = PRODUCTS.get((result.report, result.kernel.index))
         if known:
-            pipes = analyze(result.kernel).pipes.items()
+            pipes = result.analysis.pipes.items()
             ours = sum(pipe.amount or 0.0 for name, pipe in pipes if name.startswith("tensor_"))
             pairs.append(Pair(result.report, result.kernel.index, result.kernel.name, relative(ours, known)))
     what, oracle = "tensor operations by warp opcode table", "size of the problem, from grid, tile and report's name"

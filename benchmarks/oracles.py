@@ -73,7 +73,7 @@ def _fp_share(results: Iterable[Result], dtype: str) -> Row:
         nvidia = read_nvidia(result.kernel.rules)
         theirs = {"fp32": nvidia.fp32_pct_of_peak, "fp64": nvidia.fp64_pct_of_peak}[dtype]
         if theirs is not None:
-            pipe = analyze(result.kernel).pipes.get(dtype)
+            pipe = result.analysis.pipes.get(dtype)
             share = float("inf") if pipe is None or pipe.share is None else pipe.share
             pairs.append(pair_of(result, share * 100 - theirs))
     why = "NVIDIA's text rounds to whole per cents and truncates some of them"
@@ -88,7 +88,7 @@ def _dram_share(results: Iterable[Result]) -> Row:
         theirs, sources = result.number(DRAM_PCT), result.kernel.counter_sources
         known = {"dram_bytes", "dram_peak_bytes_per_s"} <= sources.keys()
         if theirs and known and " / " not in sources["dram_peak_bytes_per_s"]:
-            ours = analyze(result.kernel).levels["dram"].share or 0.0
+            ours = result.analysis.levels["dram"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     return Row(
         "share_dram", "HBM share: bytes / time / peak", f"`{DRAM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs)
@@ -102,7 +102,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
         theirs = result.number(SMEM_PCT)
         known = {"smem_bytes", "l1_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
-            ours = analyze(result.kernel).levels["smem"].share or 0.0
+            ours = result.analysis.levels["smem"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     what = "shared-memory share: wavefronts / (SM x cycle)"
     return Row("share_smem", what, f"`{SMEM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs))
@@ -147,7 +147,7 @@ def _flop(results: Iterable[Result], dtype: str, letter: str, packed: int) -> Ro
     pairs = []
     for result in results:
         theirs = _sass_flop(result, letter, packed) if result.kernel.thread_opcodes else None
-        ours = analyze(result.kernel).flop.get(dtype, 0.0)
+        ours = result.analysis.flop.get(dtype, 0.0)
         if theirs is not None and (ours or theirs):
             pairs.append(pair_of(result, relative(ours, theirs)))
     oracle = f"SASS counters `{SASS.format(f'{letter}{{add,mul,fma}}')}`"
@@ -192,7 +192,7 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
         blind = analyze(replace(result.kernel, counters=counters, rules=())).verdict
         same = agrees(theirs, blind) is True
         reason = "" if same else f"NVIDIA: {theirs}; ours: {blind.bound}"
-        if not same and analyze(result.kernel).verdict.bound == "unknown":
+        if not same and result.analysis.verdict.bound == "unknown":
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
         pairs.append(pair_of(result, 0.0 if same else 1.0, reason))
     oracle = "NVIDIA's rule `SOLBottleneck`, its summary and rules withheld from ours"

@@ -39,11 +39,15 @@ def find_reports(paths: Sequence[str]) -> Inputs:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
     inputs = find_inputs(paths)
     if inputs.ignored:
-        names = ", ".join(path.name for path in inputs.ignored[:_NAMED])
-        more = ", ..." if len(inputs.ignored) > _NAMED else ""
+        names = _some([path.name for path in inputs.ignored])
         verb = "is" if len(inputs.ignored) == 1 else "are"
-        click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}{more}", err=True)
+        click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}", err=True)
     return inputs
+
+
+def _some(names: Sequence[str]) -> str:
+    """List the first few names, and show that there are more."""
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
 
 
 def load_analyses(paths: Sequence[str], store: Path | None, limits: Thresholds) -> tuple[Loaded, list[Analysis]]:
@@ -118,10 +122,9 @@ def _should_hold_each(run: Run) -> bool:
 def _warn_of_missing(source: str, names: Sequence[str]) -> None:
     """Name kernels that ran and are not in a report: ncu took their launches for others', or was stopped."""
     if names:
-        told = ", ".join(printable(name) for name in names[:_NAMED])
-        more = ", ..." if len(names) > _NAMED else ""
+        told = _some([printable(name) for name in names])
         kernels = count(len(names), "kernel")
-        words = f"{printable(source)}: launches of {kernels} ran and are not in the report: {told}{more}"
+        words = f"{printable(source)}: launches of {kernels} ran and are not in the report: {told}"
         click.echo(f"warning: {words}; `--kernel NAME` profiles them", err=True)
 
 

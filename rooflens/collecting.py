@@ -19,7 +19,7 @@ from rooflens.ingest.nsys import find_nsys, trace
 from rooflens.ingest.run_ncu import collect
 from rooflens.ingest.tiers import NVIDIA_SECTIONS, metrics_for
 from rooflens.ingest.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
-from rooflens.workloads.build import build
+from rooflens.workloads.build import architecture_of, build
 from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
@@ -194,7 +194,7 @@ def _chip(given: str | None, gpu: Gpu | None) -> ChipChoice:
 def _architecture(gpu: Gpu | None, chip: str) -> str:
     """Return what nvcc calls the GPU, as `sm_90`."""
     capability = gpu.compute_capability if gpu else next(known for known, family in FAMILIES if chip in family)
-    return f"sm_{capability.replace('.', '')}"
+    return architecture_of(capability)
 
 
 def _programs(target: Target, architecture: str, *, dry_run: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:

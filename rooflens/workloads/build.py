@@ -121,7 +121,12 @@ def local_architecture() -> str:
     major, dot, minor = first.partition(".")
     if done.returncode != 0 or not (dot and major.isdigit() and minor.isdigit()):
         return "native"
-    return f"sm_{major}{minor}"
+    return architecture_of(first)
+
+
+def architecture_of(compute_capability: str) -> str:
+    """Return what nvcc calls a compute capability: `sm_90` for `9.0`."""
+    return f"sm_{compute_capability.replace('.', '')}"
 
 
 def sources(workload: Workload) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ import costs
 import first_light
 import pytest
 import record
+import stored
 import unattended
 from support.recorded import only
 from truth import Measured
@@ -176,7 +177,7 @@ def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pyte
     }
     assert "saxpy.n28: opcode tables against the formula" in {row["name"] for row in results["rows"]}
     assert {one["state"] for one in results["truths"]} == {"fail"}  # the stand-in's kernels are in no range
-    unattended.write_json(output / first_light.RESULTS, results)
+    stored.write_json(output / first_light.RESULTS, results)
     names = [file.name for file in first_light.packing_order(output)]
     assert names.index("results.json") < names.index("saxpy.deep.ncu-rep") < names.index("saxpy.quick.ncu-rep")
 
