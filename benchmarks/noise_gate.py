@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import sys
 
-from rooflens.model.compare import DEFAULT_THRESHOLD, Spread, Timing
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD, Spread, Timing
 
 DRAWS = 100_000
 FAIL_ON = 0.05

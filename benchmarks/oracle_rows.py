@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.supervise import read_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.pool import read_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from rooflens.ingest.reader import Report
+    from rooflens.ingest.reports.reader import Report
     from rooflens.model.records import Analysis, Kernel
 
 Value = float | int | str | None

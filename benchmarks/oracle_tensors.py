@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from oracle_rows import COUNTS, ROUNDED, Pair, Row, pair_of, relative
 
-from rooflens.model.opcodes import WARPS_PER_WARPGROUP, is_matrix, tensor_op
+from rooflens.model.roofline.opcodes import WARPS_PER_WARPGROUP, is_matrix, tensor_op
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from oracle_rows import AS_USUAL, COUNTS, PASSES, ROUNDED, SAME_COUNTERS, Pair, Row, pair_of, relative
 from oracle_tensors import products, published_warpgroup, tensor_activity, tensor_counters
 
-from rooflens.ingest.resolve import Resolver
+from rooflens.ingest.reports.resolve import Resolver
 from rooflens.model.analyze import analyze
-from rooflens.model.nvidia import agrees, read_nvidia
+from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

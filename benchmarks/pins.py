@@ -1,12 +1,11 @@
 """Pin what a user sees: digests of every output for every report at hand, to hold a change that should change nothing.
 
     python benchmarks/pins.py take before.json [--keep before/] [--of FOLDER]
-    python benchmarks/pins.py take after.json [--keep after/] [--of FOLDER]
     python benchmarks/pins.py diff before.json after.json
 
 Pinned are the table, JSON, CSV and Markdown of `analyze`; page, Markdown and picture of `report`; the Parquet tables of
-`ingest`; comparisons, history, forecasts and the listings. A page is pinned in parts: its charts, its text with its marks,
-and the files that are inlined. `--keep` writes the texts themselves, one tag or key a line, for `diff -r`.
+`ingest`; comparisons, history, forecasts and the listings. A page is pinned in parts: its charts, its text with its
+marks, and the files that are inlined. `--keep` writes the texts themselves, one tag or key a line, for `diff -r`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def run(arguments: tuple[str, ...]) -> str:
     """Run one command of rooflens in this process; return its exit code, stdout and stderr."""
     from click.testing import CliRunner  # noqa: PLC0415 - the parent process imports nothing of rooflens
 
-    from rooflens.cli import main  # noqa: PLC0415
+    from rooflens.cli.group import main  # noqa: PLC0415
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -166,7 +165,7 @@ def take(reports: list[Path], keep: Path | None) -> dict[str, str]:
         os.environ["COLUMNS"] = "200"
         there = {file.name for file in reports}
         pairs = [pair for pair in PAIRS if there.issuperset(pair)]
-        with ProcessPoolExecutor(initializer=partial(os.chdir, folder), max_tasks_per_child=20) as pool:
+        with ProcessPoolExecutor(initializer=partial(os.chdir, folder)) as pool:
             synthetic = Path(folder) / "fixtures"
             synthetic.mkdir()
             for file in reports:

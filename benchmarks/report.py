@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
-from rooflens.report.page import render_page
+from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Run the command line with `python -m rooflens`."""
 
-from rooflens.cli import main
+from rooflens.cli.group import main
 
 if __name__ == "__main__":
     main()

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.ingest.chips import FAMILIES, ChipChoice, check_chip, chip_of
-from rooflens.ingest.estimate import Cost, estimate
-from rooflens.ingest.gpu_at_hand import find_gpu, obstacles
-from rooflens.ingest.ncu import NEWEST, find_ncu, known_metrics, profiles_one_of_each
-from rooflens.ingest.nsys import find_nsys, trace
-from rooflens.ingest.run_ncu import collect
-from rooflens.ingest.tiers import NVIDIA_SECTIONS, metrics_for
-from rooflens.ingest.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
+from rooflens.ingest.ncu.chips import FAMILIES, ChipChoice, check_chip, chip_of
+from rooflens.ingest.ncu.command import NEWEST, find_ncu, known_metrics, profiles_one_of_each
+from rooflens.ingest.ncu.estimate import Cost, estimate
+from rooflens.ingest.ncu.local_gpu import find_gpu, obstacles
+from rooflens.ingest.ncu.nsys import find_nsys, trace
+from rooflens.ingest.ncu.run import collect
+from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
+from rooflens.ingest.ncu.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
 from rooflens.workloads.build import architecture_of, build
 from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
@@ -26,11 +26,11 @@ from rooflens.workloads.registry import RANGE_NAME, find_workload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflens.ingest.gpu_at_hand import Gpu
-    from rooflens.ingest.ncu import Collection, Ncu
-    from rooflens.ingest.ncu_log import Progress
-    from rooflens.ingest.run_ncu import Collected
-    from rooflens.ingest.tiers import Detail
+    from rooflens.ingest.ncu.command import Collection, Ncu
+    from rooflens.ingest.ncu.local_gpu import Gpu
+    from rooflens.ingest.ncu.log import Progress
+    from rooflens.ingest.ncu.run import Collected
+    from rooflens.ingest.ncu.tiers import Detail
     from rooflens.workloads.registry import Case, Workload
 
 UNPROFILED_ITERATIONS = 20
@@ -277,7 +277,7 @@ def estimate_cost(plan: Plan, unprofiled: Unprofiled) -> str:
 
 def _passes(chip: str, metrics: tuple[str, ...]) -> int | None:
     """Count the hardware passes, where NVIDIA's scheduler is installed: a bare GPU box may lack it."""
-    from rooflens.ingest.passes import count_passes  # noqa: PLC0415 - loads NVIDIA's library
+    from rooflens.ingest.ncu.passes import count_passes  # noqa: PLC0415 - loads NVIDIA's library
 
     try:
         return count_passes(chip, metrics).hardware_passes

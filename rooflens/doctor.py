@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.ingest.gpu_at_hand import find_gpu, obstacles
-from rooflens.ingest.ncu import PER_LAUNCH_CONFIG_SINCE, find_ncu
-from rooflens.ingest.processes import query
+from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
+from rooflens.ingest.ncu.local_gpu import find_gpu, obstacles
+from rooflens.processes import query
 from rooflens.workloads.build import find_compiler
 
 if TYPE_CHECKING:
-    from rooflens.ingest.gpu_at_hand import Gpu
+    from rooflens.ingest.ncu.local_gpu import Gpu
 
 State = Literal["ok", "warn", "fail"]
 
@@ -104,7 +104,7 @@ def _driver(gpu: Gpu | EnvironmentMissingError, root: Path) -> Check:
 
 def _gpu(gpu: Gpu | EnvironmentMissingError) -> Check:
     """Look whether there is a GPU, whether its datasheet is in the table, and what is in the way of its counters."""
-    from rooflens.model.gpu import find_gpu as find_in_table  # noqa: PLC0415 - only where a GPU is
+    from rooflens.model.roofline.datasheets import find_gpu as find_in_table  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
         return Check("GPU", "warn", f"none to be seen; {_NOT_FOR_READING}", gpu.hint)

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
+from rooflens.cli.collect import collect, profile, progress_line
 from support import fake_ncu
 from support.left_processes import TEST, left_processes
 
 from rooflens import collecting
-from rooflens.cli import main
-from rooflens.cli_collect import collect, profile, progress_line
-from rooflens.ingest.ncu import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
-from rooflens.ingest.ncu_log import Progress
-from rooflens.ingest.run_ncu import REFUSED
-from rooflens.ingest.tiers import metrics_for
-from rooflens.ingest.unprofiled import Unprofiled, read_unprofiled
+from rooflens.cli.group import main
+from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
+from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.ncu.run import REFUSED
+from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.ingest.ncu.unprofiled import Unprofiled, read_unprofiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900_000}
 PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
-REGISTER = "from rooflens.cli import main; from rooflens.cli_collect import *; "
+REGISTER = "from rooflens.cli.group import main; from rooflens.cli.commands.collect import *; "
 START = f"{REGISTER}main.add_command(collect); main.add_command(profile); main()"
 
 

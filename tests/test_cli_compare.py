@@ -12,7 +12,7 @@ from support.fixture_kernels import triad
 from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
-from rooflens.cli import main
+from rooflens.cli.group import main
 
 if TYPE_CHECKING:
     from pathlib import Path

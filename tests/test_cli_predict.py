@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from rooflens.cli import main
-from rooflens.model.gpu import load_gpus
-from rooflens.model.operations import OPERATIONS
+from rooflens.cli.group import main
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import load_gpus
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from support import samples
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, write_report
 
-from rooflens.cli import main
-from rooflens.cli_expect import find_expected
+from rooflens.cli.expectations import find_expected
+from rooflens.cli.group import main
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
-from rooflens.cli import main
-from rooflens.report import theme
+from rooflens.cli.group import main
+from rooflens.report.html import theme
 
 SCHEMA = json.loads(files("rooflens.report").joinpath("analysis.schema.json").read_text(encoding="utf-8"))
 BEGINS = {"html": b"<!doctype html>", "md": b"## ", "png": b"\x89PNG", "svg": b"<svg ", "json": b"{"}
@@ -100,7 +100,7 @@ def test_markdown_goes_to_stdout_alone(report: Path) -> None:
 def test_a_png_goes_into_a_pipe_and_to_no_terminal(report: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes of a picture come out of a pipe whole; a terminal is spared them."""
     assert run("report", report, "-o", "-", "--format", "png").stdout_bytes.startswith(b"\x89PNG")
-    monkeypatch.setattr("rooflens.cli_report._stdout_is_terminal", lambda: True)
+    monkeypatch.setattr("rooflens.cli.commands.report._stdout_is_terminal", lambda: True)
     refused = run("report", report, "-o", "-", "--format", "png")
     assert refused.exit_code == 2
     assert "a terminal cannot show a png" in refused.stderr

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 
-from rooflens.cli import main
-from rooflens.model.flags import MEANINGS
+from rooflens.cli.group import main
+from rooflens.model.verdict.flags import MEANINGS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

@@ -29,8 +29,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.levels import with_intensity
 from rooflens.model.records import LEVELS, Level, Pipe
+from rooflens.model.roofline.levels import with_intensity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from rooflens.model.attainable import attainable_roofs, with_attainable
-from rooflens.model.flags import find_flags
-from rooflens.model.flops import Flops, count_flops
-from rooflens.model.leaders import Case
-from rooflens.model.levels import place_levels, with_intensity
-from rooflens.model.nvidia import read_nvidia
-from rooflens.model.pipes import place_pipes
 from rooflens.model.records import Analysis, Outside
-from rooflens.model.thresholds import default_thresholds
-from rooflens.model.verdict import reach_verdict
+from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
+from rooflens.model.roofline.flops import Flops, count_flops
+from rooflens.model.roofline.levels import place_levels, with_intensity
+from rooflens.model.roofline.pipes import place_pipes
+from rooflens.model.verdict.bottleneck import Case
+from rooflens.model.verdict.decide import reach_verdict
+from rooflens.model.verdict.flags import find_flags
+from rooflens.model.verdict.nvidia_rules import read_nvidia
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
-    from rooflens.model.thresholds import Thresholds
+    from rooflens.model.verdict.thresholds import Thresholds
 
 MODEL_VERSION = 1
 """Raised whenever the same counters would give other numbers or verdicts."""

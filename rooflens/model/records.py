@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+
 Status = Literal["ok", "failed", "partial"]
+
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
+
 Confidence = Literal["high", "medium", "low"]
 
 LEVELS = ("dram", "l2", "l1", "smem")
@@ -313,3 +316,49 @@ class Analysis:
         """GPU time of all the launches it stands for, in nanoseconds."""
         duration_ns = self.kernel.duration_ns
         return None if duration_ns is None else duration_ns * self.launches
+
+
+class Expectation(Protocol):
+    """The wall a case is expected to hit."""
+
+    @property
+    def bound(self) -> str:
+        """Class of the verdict."""
+
+    @property
+    def resource(self) -> str | None:
+        """Level or pipe, where the class has one."""
+
+    @property
+    def why(self) -> str:
+        """The reason."""
+
+
+class Case(Protocol):
+    """What a prediction needs of a workload's case."""
+
+    @property
+    def name(self) -> str:
+        """Name within the workload."""
+
+    @property
+    def parameters(self) -> Mapping[str, int]:
+        """Sizes by name."""
+
+    @property
+    def dtype(self) -> str:
+        """Type of the operands."""
+
+    @property
+    def source(self) -> str:
+        """Where the formulas come from."""
+
+    @property
+    def expect(self) -> Expectation:
+        """The wall it is expected to hit."""
+
+    def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
+        """Return the FLOP of one iteration."""
+
+    def byte_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
+        """Return the bytes one iteration must move to and from device memory."""

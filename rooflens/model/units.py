@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+import re
 
 _SHORTEST_ARGUMENTS = 6
 """Fewer characters of template arguments than this say nothing."""
+
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+_NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
+
+_BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
 
 
 def round_significant(value: float, digits: int = 3) -> float:
@@ -78,3 +84,9 @@ def cut_name(name: str, width: int) -> str:
     if left < _SHORTEST_ARGUMENTS:
         return cut_middle(function, width)
     return function + cut_middle(bracket + arguments, left)
+
+
+def plain_name(name: str) -> str:
+    """Drop what demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
+    name = _NUMBER_CASTS.sub("", name)
+    return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)

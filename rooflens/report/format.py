@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 from rooflens.model import units
 
 NBSP = "\u00a0"
+
 MISSING = "\u2013"
 """Stands where a number is missing, so that it is never read as zero."""
 
-_NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
-_BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
-
 BIG_FACTOR = 1000
+
 NOISE_INTENSITY = 1e5
 """An intensity above this comes from almost no traffic: its digits say nothing."""
 
@@ -86,12 +84,6 @@ def bare_intensity(flop_per_byte: float | None) -> str:
 def given_percent(percent_given: float) -> str:
     """Write a per cent with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
     return f"{percent_given:g}{NBSP}%"
-
-
-def plain_name(name: str) -> str:
-    """Drop what demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
-    name = _NUMBER_CASTS.sub("", name)
-    return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
 
 
 def count(amount: int, noun: str) -> str:

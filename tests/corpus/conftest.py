@@ -13,8 +13,8 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from oracle_rows import read_folder
 from oracles import compare
 
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import Loaded, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import Loaded, load_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rooflens.ingest.reader import read_report
+from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
-from rooflens.model.compare import compare
-from rooflens.model.sides import pair_programs, warnings
-from rooflens.report.compare_page import render_comparison
-from rooflens.report.comparisons import Compared
+from rooflens.model.compare.compare import compare
+from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.pairing import pair_programs, warnings
+from rooflens.report.comparison.page import render_comparison
 from rooflens.report.format import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.model.compare import Change
+    from rooflens.model.compare.compare import Change
     from rooflens.model.records import Rule
 
 DURATION = "gpu__time_duration.sum"

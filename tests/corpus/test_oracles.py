@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.ingest.container import inspect
-from rooflens.ingest.reader import read_report
-from rooflens.model.bounds import time_bounds
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.reader import read_report
+from rooflens.model.roofline.time_bounds import time_bounds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from oracle_rows import Row
 
-    from rooflens.ingest.load import Loaded
+    from rooflens.ingest.reports.load import Loaded
     from rooflens.model.records import Analysis, Kernel
 
 ROUNDING_POINTS = 1.0

@@ -8,7 +8,7 @@ from support.damage import block_starts, certain_damage, flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.container import Container, inspect
+from rooflens.ingest.reports.container import Container, inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

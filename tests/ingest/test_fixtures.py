@@ -11,7 +11,7 @@ from support.make_fixtures import MANIFEST, MARK, Fixture, manifest_entries, syn
 from support.ncu_rep_writer import Instances
 from support.synthetic_kernels import THREAD_TABLE, WARP_TABLE
 
-from rooflens.ingest.container import inspect
+from rooflens.ingest.reports.container import inspect
 
 if TYPE_CHECKING:
     from pathlib import Path

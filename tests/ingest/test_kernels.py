@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rooflens.ingest.kernels import THREAD_TABLES, WARP_TABLE, RawResult, short_name, to_kernel
+from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, short_name, to_kernel
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import pytest
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import ingest_reports, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import ingest_reports, load_reports
 from rooflens.model.analyze import analyze
-from rooflens.model.store import Store
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.store.store import Store
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,7 +141,7 @@ def test_runs_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         if file.parent.name == "metrics":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflens.model.store._write", dying)
+    monkeypatch.setattr("rooflens.model.store.store._write", dying)
     with pytest.raises(KeyboardInterrupt):
         _ingest(_reports(tmp_path / "reports", 1), tmp_path / "store")
     assert "runs" not in written

@@ -11,12 +11,12 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
-from rooflens.ingest.container import inspect
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import ingest_reports
-from rooflens.ingest.nvtx import range_path
-from rooflens.ingest.reader import read_report
-from rooflens.model.store import Store
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import ingest_reports
+from rooflens.ingest.reports.nvtx import range_path
+from rooflens.ingest.reports.reader import read_report
+from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.ingest import passes
-from rooflens.ingest.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, tensor_counters
-from rooflens.ingest.passes import base_names, count_passes, list_chips
-from rooflens.ingest.tiers import DETAILS, hardware_names, metrics_for
+from rooflens.ingest.ncu import passes
+from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, tensor_counters
+from rooflens.ingest.ncu.passes import base_names, count_passes, list_chips
+from rooflens.ingest.ncu.tiers import DETAILS, hardware_names, metrics_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.reader import read_report
+from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
-from rooflens.report.contract import to_json
+from rooflens.report.text.json_csv import to_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +101,7 @@ def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
 
 def test_values_are_packed_in_blocks_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report larger than a block gives the rows of all its blocks, in order."""
-    monkeypatch.setattr("rooflens.ingest.raw.ROWS_PER_BLOCK", 3)
+    monkeypatch.setattr("rooflens.ingest.reports.raw.ROWS_PER_BLOCK", 3)
     metrics = {f"m__{number}.sum": float(number) for number in range(10)}
     file = write_report(tmp_path / "blocks.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
     raw = read_report(file, "blocks", with_raw=True).raw

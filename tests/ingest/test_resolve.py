@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from rooflens.ingest.resolve import Resolver
-from rooflens.model.counters import NAMES
+from rooflens.ingest.reports.resolve import Resolver
+from rooflens.model.counters.table import NAMES
 
 TIME = {"gpu__time_duration.sum": 2e6}
 """A launch of 2 ms."""

@@ -11,17 +11,17 @@ import pytest
 from support import fake_ncu
 from support.left_processes import TEST, left_processes
 
+from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
-from rooflens.ingest import processes
-from rooflens.ingest.container import inspect
-from rooflens.ingest.ncu import Collection, Ncu, find_ncu
-from rooflens.ingest.ncu_failures import FAILURES, explain
-from rooflens.ingest.run_ncu import REFUSED, Collected, collect
+from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
+from rooflens.ingest.ncu.failures import FAILURES, explain
+from rooflens.ingest.ncu.run import REFUSED, Collected, collect
+from rooflens.ingest.reports.container import inspect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.ncu_log import Progress
+    from rooflens.ingest.ncu.log import Progress
 
 SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
 TRUE = ("/bin/true",)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.reader import Report
-from rooflens.ingest.supervise import Job, read_reports
+from rooflens.ingest.reports.pool import Job, read_reports
+from rooflens.ingest.reports.reader import Report
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def test_a_bug_costs_one_file_and_says_where_it_is() -> None:
 
 def test_a_reader_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file over its time becomes an error, and the others are read."""
-    monkeypatch.setattr("rooflens.ingest.supervise.SECONDS_PER_FILE", 2.0)
+    monkeypatch.setattr("rooflens.ingest.reports.pool.SECONDS_PER_FILE", 2.0)
     results = _run(["good", "hang", "good"], hang)
     assert isinstance(results["1/hang"], InputError)
     assert sum(isinstance(result, Report) for result in results.values()) == 2

@@ -12,13 +12,13 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from support.tier_metrics import SHARE, stored_metrics
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.ingest import chips, tiers
-from rooflens.ingest.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
-from rooflens.ingest.reader import read_report
-from rooflens.ingest.tiers import DETAILS, metrics_for
+from rooflens.ingest.ncu import chips, tiers
+from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
+from rooflens.ingest.ncu.tiers import DETAILS, metrics_for
+from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
-from rooflens.model.levels import STAGES
-from rooflens.model.pipes import PIPE_ROWS
+from rooflens.model.roofline.levels import STAGES
+from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

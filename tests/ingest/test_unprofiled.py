@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
-from rooflens.ingest.estimate import Cost, estimate
-from rooflens.ingest.gpu_at_hand import Gpu, find_gpu, obstacles
-from rooflens.ingest.nsys import find_nsys, read_export, trace, trace_argv, union_ns
-from rooflens.ingest.unprofiled import (
+from rooflens.ingest.ncu.estimate import Cost, estimate
+from rooflens.ingest.ncu.local_gpu import Gpu, find_gpu, obstacles
+from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
+from rooflens.ingest.ncu.unprofiled import (
     LaunchCount,
     Ran,
     Unprofiled,
@@ -26,7 +26,7 @@ from rooflens.ingest.unprofiled import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.ncu_log import Progress
+    from rooflens.ingest.ncu.log import Progress
 
 
 def python(code: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from support.ncu_rep_writer import (
     write_report,
 )
 
-from rooflens.ingest.container import inspect
+from rooflens.ingest.reports.container import inspect
 
 if TYPE_CHECKING:
     from pathlib import Path

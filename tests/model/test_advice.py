@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model import advice
-from rooflens.model.causes import STALLS, Cause
-from rooflens.model.pipes import PIPE_ROWS
 from rooflens.model.records import LEVELS
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.verdict import advice
+from rooflens.model.verdict.causes import STALLS, Cause
+from rooflens.model.verdict.thresholds import default_thresholds
 
 LIMITS = default_thresholds()
 SCATTERED = {"global_load_sectors": 320.0, "global_load_requests": 10.0}

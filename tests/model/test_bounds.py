@@ -7,7 +7,7 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.bounds import Bounds, time_bounds
+from rooflens.model.roofline.time_bounds import Bounds, time_bounds
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.model import calibrations
-from rooflens.model.attainable import at_clock
-from rooflens.model.calibrations import (
+from rooflens.model.records import Attainable, Rate
+from rooflens.model.roofline import calibrations
+from rooflens.model.roofline.attainable import at_clock
+from rooflens.model.roofline.calibrations import (
     attainable_to_json,
     calibrations_folder,
     load_calibrations,
     parse_attainable,
     save_attainable,
 )
-from rooflens.model.records import Attainable, Rate
 
 MEASURED = Attainable(
     gpu="NVIDIA H200",

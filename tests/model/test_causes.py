@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.causes import STALLS, find_causes
-from rooflens.model.occupancy import occupancy_limiter
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.roofline.occupancy import occupancy_limiter
+from rooflens.model.verdict.causes import STALLS, find_causes
+from rooflens.model.verdict.thresholds import default_thresholds
 
 LIMITS = default_thresholds()
 LIMITER = {"blocks_limit_registers": 2.0, "blocks_limit_warps": 8.0}

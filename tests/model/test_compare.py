@@ -8,9 +8,9 @@ import pytest
 from support import samples
 
 from rooflens.errors import InputError
-from rooflens.model.compare import Comparison, Side, Spread, Timing, compare
-from rooflens.model.compare_words import change_sentence, timing_words, total_sentence
-from rooflens.model.sides import Pair, pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, compare
+from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run

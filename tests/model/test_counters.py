@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rooflens
-from rooflens.model.counters import (
+from rooflens.model.counters.table import (
     COUNTERS,
     NAMES,
     Amount,
@@ -20,11 +20,11 @@ from rooflens.model.counters import (
     Same,
     Share,
 )
-from rooflens.model.flops import SCALAR_DTYPES
-from rooflens.model.levels import AMOUNTS, ROOFS, STAGES
-from rooflens.model.occupancy import LIMITERS
-from rooflens.model.pipes import PIPE_ROWS
 from rooflens.model.records import LEVELS
+from rooflens.model.roofline.flops import SCALAR_DTYPES
+from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES
+from rooflens.model.roofline.occupancy import LIMITERS
+from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model import flags, flops
 from rooflens.model.analyze import analyze
-from rooflens.model.flags import MEANINGS
 from rooflens.model.records import Outside
-from rooflens.model.verdict import _DOUBTS
+from rooflens.model.roofline import flops
+from rooflens.model.verdict import flags
+from rooflens.model.verdict.decide import _DOUBTS
+from rooflens.model.verdict.flags import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import pytest
 from support.kernels import make_kernel, work_by_key
 
 from rooflens.model.analyze import analyze
-from rooflens.model.flops import count_flops
+from rooflens.model.roofline.flops import count_flops
 
 A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 HOPPER = {"compute_capability": "9.0"}

@@ -8,14 +8,14 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.checked import Checked, Coverage, read_coverage
-from rooflens.model.gap import check
+from rooflens.model.predict.explain import check
+from rooflens.model.predict.measured import Checked, Coverage, read_coverage
 from rooflens.model.records import Pipe, Prediction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.checked import Topic
+    from rooflens.model.predict.measured import Topic
     from rooflens.model.records import Analysis
 
 GEMM = Prediction(

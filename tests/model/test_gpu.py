@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.model import gpu as gpu_module
-from rooflens.model.gpu import (
+from rooflens.model.roofline import datasheets as gpu_module
+from rooflens.model.roofline.datasheets import (
     OPTIONAL_UNITS,
     PEAK_UNIT,
     REQUIRED_UNITS,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 GPUS = load_gpus()
-FOLDER = Path(gpu_module.__file__).parents[1] / "gpus"
+FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
 DOC = Path(__file__).parents[2] / "docs" / "gpus.md"
 
 FP32_LANES = {

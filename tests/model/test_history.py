@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from support import samples
 
-from rooflens.model.history import histories
-from rooflens.report.history import sparkline
+from rooflens.model.compare.history import histories
+from rooflens.report.text.history import sparkline
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.levels import place_levels, with_intensity
 from rooflens.model.records import LEVELS, Level
+from rooflens.model.roofline.levels import place_levels, with_intensity
 
 MS = 1e6
 """One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kernels import make_kernel
 
-from rooflens.model.matching import Match, function_of, match_launches
+from rooflens.model.compare.matching import Match, function_of, match_launches
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.nvidia import SAME_CLASSES, agrees, read_nvidia
 from rooflens.model.records import BOUNDS, Nvidia, Rule, Verdict
+from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
 
 ROOFLINE = (
     "The ratio of peak float (fp32) to double (fp64) performance on this device is 2:1. The {subject} achieved "

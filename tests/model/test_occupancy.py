@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.occupancy import LIMITERS, Occupancy, find_occupancy, tail_share
+from rooflens.model.roofline.occupancy import LIMITERS, Occupancy, find_occupancy, tail_share
 
 LIMITED = {
     "achieved_occupancy": 0.36,

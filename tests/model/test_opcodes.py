@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.opcodes import is_tcgen05, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import is_tcgen05, tensor_op, thread_flop
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel, place
 
-from rooflens.model.pipes import PIPE_ROWS
+from rooflens.model.roofline.pipes import PIPE_ROWS
 
 
 def test_a_flop_pipe_has_rate_peak_and_share() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.gpu import Gpu, load_gpus
-from rooflens.model.operations import OPERATIONS
-from rooflens.model.predict import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
+from rooflens.model.predict.forecast import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import Gpu, load_gpus
 
 
 def gpu(short_name: str) -> Gpu:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.predictions import parse_prediction, parse_rules, rule_of
+from rooflens.model.predict.expectations import parse_prediction, parse_rules, rule_of
 
 
 def test_a_prediction_is_an_operation_with_its_sizes() -> None:

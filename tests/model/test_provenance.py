@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.provenance import PUBLISHED, Sources, level_sources, pipe_sources
+from rooflens.model.roofline.provenance import PUBLISHED, Sources, level_sources, pipe_sources
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from rooflens.errors import UsageError
-from rooflens.model.gpu import load_gpus
-from rooflens.model.operations import OPERATIONS
-from rooflens.model.predict import forecast
-from rooflens.model.sweep import crossing, parse_values, sweep_sizes
+from rooflens.model.predict.forecast import forecast
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.sizes import crossing, parse_values, sweep_sizes
+from rooflens.model.roofline.datasheets import load_gpus
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.model.thresholds import default_thresholds, override_thresholds
+from rooflens.model.verdict.thresholds import default_thresholds, override_thresholds
 
 
 @pytest.mark.parametrize(

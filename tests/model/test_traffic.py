@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.traffic import Traffic, find_traffic
+from rooflens.model.roofline.traffic import Traffic, find_traffic
 
 
 def test_shared_memory_asked_and_moved() -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.kernels import make_case, make_kernel, place
 
-from rooflens.model.advice import COLLECT_COMMAND
 from rooflens.model.analyze import analyze
-from rooflens.model.leaders import Leader, compute_leader, memory_leader
-from rooflens.model.verdict import reach_verdict
+from rooflens.model.verdict.advice import COLLECT_COMMAND
+from rooflens.model.verdict.bottleneck import Leader, compute_leader, memory_leader
+from rooflens.model.verdict.decide import reach_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,7 @@ import pytest
 from support import samples
 from support.samples import Sample
 
-from rooflens.model.gpu import load_gpus
-from rooflens.model.records import Pipe
-from rooflens.model.whatif import (
+from rooflens.model.predict.other_gpu import (
     Change,
     Load,
     Roofs,
@@ -24,6 +22,8 @@ from rooflens.model.whatif import (
     standing,
     sum_up,
 )
+from rooflens.model.records import Pipe
+from rooflens.model.roofline.datasheets import load_gpus
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis

@@ -6,10 +6,10 @@ import pytest
 from support.kernels import make_case, make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.pipes import PIPE_ROWS
 from rooflens.model.records import LEVELS
-from rooflens.model.verdict import reach_verdict
-from rooflens.model.words import resource_label
+from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.verdict.decide import reach_verdict
+from rooflens.model.verdict.sentences import resource_label
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 

@@ -9,7 +9,7 @@ from slim import slim
 from support import fake_ncu
 
 from rooflens import collecting
-from rooflens.ingest.run_ncu import REFUSED
+from rooflens.ingest.ncu.run import REFUSED
 
 SAXPY = [("saxpy", way) for way in costs.WAYS]
 

@@ -18,8 +18,8 @@ import unattended
 from support.recorded import only
 from truth import Measured
 
-from rooflens.ingest.processes import Command, run
 from rooflens.model.records import Kernel
+from rooflens.processes import Command, run
 from rooflens.workloads.registry import load_workloads
 
 QUICK = "import sys; sys.stdout.write('loss 1\\n')"  # stands in for the user's script, which trains for seconds

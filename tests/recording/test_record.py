@@ -17,7 +17,7 @@ from support.recorded import ENTRY, only
 
 from rooflens import collecting
 from rooflens.errors import InputError
-from rooflens.ingest.run_ncu import REFUSED
+from rooflens.ingest.ncu.run import REFUSED
 from rooflens.workloads.registry import load_workloads
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -110,7 +110,7 @@ def test_without_a_gpu_nothing_is_recorded(
     """A machine without GPU is said at once, with exit code 3; so is one that can run none of the workloads."""
     assert record.main(["--folder", "fx", *only("attention")]) == 3
     monkeypatch.setenv("PATH", str(gpu_box / "cache"))
-    monkeypatch.setattr("rooflens.ingest.ncu._INSTALL_PATTERNS", ())
+    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
     assert record.main(["--folder", "fx"]) == 3
     assert "error: Nsight Compute's `ncu` was not found" in capsys.readouterr().err
 
@@ -192,7 +192,7 @@ def test_reports_can_be_read_later(
 def test_recording_needs_no_third_party() -> None:
     """The scripts start where only the standard library is, and so do the doctor and the calibration they call."""
     code = f"import sys; sys.path.insert(0, {str(_FIXTURES)!r}); import first_light, record, rooflens.doctor"
-    code += ", rooflens.model.calibrations, rooflens.workloads.calibrating; print('fine')"
+    code += ", rooflens.model.roofline.calibrations, rooflens.workloads.calibrating; print('fine')"
     assert record.collecting.run_program((sys.executable, "-ISc", code)).stdout == "fine\n"
 
 

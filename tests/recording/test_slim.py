@@ -21,16 +21,16 @@ from support.damage import block_starts, certain_damage
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
 from support.recorded import ENTRY
 
-from rooflens.cli import main
+from rooflens.cli.group import main
 from rooflens.errors import InputError
-from rooflens.ingest.container import inspect
-from rooflens.ingest.messages import message
-from rooflens.ingest.reader import read_report
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.messages import message
+from rooflens.ingest.reports.reader import read_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.reader import Report
+    from rooflens.ingest.reports.reader import Report
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from support import samples
 
-from rooflens.model.compare import Side, compare
-from rooflens.report.comparisons import Compared
+from rooflens.model.compare.compare import Side, compare
+from rooflens.model.compare.gate import Compared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from support import samples
 
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report.roofline_chart import roofline_spec
-from rooflens.report.roofline_data import plane
-from rooflens.report.rows import build_page
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.chart import roofline_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.records import Analysis
-    from rooflens.report.roofline_data import Plane
+    from rooflens.report.plane.plane import Plane
 
 BOUNDS = ("memory", "compute", "latency", "balanced")
 

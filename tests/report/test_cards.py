@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING
 import pytest
 from support import samples
 
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Nvidia, Rule
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report import cards
-from rooflens.report.card_bars import level_bars, pipe_bars, stall_bars
-from rooflens.report.card_memory import memory
-from rooflens.report.card_nvidia import cut_sentences, opinion, plain_message
-from rooflens.report.card_occupancy import resident
-from rooflens.report.card_sources import SHARED_FROM, common_rows, merged, source_rows
-from rooflens.report.card_times import times
-from rooflens.report.predicted import PredictedRow
-from rooflens.report.rows import build_page
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.page.cards import card as cards
+from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.expectation import PredictedRow
+from rooflens.report.page.cards.memory import memory
+from rooflens.report.page.cards.nvidia import cut_sentences, opinion, plain_message
+from rooflens.report.page.cards.occupancy import resident
+from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
+from rooflens.report.page.cards.times import times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from rooflens.model.records import Analysis
-    from rooflens.report.rows import Page
+    from rooflens.report.content import Page
 
 CARD_BYTES = 8_000
 """What a card may take on average, in a page of a hundred."""

@@ -12,8 +12,8 @@ from comparing import EVEN, compared, layer, on_gpu, renamed, timed
 from support import samples
 from test_page_axe import axe, faults
 
-from rooflens.report.compare_page import render_comparison
-from rooflens.report.comparisons import Gate
+from rooflens.model.compare.gate import Gate
+from rooflens.report.comparison.page import render_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-    from rooflens.report.comparisons import Compared
+    from rooflens.model.compare.gate import Compared
 
 __all__ = ["axe"]
 

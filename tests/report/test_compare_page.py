@@ -16,21 +16,21 @@ from planes import random_kernels
 from support import samples
 from untimed import without_durations
 
-from rooflens.model.compare import compare
-from rooflens.report.compare_page import MAX_PROGRAMS, render_comparison
-from rooflens.report.compare_plane import MAX_DRAWN, moves
-from rooflens.report.compare_rows import ROWS_ON_PAGE, programs
-from rooflens.report.compare_sides import unlike
-from rooflens.report.compare_waterfall import MAX_STEPS, SEEN_SHARE, waterfall
-from rooflens.report.comparisons import Compared, Gate
-from rooflens.report.sheet import SIZES
-from rooflens.report.theme import DARK, LIGHT, vega_config
+from rooflens.model.compare.compare import compare
+from rooflens.model.compare.gate import Compared, Gate
+from rooflens.report.comparison.conditions import unlike
+from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
+from rooflens.report.comparison.plane import MAX_DRAWN, moves
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, programs
+from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
+from rooflens.report.html.theme import DARK, LIGHT, vega_config
+from rooflens.report.plane.viewport import SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rooflens.model.compare import Side
-    from rooflens.report.compare_rows import Program
+    from rooflens.model.compare.compare import Side
+    from rooflens.report.comparison.rows import Program
 
 MOST_BYTES = 1_300_000
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import samples
 
-from rooflens.model.history import histories
-from rooflens.report.embed import vega_bundle
-from rooflens.report.history_chart import history_spec
-from rooflens.report.history_page import MAX_GROUPS, render_history
-from rooflens.report.history_rows import apart, datasets, groups, time_axis
-from rooflens.report.placement import LINE_PX
+from rooflens.model.compare.history import histories
+from rooflens.report.history.chart import apart, datasets, groups, history_spec, time_axis
+from rooflens.report.history.page import MAX_GROUPS, render_history
+from rooflens.report.html.embed import vega_bundle
+from rooflens.report.plane.placement import LINE_PX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -8,11 +8,11 @@ from markdown_it import MarkdownIt
 from support import samples
 from untimed import without_durations
 
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report.markdown import MAX_NAMED, MAX_ROWS, render_markdown
-from rooflens.report.markdown_text import code, code_cell, heading, prose
-from rooflens.report.rows import build_page
-from rooflens.report.terminal import to_markdown
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
+from rooflens.report.text.markdown_escape import code, code_cell, heading, prose
+from rooflens.report.text.table import to_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from rooflens.report.metrics import metric_names, metrics_table, passes_text
+from rooflens.report.text.listings import metric_names, metrics_table, passes_text
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from support import samples
 from untimed import without_durations
 
-from rooflens.report.page import render_page
+from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable

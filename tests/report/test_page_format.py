@@ -97,7 +97,7 @@ def test_per_cents_of_others_keep_their_digits(percent: float, text: str) -> Non
 )
 def test_casts_of_demanglers_are_dropped(name: str, shown: str) -> None:
     """Numbers and truth values of templates stand without their casts; everything else of a name stays."""
-    assert fmt.plain_name(name) == shown
+    assert units.plain_name(name) == shown
 
 
 def test_names_are_cut_in_the_middle() -> None:

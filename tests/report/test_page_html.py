@@ -13,11 +13,11 @@ from support import samples
 from support.rendered import rendered
 from untimed import without_durations
 
-from rooflens.model.flags import MEANINGS
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report.embed import json_block, script
-from rooflens.report.html import code_spans
-from rooflens.report.page import SECTIONS, render_page
+from rooflens.model.verdict.flags import MEANINGS
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.html.embed import json_block, script
+from rooflens.report.html.templates import code_spans
+from rooflens.report.page.page import SECTIONS, render_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from support import samples
 
 from rooflens.model.records import BOUNDS
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report import cards, many
-from rooflens.report.page import render_page
-from rooflens.report.rows import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_page
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_page
+from rooflens.report.page import first_screen as many
+from rooflens.report.page.cards import card as cards
+from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

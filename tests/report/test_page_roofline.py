@@ -12,12 +12,12 @@ from planes import make_plane, make_spec, walk
 from support import samples
 from support.snapshots import check_snapshot
 
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report.level_names import LEVEL_MARKS
-from rooflens.report.roofline_layers import LEVEL_DASHES
-from rooflens.report.rows import build_page
-from rooflens.report.theme import DARK, LIGHT, LOOKS, vega_config
-from rooflens.report.time_chart import time_spec
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
+from rooflens.report.page.time_chart import time_spec
+from rooflens.report.roofline.layers import LEVEL_DASHES
+from rooflens.report.roofline.selection import LEVEL_MARKS
 
 
 def test_points_stand_at_intensity_and_performance() -> None:

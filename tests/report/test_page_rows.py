@@ -7,19 +7,12 @@ import pytest
 from support import samples
 from untimed import without_durations
 
+from rooflens.model import launches
+from rooflens.model.launches import bound_times_ns, time_part
 from rooflens.model.records import BOUNDS
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report import rows
-from rooflens.report.first_screen import biggest_losses
-from rooflens.report.rows import (
-    MAX_FAILED,
-    MAX_LAUNCHES,
-    MAX_SUMS,
-    Page,
-    bound_times_ns,
-    build_page,
-    time_part,
-)
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, Page, build_page
+from rooflens.report.summary import biggest_losses
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -224,7 +217,7 @@ def test_keys_of_sums_lead_to_a_record() -> None:
 def test_rows_are_made_once_for_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Building a page derives a row for each sum and not for each launch: work for 10 x launches is not 10 x rows."""
     made: list[Analysis] = []
-    monkeypatch.setattr(rows, "_leader", made.append)
+    monkeypatch.setattr(launches, "_leader", made.append)
     for count in (600, 6000):
         made.clear()
         make_page(*crowd(count, 30))

@@ -9,10 +9,10 @@ import pytest
 from support import samples
 from support.samples import Sample
 
-from rooflens.model.gpu import load_gpus
-from rooflens.model.whatif import change, gpu_roofs, standing
+from rooflens.model.predict.other_gpu import change, gpu_roofs, standing
+from rooflens.model.roofline.datasheets import load_gpus
 from rooflens.report import format as fmt
-from rooflens.report.whatif_words import factor_words
+from rooflens.report.page.other_gpu_sentences import factor_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

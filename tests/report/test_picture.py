@@ -9,10 +9,10 @@ import pytest
 from support import samples
 
 from rooflens.errors import InputError
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report import picture as picture_module
-from rooflens.report.picture import Picture, draw_rooflines
-from rooflens.report.rows import build_page
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.roofline import picture as picture_module
+from rooflens.report.roofline.picture import Picture, draw_rooflines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

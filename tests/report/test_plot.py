@@ -7,7 +7,7 @@ import pytest
 from support import samples
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.report.plot import ASCII, MIN_WIDTH, UNICODE, Paper, check_library, to_plot
+from rooflens.report.text.plot import ASCII, MIN_WIDTH, UNICODE, Paper, check_library, to_plot
 
 
 def lines(columns: int = 100, encoding: str = "utf-8") -> list[str]:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rooflens.model.gpu import load_gpus
-from rooflens.model.operations import OPERATIONS
-from rooflens.report.embed import vega_bundle
-from rooflens.report.forecasts import Row, swept, table_rows
-from rooflens.report.placement import Spot, Wish, text_box
-from rooflens.report.predict_chart import predict_spec
-from rooflens.report.predict_page import MAX_PLANES, part_bars, render_forecasts
-from rooflens.report.predict_plane import PredictPlane, planes
-from rooflens.report.predict_rows import area_px2, datasets
-from rooflens.report.predict_words import answer, peak_words
-from rooflens.report.sheet import SIZES, Sheet, point_box
+from rooflens.model.predict.forecast import Row, swept
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.report.forecast.chart import area_px2, datasets, predict_spec
+from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
+from rooflens.report.forecast.plane import PredictPlane, planes
+from rooflens.report.forecast.sentences import answer, peak_words
+from rooflens.report.html.embed import vega_bundle
+from rooflens.report.plane.placement import Spot, Wish, text_box
+from rooflens.report.plane.viewport import SIZES, Sheet, point_box
+from rooflens.report.text.forecast import table_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,21 +9,14 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.gap import check
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.predict.expectations import predict_case
+from rooflens.model.predict.explain import check
+from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report import format as fmt
-from rooflens.report.page import render_page
-from rooflens.report.predicted import (
-    MAX_BLOCKS,
-    OPEN_BLOCKS,
-    PredictedRow,
-    predict_case,
-    predicted,
-    predicted_rows,
-    prediction_lines,
-    with_predictions,
-)
-from rooflens.report.rows import MAX_LAUNCHES, Page, build_page
+from rooflens.report.content import MAX_LAUNCHES, Page, build_page
+from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
+from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
+from rooflens.report.page.page import render_page
 from rooflens.workloads.registry import Case, Expectation, find_workload
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import pytest
 from planes import datasheet_lines, make_spec
 from support import samples
 
-from rooflens.report.embed import content_policy, json_block, script, vega_bundle
-from rooflens.report.theme import LIGHT, vega_config
+from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.html.theme import LIGHT, vega_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,12 +9,12 @@ from drawn_text import Drawn, DrawnStrip, strip_troubles, troubles
 from planes import datasheet_lines, make_plane, make_spec, random_kernels
 from support import samples
 
-from rooflens.ingest.inputs import find_inputs
-from rooflens.ingest.load import load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
-from rooflens.model.thresholds import default_thresholds
-from rooflens.report.rows import build_page
-from rooflens.report.short_names import short_names
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.plane.short_names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ from math import pi
 
 import pytest
 
-from rooflens.report.geometry import Box, segment, text_px
-from rooflens.report.placement import Canvas, Spot, Wish, place, spots_around
+from rooflens.report.plane.geometry import Box, segment, text_px
+from rooflens.report.plane.placement import Canvas, Spot, Wish, place, spots_around
 
 PLAIN = Box(0, 0, 10, 5)
 

@@ -8,9 +8,9 @@ import pytest
 from planes import make_plane
 from support import samples
 
-from rooflens.model.flops import instruction_peaks
 from rooflens.model.records import Kernel
-from rooflens.report.roofline_rows import flat_names
+from rooflens.model.roofline.flops import instruction_peaks
+from rooflens.report.roofline.rows import flat_names
 
 WGMMA_PER_S = 4096 * 132 * 1.5e9
 

@@ -7,25 +7,24 @@ import pytest
 from support import samples
 from support.snapshots import check_snapshot
 
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.predict.expectations import predict_case
+from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report import format as fmt
-from rooflens.report.geometry import hits_any
-from rooflens.report.page import render_page
-from rooflens.report.placement import Spot, Wish, text_box
-from rooflens.report.predicted import predict_case, with_predictions
-from rooflens.report.rows import build_page
-from rooflens.report.sheet import SIZES, Sheet, point_box
-from rooflens.report.sweep import CHOICES, find_sweeps
-from rooflens.report.sweep_chart import sweep_spec
-from rooflens.report.sweep_rows import DOT_PX, datasets, sweep_plane
-from rooflens.report.sweeps import sweeps
+from rooflens.report.content import build_page
+from rooflens.report.page.expectations import with_predictions
+from rooflens.report.page.page import render_page
+from rooflens.report.page.sweep_chart import DOT_PX, datasets, sweep_plane, sweep_spec, sweeps
+from rooflens.report.page.sweeps import CHOICES, find_sweeps
+from rooflens.report.plane.geometry import hits_any
+from rooflens.report.plane.placement import Spot, Wish, text_box
+from rooflens.report.plane.viewport import SIZES, Sheet, point_box
 from rooflens.workloads.registry import find_workload, load_workloads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rooflens.report.rows import Page
-    from rooflens.report.sweep import Sweep
+    from rooflens.report.content import Page
+    from rooflens.report.page.sweeps import Sweep
 
 Report = tuple[str, str, list[samples.Sample]]
 CHIP = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_fp16": 312e12, "tensor_tf32": 156e12})

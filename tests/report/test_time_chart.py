@@ -12,10 +12,10 @@ from support import samples
 from support.snapshots import check_snapshot
 
 from rooflens.model.records import BOUNDS
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report import format as fmt
-from rooflens.report.rows import MAX_SUMS, Page, build_page
-from rooflens.report.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
+from rooflens.report.content import MAX_SUMS, Page, build_page
+from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

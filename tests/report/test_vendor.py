@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rooflens.report.embed import table_library
+from rooflens.report.html.embed import table_library
 
 VENDOR = files("rooflens.report").joinpath("assets", "vendor")
 LIBRARIES: list[dict[str, Any]] = tomllib.loads(VENDOR.joinpath("vendor.toml").read_text(encoding="utf-8"))["library"]

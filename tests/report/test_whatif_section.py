@@ -11,18 +11,18 @@ import pytest
 from support import samples
 from support.samples import Sample
 
-from rooflens.model.gpu import load_gpus
-from rooflens.model.thresholds import default_thresholds
-from rooflens.model.whatif import change, gpu_roofs, standing, sum_up
-from rooflens.report.datasheet import MAX_PIPES, datasheet_rows
-from rooflens.report.roofline_data import plane
-from rooflens.report.rows import build_page
-from rooflens.report.whatif import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
-from rooflens.report.whatif_words import factor_words
+from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
+from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
+from rooflens.report.page.other_gpu_sentences import factor_words
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_rows
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
-    from rooflens.report.rows import Page
+    from rooflens.report.content import Page
 
 GPUS = {gpu.id: gpu for gpu in load_gpus()}
 NBSP = "\u00a0"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model.flops import count_flops
-from rooflens.model.leaders import Case
-from rooflens.model.levels import place_levels
-from rooflens.model.pipes import place_pipes
 from rooflens.model.records import LEVELS, Kernel, Level, Pipe
-from rooflens.model.thresholds import default_thresholds
+from rooflens.model.roofline.flops import count_flops
+from rooflens.model.roofline.levels import place_levels
+from rooflens.model.roofline.pipes import place_pipes
+from rooflens.model.verdict.bottleneck import Case
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.flops import Work
+    from rooflens.model.roofline.flops import Work
 
 
 def make_kernel(counters: Mapping[str, float] | None = None, **overrides: Any) -> Kernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from rooflens.ingest.processes import MARK
+from rooflens.processes import MARK
 
 TEST = "ROOFLENS_TEST"
 """Environment variable by which a test knows its processes: it sets a value of its own."""

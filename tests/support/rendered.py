@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.report.page import render_page
+from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

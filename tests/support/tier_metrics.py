@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from support.ncu_rep_writer import Instances
 
-from rooflens.ingest.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
-from rooflens.ingest.tiers import metrics_for
+from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
+from rooflens.ingest.ncu.tiers import metrics_for
 
 if TYPE_CHECKING:
     from support.ncu_rep_writer import MetricValue

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
-from rooflens.model.calibrations import parse_attainable
-from rooflens.model.gpu import find_gpu
+from rooflens.model.roofline.calibrations import parse_attainable
+from rooflens.model.roofline.datasheets import find_gpu
 from rooflens.workloads import build, calibrating
 from rooflens.workloads.calibrating import PROGRAM, calibrate, run_program
 from rooflens.workloads.registry import load_workloads

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rooflens.model.gpu import PEAK_KEYS, Gpu, load_gpus
 from rooflens.model.records import BOUNDS
+from rooflens.model.roofline.datasheets import PEAK_KEYS, Gpu, load_gpus
 from rooflens.workloads.registry import Case, Workload, load_workloads
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]

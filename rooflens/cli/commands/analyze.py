@@ -1,0 +1,59 @@
+"""`rooflens analyze`: the table on the terminal, or the same as data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import finish, print_table
+from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
+from rooflens.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command()
+@PATHS
+@STORE
+@THRESHOLDS
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
+)
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the N longest launches of each GPU.")
+@click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
+@PREDICT
+def analyze(
+    paths: tuple[str, ...],
+    store: Path | None,
+    thresholds: Path | None,
+    *,
+    style: str,
+    top: int | None,
+    plot: bool,
+    predict: str | None,
+) -> None:
+    """Say for every kernel which wall it hits."""
+    if plot and style != "table":
+        raise UsageError(f"--plot goes with the table, not with --format {style}", "leave one of the two out")
+    if predict is not None and style != "table":
+        raise UsageError(f"--predict goes with the table, not with --format {style}", "leave one of the two out")
+    if plot:
+        from rooflens.report.text.plot import check_library
+
+        check_library()
+    stated = read_stated(predict)
+    loaded, analyses = load_analyses(paths, store, read_thresholds(thresholds))
+    if style == "table":
+        print_table(analyses, top, plot=plot)
+        if stated is not None:
+            print_expected(loaded.runs, analyses, find_expected(loaded.runs, analyses, stated))
+    else:
+        from rooflens.report.text import json_csv as contract
+        from rooflens.report.text import table as terminal
+
+        writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
+        click.echo(writers[style](analyses), nl=style == "json")
+    finish(loaded, f"wrote {store}" if store else "")

@@ -1,0 +1,17 @@
+"""`rooflens calibrate`: what this GPU can reach."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def calibrate() -> None:
+    """Measure what this GPU can reach, to be drawn as dashed roofs from then on (needs a GPU and nvcc)."""
+    import time
+
+    from rooflens.model.roofline.calibrations import calibrations_folder, parse_attainable, save_attainable
+    from rooflens.workloads.calibrating import calibrate as run_calibration
+
+    measured = parse_attainable(run_calibration(), "the calibration's output", int(time.time()))
+    click.echo(f"wrote {save_attainable(measured, calibrations_folder())}", err=True)

@@ -1,0 +1,257 @@
+"""`rooflens collect`: run ncu and keep its report. Flags, progress and words only."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import click
+
+from rooflens.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rooflens.collecting import Plan, Request, Target
+    from rooflens.ingest.ncu.log import Progress
+    from rooflens.ingest.ncu.run import Collected
+    from rooflens.ingest.ncu.unprofiled import Unprofiled
+
+OUTPUT_FOLDER = Path("out")
+_AFTER_DASHES = "rooflens.after_dashes"
+_LINE_SECONDS = 30.0
+_QUIET_SECONDS = 120.0
+
+
+class ProgramCommand(click.Command):
+    """A command that takes a program of the user's after `--`, none of which is read as an option of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what stands after `--` apart."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.meta[_AFTER_DASHES] = tuple(args[place + 1 :]) if "--" in args else None
+        return super().parse_args(ctx, args[:place])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name both forms."""
+        return ["[OPTIONS]", "(WORKLOAD | -- COMMAND...)"]
+
+
+def _choice(name: str, default: str | None, values: str, help_text: str) -> Callable[..., Any]:
+    return click.option(
+        name, type=click.Choice(values.split()), default=default, show_default=default is not None, help=help_text
+    )
+
+
+def _number(name: str, least: int, help_text: str) -> Callable[..., Any]:
+    return click.option(name, type=click.IntRange(least), metavar="N", help=help_text)
+
+
+_PASSED_ON = (
+    "kernel",
+    "launch_skip",
+    "launch_count",
+    "max_launches",
+    "nvtx_include",
+    "replay_mode",
+    "cache_control",
+    "clock_control",
+    "target_processes",
+    "graph_profiling",
+)
+"""Options that go into the collection as they are."""
+
+_OPTIONS = (
+    click.argument("workload", required=False),
+    click.option("--case", "case_name", metavar="NAME", help="Case of the workload; the first one by default."),
+    _choice("--detail", "standard", "quick standard deep", "How many counters, and so how many passes."),
+    click.option("--metrics", default="", metavar="NAMES", help="Further metrics, separated by commas."),
+    click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
+    _number("--launch-skip", 0, "Pass over the first N matching launches."),
+    _number("--launch-count", 1, "Profile N matching launches, not one of each distinct launch."),
+    _number("--max-launches", 1, "Stop after N profiles where --launch-count does not say.  [default: 200]"),
+    click.option(
+        "--nvtx-include",
+        multiple=True,
+        metavar="RANGE",
+        help="Only kernels in this NVTX range: `NAME` for start/end, `NAME/` for push/pop.",
+    ),
+    _choice("--replay-mode", "kernel", "kernel application range app-range", "What is repeated for each pass."),
+    _choice("--cache-control", "all", "all none", "`all` empties the caches before each pass."),
+    _choice("--clock-control", "base", "base none", "`base` locks the clocks to base, `none` leaves them alone."),
+    _choice("--target-processes", "all", "all application-only", "Profile child processes too, or not."),
+    _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs by kernel, or whole."),
+    click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
+    click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="End the program, and then ncu, after this time; by default they take what they need.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
+    click.option("--force", is_flag=True, help="Write over existing files."),
+)
+
+
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a collection."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command(cls=ProgramCommand)
+@with_options
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Report to write, `NAME.ncu-rep`; by default named after what runs, in `out/`.",
+)
+@click.pass_context
+def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
+    """Run Nsight Compute on a bundled workload, or on a program of yours, and keep its report.
+
+    The program first runs once without the profiler: it must work by itself, and its gaps are measured.
+    """
+    target = target_of(ctx, options)
+    report = output or OUTPUT_FOLDER / f"{target.name}.ncu-rep"
+    if take_profile(target, report, options):
+        click.echo(f"wrote {report}", err=True)
+
+
+def target_of(ctx: click.Context, options: Mapping[str, Any]) -> Target:
+    """Say what is to be profiled: a workload or a command, never both."""
+    from rooflens.collecting import command_target, workload_target
+
+    name, command = options["workload"], ctx.meta[_AFTER_DASHES]
+    if (name is None) == (not command):
+        example = f"`rooflens {ctx.info_name} saxpy`, or `rooflens {ctx.info_name} -- python train.py --my-option`"
+        raise UsageError("give a workload, or a command after `--`", example)
+    if name is not None:
+        return workload_target(name, options["case_name"])
+    if options["case_name"] is not None:
+        raise UsageError("--case is for bundled workloads", "give your program's own options after `--`")
+    return command_target(command)
+
+
+def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> bool:
+    """Take the profile; False where only the command line was wanted."""
+    from rooflens import collecting
+    from rooflens.ingest.ncu.command import build_argv
+
+    dry_run = options["dry_run"]
+    if not dry_run:
+        keep(report, options)
+    plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
+    if dry_run:
+        click.echo(shlex.join(build_argv(plan.ncu, plan.collection)))
+        return False
+    _announce(plan)
+    with _Shown() as shown:
+        unprofiled = collecting.run_unprofiled(plan, shown)
+    plan = collecting.choose_launches(plan, unprofiled)
+    click.echo(f"{_said(unprofiled)}\n{collecting.estimate_cost(plan, unprofiled)}", err=True)
+    with _Shown() as shown:
+        collected = collecting.take(plan, unprofiled, shown)
+    _sum_up(collected, plan)
+    return True
+
+
+def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
+    from rooflens.collecting import Request
+    from rooflens.ingest.ncu.command import Collection
+
+    return Request(
+        target=target,
+        collection=Collection(
+            program=(),
+            output=report,
+            extra_metrics=tuple(name.strip() for name in options["metrics"].split(",") if name.strip()),
+            **{name: options[name] for name in _PASSED_ON if options[name] is not None},
+        ),
+        detail=options["detail"],
+        chip=options["chip"],
+        ncu_path=options["ncu_path"],
+        timeout_s=options["timeout_s"],
+    )
+
+
+def keep(path: Path, options: Mapping[str, Any]) -> None:
+    """Refuse to write over a file without being told to."""
+    if path.exists() and not options["force"] and not options["dry_run"]:
+        raise UsageError(f"`{path}` exists", "give another name, or --force to write over it")
+
+
+def _announce(plan: Plan) -> None:
+    where = f" on {plan.gpu.name}, driver {plan.gpu.driver}" if plan.gpu else ""
+    click.echo(f"ncu {plan.ncu.version_text}{where}", err=True)
+    for warning in plan.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _said(unprofiled: Unprofiled) -> str:
+    wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
+    if unprofiled.gap_share is None:
+        return f"{wall} of wall time; how much of it is kernels is not known (nsys would tell)"
+    return f"{wall}, and no kernel ran in {unprofiled.gap_share:.0%} of it"
+
+
+def _sum_up(collected: Collected, plan: Plan) -> None:
+    from rooflens.ingest.ncu.command import profiles_one_of_each
+
+    for warning in collected.warnings:
+        click.echo(f"warning: ncu: {warning}", err=True)
+    cap = plan.collection.max_launches
+    counted_few = plan.collection.launch_count is not None and plan.request.collection.launch_count is None
+    if collected.capped or (counted_few and collected.profiled_count >= cap):
+        click.echo(f"warning: stopped at --max-launches {cap}: there may be more kernels", err=True)
+    if profiles_one_of_each(plan.ncu, plan.collection):
+        words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
+        click.echo(f"note: {words} --kernel NAME or --launch-count N profiles it", err=True)
+    count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
+    passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
+    click.echo(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}", err=True)
+
+
+class _Shown:
+    """Show progress on stderr: one line that changes on a terminal, a line now and then in a log."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._shown_s = 0.0
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, progress: Progress) -> None:
+        line = progress_line(progress)
+        if self._terminal:
+            line = line[: shutil.get_terminal_size().columns - 1]
+            click.echo("\r" + line.ljust(self._width), err=True, nl=False)
+            self._width = len(line)
+        elif progress.elapsed_s - self._shown_s >= _LINE_SECONDS:
+            self._shown_s = progress.elapsed_s
+            click.echo(line, err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+
+
+def progress_line(progress: Progress) -> str:
+    """Write how far a run is on one line."""
+    elapsed = f"{progress.elapsed_s:.0f} s"
+    if progress.doing != "profiling":
+        return f"{progress.doing} the program without ncu, {elapsed}"
+    passes = [f"{progress.passes} passes"] if progress.passes else []
+    kernel = ["".join(char if char.isprintable() else "?" for char in progress.kernel)] if progress.kernel else []
+    quiet = f"nothing new for {progress.quiet_s:.0f} s: if it hangs, see --replay-mode application"
+    hanging = [quiet] if progress.quiet_s > _QUIET_SECONDS else []
+    return ", ".join([f"profiling: {progress.profiled_count} done", *passes, elapsed, *kernel, *hanging])

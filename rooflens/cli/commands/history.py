@@ -1,0 +1,70 @@
+"""The command `history`: each kernel over the runs of a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import check_output, console, finish, write_text
+from rooflens.cli.loading import load_analyses, read_thresholds
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from rooflens.ingest.reports.load import Loaded
+    from rooflens.model.compare.history import Series
+
+FORMATS = ("table", "json", "html")
+
+
+@click.command()
+@click.option(
+    "--store", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of Parquet tables."
+)
+@click.option("--kernel", "wanted", metavar="TEXT", help="Only kernels with this in their name, run by run.")
+@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+def history(store: Path, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
+    """Show time, share and verdict of each kernel over the runs of a store, oldest first."""
+    check_output(output, style, "history.html", force=force)
+    loaded, series = _histories(store, wanted)
+    if style == "table":
+        from rooflens.report.text.history import print_overview, print_runs
+
+        (print_runs if wanted else print_overview)(console(), series)
+    else:
+        text = _text(series, style)
+        if output is None:
+            click.echo(text)
+        else:
+            write_text(output, text)
+    finish(loaded, f"wrote {output}" if output else "")
+
+
+def _histories(store: Path, wanted: str | None) -> tuple[Loaded, tuple[Series, ...]]:
+    """Load a store and follow its kernels.
+
+    Raises:
+        InputError: No kernel has the wanted text in its name.
+    """
+    from rooflens.model.compare.history import histories
+
+    loaded, analyses = load_analyses((), store, read_thresholds(None))
+    rest = iter(analyses)
+    series = histories([(run, tuple(next(rest) for _ in kernels)) for run, kernels in loaded.reports])
+    chosen = tuple(one for one in series if wanted is None or wanted.casefold() in one.name.casefold())
+    if wanted is not None and not chosen and series:
+        raise InputError(f"no kernel of `{store}` has `{wanted}` in its name", "leave --kernel out to see them all")
+    return loaded, chosen
+
+
+def _text(series: tuple[Series, ...], style: str) -> str:
+    if style == "json":
+        from rooflens.report.text.history import to_json
+
+        return to_json(series)
+    from rooflens.report.history.page import render_history
+
+    return render_history(series)

@@ -1,0 +1,30 @@
+"""`rooflens ingest`: reports into a Parquet store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflens.cli.console import count, finish, progress
+from rooflens.cli.loading import PATHS, find_reports
+
+
+@click.command()
+@PATHS
+@click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+def ingest(paths: tuple[str, ...], store: Path) -> None:
+    """Read reports, or folders of them, into a Parquet store.
+
+    A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
+    """
+    from rooflens.ingest.reports.load import ingest_reports
+    from rooflens.model.store.store import Store
+
+    inputs = find_reports(paths)
+    with progress(len(inputs.jobs)) as advance:
+        loaded = ingest_reports(inputs.jobs, Store(store), advance)
+    kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
+    skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
+    click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)
+    finish(loaded, f"wrote {store}")

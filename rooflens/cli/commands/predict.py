@@ -1,0 +1,170 @@
+"""The command `predict`: one sub-command for each row of the table of operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rooflens.cli.console import check_output, console, write_text
+from rooflens.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from rooflens.model.predict.forecast import Row
+    from rooflens.model.predict.operations import Operation, Size
+    from rooflens.model.roofline.datasheets import Gpu
+
+FORMATS = ("table", "json", "csv", "md", "html")
+DEFAULT_GPU = "h100-sxm"
+
+
+class _Operations(click.Group):
+    """Make the sub-commands from the table, when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        from rooflens.model.predict.operations import OPERATIONS
+
+        return list(OPERATIONS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        from rooflens.model.predict.operations import OPERATIONS
+
+        operation = OPERATIONS.get(name)
+        return None if operation is None else _command(operation)
+
+
+@click.group(
+    cls=_Operations, short_help="Predict an operation on any GPU before measuring.", invoke_without_command=True
+)
+@click.pass_context
+def predict(ctx: click.Context) -> None:
+    """Predict an operation before it is measured, on any GPU that `rooflens gpus` lists.
+
+    Counts FLOPs and compulsory bytes by formula, and sets them against the GPU's dense datasheet peaks.
+
+    \b
+    rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
+    rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu a100-sxm4-80gb --gpu b200
+    """  # noqa: D301 - click's mark for lines that stay as they are
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def _command(operation: Operation) -> click.Command:
+    sizes = [_size_option(size) for size in operation.sizes]
+    shared = [
+        click.Option(["--dtype"], default="bf16", show_default=True, help="Type of the operands; several with commas."),
+        click.Option(
+            ["--gpu", "gpus"],
+            multiple=True,
+            default=(DEFAULT_GPU,),
+            show_default=True,
+            help="Short name of a GPU or part of its name; may be repeated; `all` for all.",
+        ),
+        click.Option(["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, set against the roof."),
+        click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True),
+        click.Option(
+            ["-o", "--output"],
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Write to a file, not to stdout.",
+        ),
+        click.Option(["--force"], is_flag=True, help="Write over an existing file."),
+    ]
+    about = (
+        f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
+        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.\n\n"
+        "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
+    )
+    return click.Command(
+        operation.name,
+        params=[*sizes, *shared],
+        help=about,
+        short_help=operation.summary,
+        callback=lambda **given: _run(operation, given),
+    )
+
+
+def _size_option(size: Size) -> click.Option:
+    names = [f"--{size.name.replace('_', '-')}", size.name]
+    about = f"{size.meaning[0].upper()}{size.meaning[1:]}."
+    if size.default is None:
+        return click.Option(names, metavar="SIZE", required=True, help=about)
+    return click.Option(names, metavar="SIZE", default=str(size.default), show_default=True, help=about)
+
+
+def _run(operation: Operation, given: dict[str, Any]) -> None:
+    """Predict every step of the sweep for every type and GPU, and show them."""
+    style, output = given["form"], given["output"]
+    check_output(output, style, "predict.html", force=given["force"])
+    written = {size.name: str(given[size.name]) for size in operation.sizes}
+    achieved = given["achieved_flop_per_s"]
+    if achieved is not None and not 0 < achieved < float("inf"):
+        raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
+    dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
+    cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpus"])]
+    rows, lacking = _rows(operation, written, cases, achieved)
+    for failure in lacking:
+        click.echo(f"warning: {failure}", err=True)
+    if style == "table":
+        from rooflens.report.text.forecast import print_rows
+
+        print_rows(console(), rows)
+        return
+    text = _text(rows, lacking, style)
+    if output is None:
+        click.echo(text)
+        return
+    write_text(output, text)
+    click.echo(f"wrote {output}", err=True)
+
+
+def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
+    if style == "html":
+        from rooflens.report.forecast.page import render_forecasts
+
+        return render_forecasts(rows, [str(failure) for failure in lacking])
+    from rooflens.report.text.forecast import WRITERS
+
+    return WRITERS[style](rows)
+
+
+def _rows(
+    operation: Operation, written: dict[str, str], cases: list[tuple[str, Gpu]], achieved: float | None
+) -> tuple[list[Row], list[InputError]]:
+    """Predict; a GPU that lacks a type is left out and named, unless it was the only one."""
+    from rooflens.model.predict.forecast import swept
+
+    rows, failures = [], []
+    for dtype, gpu in cases:
+        try:
+            rows.append(swept(operation, written, dtype, gpu, achieved))
+        except InputError as error:
+            failures.append(error)
+    if not rows:
+        raise failures[0]
+    return rows, failures
+
+
+def _gpus(names: tuple[str, ...]) -> list[Gpu]:
+    """Find GPUs by short name or by a part of their name, each once.
+
+    Raises:
+        InputError: None has that name, or several have it in them.
+    """
+    from rooflens.model.roofline.datasheets import load_gpus
+
+    found = load_gpus() if "all" in names else [_gpu(name) for name in names]
+    return list({gpu.id: gpu for gpu in found}.values())
+
+
+def _gpu(name: str) -> Gpu:
+    from rooflens.model.roofline.datasheets import matching_gpus
+
+    found = matching_gpus(name)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
+    listed = ", ".join(gpu.id for gpu in found)
+    raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")

@@ -1,0 +1,190 @@
+"""`rooflens report`: one file about all kernels."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import default_title, finish, print_table, write_file
+from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
+from rooflens.errors import UsageError
+
+if TYPE_CHECKING:
+    from rooflens.cli.expectations import Expected
+    from rooflens.ingest.reports.load import Loaded
+    from rooflens.model.records import Analysis
+    from rooflens.model.verdict.thresholds import Thresholds
+
+
+_STDOUT = Path("-")
+
+_FORMATS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".markdown": "md",
+    ".png": "png",
+    ".svg": "svg",
+    ".json": "json",
+}
+"""Ending of a file -> the format it is written in."""
+
+_PICTURES = ("png", "svg")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """What a file is written of."""
+
+    loaded: Loaded
+    analyses: list[Analysis]
+    limits: Thresholds
+    title: str
+    expected: Expected
+
+
+@click.command()
+@PATHS
+@STORE
+@THRESHOLDS
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    help="File to write, or `-` for stdout.  [default: report.FORMAT]",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["html", "md", "png", "svg", "json"]),
+    help="What to write; by default what the ending of the file says, else html.",
+)
+@click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
+@click.option("--title", help="Title; by default the names of the reports.")
+@PREDICT
+@click.option("--force", is_flag=True, help="Write over an existing file.")
+@click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
+def report(
+    paths: tuple[str, ...],
+    store: Path | None,
+    thresholds: Path | None,
+    output: Path | None,
+    *,
+    style: str | None,
+    theme: str | None,
+    title: str | None,
+    predict: str | None,
+    force: bool,
+    table: bool,
+) -> list[Analysis]:
+    """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
+    _refuse_reports(output)
+    style = _format_of(output, style)
+    output = output or Path(f"report.{style}")
+    _check_output(output, style, force=force, table=table)
+    if theme and style not in _PICTURES:
+        raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
+    if predict is not None and style != "html" and not table:
+        raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
+    limits, stated = read_thresholds(thresholds), read_stated(predict)
+    loaded, analyses = load_analyses(paths, store, limits)
+    if not analyses:
+        finish(loaded, "")
+        return analyses
+    expected = find_expected(loaded.runs, analyses, stated)
+    sheet = Sheet(loaded, analyses, limits, title or default_title(loaded.runs), expected)
+    data = _rendered(style, sheet, dark=theme == "dark")
+    if output == _STDOUT:
+        click.echo(data, nl=False)
+    else:
+        write_file(output, data)
+    if table:
+        print_table(analyses)
+        print_expected(loaded.runs, analyses, expected)
+    finish(loaded, "" if output == _STDOUT else f"wrote {output}")
+    return analyses
+
+
+def _format_of(output: Path | None, style: str | None) -> str:
+    """Find the format in --format or in the ending of the file; the two may not contradict each other."""
+    if output is None or (output != _STDOUT and not output.suffix):
+        return style or "html"
+    if output == _STDOUT:
+        if style is None:
+            raise UsageError("`-o -` needs --format", "for example `--format md`")
+        return style
+    told = _FORMATS.get(output.suffix.lower())
+    if style is None and told is None:
+        endings = ", ".join(_FORMATS)
+        raise UsageError(f"the ending of `{output}` names no format", f"give --format, or one of {endings}")
+    if style and told and style != told:
+        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "leave one of the two out")
+    return style or told or "html"
+
+
+def _refuse_reports(output: Path | None) -> None:
+    """Refuse to write over a report, ever."""
+    from rooflens.ingest.reports.inputs import ENDINGS
+
+    if output is not None and output.name.endswith(ENDINGS):
+        raise UsageError(f"`{output}` is the name of a report", "name the file with -o, for example page.html")
+
+
+def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
+    """Refuse to write over a file without being told to, or two things at once."""
+    if output == _STDOUT:
+        if table:
+            raise UsageError("--table and `-o -` both write to stdout", "leave one of the two out")
+        if style == "png" and _stdout_is_terminal():
+            raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
+        return
+    if output.exists() and not force:
+        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+
+
+def _stdout_is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _rendered(style: str, sheet: Sheet, *, dark: bool) -> bytes:
+    """Write the analyses in one of the formats."""
+    if style == "json":
+        from rooflens.report.text.json_csv import to_json
+
+        return _encoded(to_json(sheet.analyses) + "\n")
+    runs, unread = sheet.loaded.runs, [(job.source, str(error)) for job, error in sheet.loaded.failures]
+    if style == "html":
+        from rooflens.report.page.page import render_page
+
+        text = render_page(
+            runs,
+            sheet.analyses,
+            title=sheet.title,
+            limits=sheet.limits,
+            unread=unread,
+            predictions=sheet.expected.reports,
+            rules=sheet.expected.rules,
+        )
+        return _encoded(text)
+    from rooflens.report.content import build_page
+
+    page = build_page(runs, sheet.analyses, sheet.title, sheet.limits, unread)
+    if style == "md":
+        from rooflens.report.text.markdown import render_markdown
+
+        return _encoded(render_markdown(page))
+    from rooflens.report.roofline.picture import draw_rooflines
+
+    picture = draw_rooflines(page, dark=dark)
+    for note in picture.notes:
+        click.echo(f"note: {note}", err=True)
+    return picture.png() if style == "png" else _encoded(picture.svg)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,106 @@
+"""What a page's kernels are expected to do: bundled workloads are recognized, users' own programs say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.errors import InputError
+from rooflens.model.units import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.predict.expectations import Rule
+    from rooflens.model.records import Analysis, Prediction, Run
+
+PREDICT = click.option(
+    "--predict",
+    "predict",
+    metavar="TEXT|FILE",
+    help="What the program must do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Predictions of whole reports by digest, and of kernels by name."""
+
+    reports: Mapping[str, Prediction]
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a user predicts: of all that a report holds, or of kernels by name."""
+
+    whole: Prediction | None
+    rules: tuple[Rule, ...] = ()
+
+
+def read_stated(given: str | None) -> Stated | None:
+    """Read what `--predict` was given, before any report is read.
+
+    Raises:
+        UsageError: The prediction cannot be read.
+        InputError: The file cannot be.
+    """
+    if given is None:
+        return None
+    from rooflens.model.predict.expectations import parse_prediction, parse_rules
+
+    if not given.endswith(".toml"):
+        return Stated(parse_prediction(given))
+    try:
+        text = Path(given).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read `{given}`: {error.strerror}", "docs/predict.md shows a file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{given}` is no text", "docs/predict.md shows a file") from error
+    return Stated(None, parse_rules(text, given))
+
+
+def find_expected(runs: Sequence[Run], analyses: Iterable[Analysis], stated: Stated | None) -> Expected:
+    """Take what the user predicts, and for the other reports what bundled workloads are known to do.
+
+    Names on stderr the patterns that no kernel has.
+    """
+    if stated is None:
+        return Expected(_bundled(runs))
+    if stated.whole is not None:
+        return Expected(dict.fromkeys((run.digest for run in runs), stated.whole))
+    from rooflens.model.predict.expectations import rule_of
+
+    met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
+    for rule in stated.rules:
+        if rule.kernel not in met:
+            click.echo(printable(f"warning: the prediction of `{rule.kernel}` meets no kernel"), err=True)
+    return Expected(_bundled(runs), stated.rules)
+
+
+def _bundled(runs: Sequence[Run]) -> dict[str, Prediction]:
+    """Predict, by digest, the reports whose command line ran a bundled workload."""
+    from rooflens.model.predict.expectations import predict_case
+    from rooflens.workloads.recognize import recognize
+
+    recognized = {run.digest: found for run in runs if (found := recognize(run.command_line)) is not None}
+    return {
+        digest: predict_case(
+            one.workload.name, one.case, None if one.as_listed else one.parameters, one.iterations, one.source
+        )
+        for digest, one in recognized.items()
+    }
+
+
+def print_expected(runs: Sequence[Run], analyses: Sequence[Analysis], expected: Expected) -> None:
+    """Print for each prediction how it came out."""
+    from rooflens.model.predict.expectations import check_reports
+    from rooflens.report.page.expectations import order_of, prediction_lines
+
+    found = check_reports(runs, analyses, expected.reports, expected.rules)
+    for checked in sorted(found, key=lambda one: order_of(one.prediction)):
+        for line in prediction_lines(checked):
+            click.echo(line)

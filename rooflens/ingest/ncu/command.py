@@ -1,0 +1,222 @@
+"""Find Nsight Compute's `ncu` and write its command line. Nothing here starts a profile; `run_ncu` does."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.processes import query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Version = tuple[int, int]
+"""Year and number of a release: (2024, 1)."""
+
+PER_LAUNCH_CONFIG_SINCE: Version = (2024, 1)
+CONFIG_FILE_SINCE: Version = (2024, 1)
+DEFAULT_MAX_LAUNCHES = 200
+"""Profiles that are collected at most unless the user says otherwise: at a second each, some minutes."""
+
+_RANGE_MODES = ("range", "app-range")
+_ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_INSTALL_PATTERNS = (
+    "usr/local/cuda/bin/ncu",
+    "usr/local/cuda-*/bin/ncu",
+    "opt/nvidia/nsight-compute/*/ncu",
+    "usr/local/NVIDIA-Nsight-Compute*/ncu",
+    "usr/lib/nsight-compute/ncu",
+    "opt/nvidia/hpc_sdk/*/*/profilers/Nsight_Compute/ncu",
+)
+_INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its place with --ncu"
+
+
+@dataclass(frozen=True, slots=True)
+class Ncu:
+    """One installed ncu; a version of None could not be found out, and gets no option that older ones lack."""
+
+    path: str
+    version: Version | None = None
+    version_text: str = "unknown"
+
+    def knows(self, since: Version) -> bool:
+        """Tell whether it is surely as new as a release."""
+        return self.version is not None and self.version >= since
+
+
+NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
+"""Stands for the ncu of another machine in a dry run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One profile to take: what to run, which counters, of which launches, and how.
+
+    Attributes:
+        program: Command line of the program.
+        output: Report to write; ends in `.ncu-rep`.
+        metrics: Exact metric names for the chip.
+        sections: Identifiers of ncu's own sections, whose rules then run too.
+        extra_metrics: Names that the user adds.
+        kernel: Name of the kernels to profile, or `regex:` and an expression; None for all.
+        launch_skip: Matching launches to pass over; choosing launches switches `one of each` off.
+        launch_count: Matching launches to profile.
+        max_launches: Profiles to take at most where `launch_count` does not say.
+        nvtx_include: NVTX filters: `NAME` is a start/end range, `NAME/` a push/pop one.
+        replay_mode: kernel, application, range or app-range.
+        cache_control: all (flushed before every pass) or none.
+        clock_control: base (locked) or none.
+        target_processes: all or application-only.
+        graph_profiling: node or graph; None leaves it to ncu.
+    """
+
+    program: tuple[str, ...]
+    output: Path
+    metrics: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    extra_metrics: tuple[str, ...] = ()
+    kernel: str | None = None
+    launch_skip: int | None = None
+    launch_count: int | None = None
+    max_launches: int = DEFAULT_MAX_LAUNCHES
+    nvtx_include: tuple[str, ...] = ()
+    replay_mode: str = "kernel"
+    cache_control: str = "all"
+    clock_control: str = "base"
+    target_processes: str = "all"
+    graph_profiling: str | None = None
+
+
+def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
+    """Find ncu: the one given, else on PATH, else under CUDA_HOME or CUDA_PATH, else where it is usually installed.
+
+    Args:
+        given: Path, folder or name from the user.
+        environment: Variables to look in; the process's own by default.
+        root: Folder under which the usual places are; tests put their own here.
+
+    Raises:
+        EnvironmentMissingError: There is none, or the one given does not run.
+    """
+    environment = os.environ if environment is None else environment
+    if given is not None:
+        return _given(given, environment)
+    path = next(_candidates(environment, root), None)
+    if path is None:
+        raise EnvironmentMissingError("Nsight Compute's `ncu` was not found", _INSTALL_HINT)
+    return _with_version(path)
+
+
+def _given(given: str, environment: Mapping[str, str]) -> Ncu:
+    place = Path(given, "ncu") if Path(given).is_dir() else Path(given)
+    path = shutil.which(str(place), path=environment.get("PATH", ""))
+    if path is None:
+        raise EnvironmentMissingError(f"there is no `ncu` to run at `{given}`", "give the program or its folder")
+    ncu = _with_version(path)
+    if ncu.version is None:
+        raise EnvironmentMissingError(f"`{path}` does not answer `--version` as ncu does", _INSTALL_HINT)
+    return ncu
+
+
+def _candidates(environment: Mapping[str, str], root: Path) -> Iterator[str]:
+    on_path = shutil.which("ncu", path=environment.get("PATH", ""))
+    if on_path:
+        yield on_path
+    homes = (Path(environment[name], "bin", "ncu") for name in _ROOT_VARIABLES if environment.get(name))
+    installed = (path for pattern in _INSTALL_PATTERNS for path in _newest_first(root, pattern))
+    yield from (str(path) for path in (*homes, *installed) if os.access(path, os.X_OK) and path.is_file())
+
+
+def _newest_first(root: Path, pattern: str) -> list[Path]:
+    return sorted(root.glob(pattern), key=lambda path: [int(number) for number in re.findall(r"\d+", str(path))])[::-1]
+
+
+def _with_version(path: str) -> Ncu:
+    answer = query((path, "--version")) or ""
+    found = re.search(r"^Version (\d+)\.(\d+)\S*", answer, re.MULTILINE)
+    if found is None:
+        return Ncu(path)
+    return Ncu(path, (int(found[1]), int(found[2])), found[0].removeprefix("Version "))
+
+
+@cache
+def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
+    """Return the base names of the hardware metrics that an ncu knows on a chip; None where it does not know the chip.
+
+    One unknown name in `--metrics` fails the whole profile, and older releases know fewer. No GPU is needed. The answer
+    takes seconds, and one process may plan many collections: it is asked for once.
+    """
+    answer = query((ncu.path, "--query-metrics", "--chips", chip))
+    names = frozenset(line.split()[0] for line in (answer or "").splitlines() if "__" in line)
+    return names or None
+
+
+def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -> tuple[str, ...]:
+    """Write the whole command line.
+
+    Raises:
+        UsageError: There are no counters to collect, or no program.
+    """
+    if not collection.program:
+        raise UsageError("no program to profile", "give a workload, or a command after `--`")
+    return (
+        ncu.path,
+        *(("--config-file", "off") if ncu.knows(CONFIG_FILE_SINCE) else ()),
+        *_files(collection, log_file),
+        "--nvtx",  # without a filter too: kernels then carry the ranges they were launched in
+        *("--target-processes", collection.target_processes),
+        *("--replay-mode", collection.replay_mode),
+        *("--cache-control", collection.cache_control),
+        *("--clock-control", collection.clock_control),
+        *(("--graph-profiling", collection.graph_profiling) if collection.graph_profiling else ()),
+        *_filters(ncu, collection),
+        *_counters(collection),
+        *collection.program,
+    )
+
+
+def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
+    # ncu replaces %h, %i, %p and %q{} in the name of the report.
+    export = str(collection.output).replace("%", "%%")
+    log = ("--log-file", str(log_file)) if log_file else ()
+    return "--export", export, "--force-overwrite", *log
+
+
+def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
+    """Tell whether each distinct launch is profiled once, whatever its count.
+
+    NVIDIA names grid, block and shared memory as what tells launches apart; a public project saw kernels of equal shape
+    confused where their names are not mangled. Not yet run on a GPU.
+    """
+    chosen = collection.launch_skip is not None or collection.launch_count is not None
+    return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
+
+
+def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
+    one_of_each = profiles_one_of_each(ncu, collection)
+    mode = ("--filter-mode", "per-launch-config") if one_of_each else ()
+    count = 1 if one_of_each else collection.launch_count or collection.max_launches
+    nvtx = tuple(part for name in collection.nvtx_include for part in ("--nvtx-include", name))
+    return (
+        *nvtx,
+        *(("--kernel-name", collection.kernel) if collection.kernel else ()),
+        *mode,
+        *(("--launch-skip", str(collection.launch_skip)) if collection.launch_skip is not None else ()),
+        *("--launch-count", str(count)),
+    )
+
+
+def _counters(collection: Collection) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys((*collection.metrics, *collection.extra_metrics)))
+    if not names and not collection.sections:
+        raise UsageError("no counters to collect", "name some with --metrics, or take a tier with --detail")
+    return (
+        *(part for section in collection.sections for part in ("--section", section)),
+        *(("--metrics", ",".join(names)) if names else ()),
+    )

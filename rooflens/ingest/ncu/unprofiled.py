@@ -1,0 +1,248 @@
+"""Run a program without the profiler: does it work, how long does it take, and how much of that is gaps?
+
+ncu runs kernels one at a time, so launch gaps cannot be seen in its reports: they take a run of their own. What it
+shows is kept beside the report as `NAME.unprofiled.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections import Counter
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.ingest.ncu.log import Progress
+from rooflens.processes import Command, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+SUFFIX = ".unprofiled.json"
+_SCHEMA_VERSION = 1
+_MISSING_STATUS = 3
+"""What a bundled workload returns where PyTorch or a GPU is missing."""
+
+Source = Literal["workload", "nsys", "wall"]
+Shape = tuple[int, int, int] | None
+"""Grid or block of a launch; None where a report does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCount:
+    """How often one kernel was launched in one shape; its name is that of `Kernel.name`."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unprofiled:
+    """What a run without the profiler showed.
+
+    Attributes:
+        wall_ns: Time of the measured part: the iterations of a workload, from the first to the last kernel with nsys,
+            the whole program otherwise.
+        kernel_ns: Union of the intervals in which kernels or copies ran; None where nobody looked.
+        launches: Kernels that were launched in the measured part.
+        source: Who measured: the workload itself, nsys, or nobody but the clock on the wall.
+        iterations: How often the workload did its work in `wall_ns`.
+        launch_counts: Launches of each kernel and shape, where they are known.
+    """
+
+    wall_ns: int
+    kernel_ns: int | None = None
+    launches: int | None = None
+    source: Source = "wall"
+    iterations: int = 1
+    launch_counts: tuple[LaunchCount, ...] = ()
+
+    @property
+    def gap_share(self) -> float | None:
+        """Part of the time in which no kernel ran, 0 to 1; None where it is unknown."""
+        if self.kernel_ns is None or self.wall_ns <= 0:
+            return None
+        return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
+
+    def launches_of(self, name: str, grid: Shape, block: Shape, profiled: int) -> int:
+        """Return how many launches of one iteration each of the `profiled` ones of a kernel and shape stands for.
+
+        1 where the un-profiled run did not count launches.
+        """
+        found = sum(
+            entry.count
+            for entry in self.launch_counts
+            if entry.name == name and (entry.grid, entry.block) == (grid, block)
+        )
+        return max(1, round(found / self.iterations / profiled))
+
+    def names_without(self, profiled: Collection[tuple[str, Shape, Shape]]) -> tuple[str, ...]:
+        """Name the kernels that ran and were not profiled in every shape, the one launched most often first.
+
+        Args:
+            profiled: Name, grid and block of each profile.
+        """
+        missing: Counter[str] = Counter()
+        for entry in self.launch_counts:
+            if (entry.name, entry.grid, entry.block) not in profiled:
+                missing[entry.name] += entry.count
+        return tuple(name for name, _ in missing.most_common())
+
+    def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
+        """Divide the kernel time of a profile by that of this run, both of one iteration.
+
+        None where this run did not time its kernels, or where the profile holds other launches than one iteration.
+        """
+        if not self.kernel_ns or not self.launches or profiled_count * self.iterations != self.launches:
+            return None
+        return profiled_ns * self.iterations / self.kernel_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that ended well."""
+
+    wall_ns: int
+    stdout: str
+
+
+def run_program(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    doing: str = "running",
+) -> Ran:
+    """Run a program once to its end, with an empty standard input.
+
+    Raises:
+        EnvironmentMissingError: It cannot be started.
+        ProgramError: It failed or did not end in time.
+        StoppedError: Ctrl-C or a like signal.
+    """
+
+    def watch(elapsed_s: float) -> bool:
+        on_progress(Progress(doing, elapsed_s))
+        return True
+
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
+        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
+        texts = [file.read_text(encoding="utf-8", errors="replace") for file in (stdout, stderr)]
+    if finished.timed_out:
+        raise ProgramError(
+            f"the program did not end within {timeout_s:g} s, without the profiler",
+            "give a longer --timeout, or a smaller problem",
+        )
+    if finished.status != 0:
+        message = _failure(finished.status, *texts)
+        raise ProgramError(message, "this is the program's own failure: ncu was not yet run", finished.status)
+    return Ran(finished.wall_ns, texts[0])
+
+
+def run_workload(
+    argv: Sequence[str],
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Unprofiled:
+    """Run a bundled workload, which says on its last line how long it took.
+
+    Raises:
+        EnvironmentMissingError: PyTorch or a GPU is missing.
+        ProgramError: It failed.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    try:
+        ran = run_program(argv, timeout_s, on_progress)
+    except ProgramError as error:
+        if error.status == _MISSING_STATUS:
+            raise EnvironmentMissingError(str(error), "`rooflens doctor` says what is missing") from error
+        raise
+    return parse_workload(ran)
+
+
+def parse_workload(ran: Ran) -> Unprofiled:
+    """Read the JSON line of a bundled workload; without one only the wall time is known."""
+    for line in reversed(ran.stdout.splitlines()):
+        values = _object(line)
+        if isinstance(values.get("wall_ns"), int):
+            return Unprofiled(
+                wall_ns=values["wall_ns"],
+                kernel_ns=_count(values.get("kernel_ns")),
+                launches=_count(values.get("launches")),
+                source="workload",
+                iterations=_count(values.get("iterations")) or 1,
+            )
+    return Unprofiled(ran.wall_ns)
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _count(value: object) -> int | None:
+    return round(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _failure(status: int | None, stdout: str, stderr: str) -> str:
+    how = f"status {status}" if status is None or status >= 0 else signal.Signals(-status).name
+    said = _last_words(stderr) or _last_words(stdout)
+    return f"the program failed with {how}, without the profiler" + (f": {said}" if said else "")
+
+
+def _last_words(text: str) -> str:
+    """Return the line that says most: the last that calls itself an error, else the last."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if line.lower().startswith("error")]
+    return (named or lines or [""])[-1].removeprefix("error: ")
+
+
+def sidecar(report: Path) -> Path:
+    """Return the place of a report's un-profiled run."""
+    return report.with_name(report.name.removesuffix(".ncu-rep") + SUFFIX)
+
+
+def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
+    """Keep an un-profiled run beside its report."""
+    path = sidecar(report)
+    values = {"schema_version": _SCHEMA_VERSION, **asdict(unprofiled), "gap_share": unprofiled.gap_share}
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
+    return path
+
+
+def read_unprofiled(report: Path) -> Unprofiled | None:
+    """Return the un-profiled run kept beside a report; None where there is none.
+
+    Raises:
+        InputError: There is one, and it is no such file.
+    """
+    path = sidecar(report)
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        del values["schema_version"], values["gap_share"]
+        counts = values.pop("launch_counts")
+        return Unprofiled(**values, launch_counts=tuple(_launch_count(entry) for entry in counts))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"`{path}` is no record of an un-profiled run: {error}", "delete it, or collect again"
+        ) from error
+
+
+def _launch_count(entry: dict[str, Any]) -> LaunchCount:
+    return LaunchCount(entry["name"], tuple(entry["grid"]), tuple(entry["block"]), entry["count"])

@@ -1,0 +1,314 @@
+r"""Checks the container of an Nsight Compute report before anything reads its numbers.
+
+NVIDIA's reader opens a damaged file without complaint, as a report with no kernels or with fewer of them. Walking the
+container finds that, because its blocks must end exactly where the file ends:
+
+    "NVR\0" | u32 n | FileHeader (n bytes)
+    blocks:    u32 n | BlockHeader (n bytes) | payload (PayloadSize bytes)
+    payload:   (u32 n | message (n bytes)) for each source, graph as the viewer draws it (ncu 2025 on), kernel,
+               range, command list and graph result
+
+A file that was cut exactly between two blocks is a shorter but flawless report: only that damage cannot be seen here,
+unless the strings that the remaining results refer to were cut away too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.messages import decode
+from rooflens.ingest.reports.nvtx import range_path
+from rooflens.ingest.reports.sessions import Session, gather_sessions, is_synthetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["Container", "Origin", "Session", "inspect"]
+
+_MAGIC = b"NVR\0"
+_LENGTH_BYTES = 4
+_KNOWN_VERSION = 7
+_LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
+
+_SOURCE, _DRAWING = "source", "drawing of a graph"
+"""Messages that are no results."""
+
+_FOREIGN_FORMATS = (
+    (b"SQLite format 3\0", "this is an SQLite file, perhaps an export of Nsight Systems"),
+    (b"\x89HDF", "this is an HDF5 file, as Nsight Systems exports it"),
+    (b"PAR1", "this is a Parquet file"),
+    (b"PK\x03\x04", "this is a ZIP archive: unpack it first"),
+    (b"\x1f\x8b", "this is gzip-compressed: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "this is zstd-compressed: unpack it first"),
+    (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
+)
+_SUFFIX_HINTS = {
+    ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
+    ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
+    ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
+    ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
+}
+_INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
+_NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` files that rooflens reads"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where one result was launched.
+
+    Attributes:
+        process: Name and number of the process: `python 4711`; None where the report does not say.
+        nvtx_range: Path of the NVTX ranges around it, from the outermost in (`rooflens.ingest.nvtx`).
+    """
+
+    process: str | None = None
+    nvtx_range: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A report whose container is intact.
+
+    Attributes:
+        digest: SHA-256 of the file, in hex.
+        result_count: Results of every kind: kernels, ranges, command lists and graphs.
+        origins: One for each result, in the order of the file.
+        sessions: One for each profiled process, in the order of the file.
+        synthetic: The report says that it was generated and not recorded.
+    """
+
+    digest: str
+    file_bytes: int
+    result_count: int
+    origins: tuple[Origin, ...]
+    sessions: tuple[Session, ...]
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """One block of the container; offsets count from the start of the file."""
+
+    index: int
+    header: Any
+    payload_start: int
+    payload_end: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the walk gathers over all blocks."""
+
+    launches: list[tuple[int, str | None]] = field(default_factory=list)  # process and NVTX range of each result
+    string_count: int = 0
+    highest_string_id: int = -1
+    highest_string_user: str = ""
+    headers: list[Any] = field(default_factory=list)
+    process_ids: set[int] = field(default_factory=set)
+
+
+def inspect(path: Path) -> Container:
+    """Check the container of the report at `path` and return what it says of itself.
+
+    The file is mapped, not loaded, and each result is decoded once. Messages of errors leave the path to the caller.
+
+    Raises:
+        InputError: The file is missing, no report, of an unknown version, damaged or without results.
+    """
+    try:
+        file_bytes = _regular_file_bytes(path)
+        with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
+            return _inspect_mapped(data, path.suffix.lower())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from error
+
+
+def _regular_file_bytes(path: Path) -> int:
+    """Return the size of the file at `path`, which must be one and hold something."""
+    if not path.exists():
+        raise InputError("no such file")
+    if path.is_dir():
+        raise InputError("is a directory, not a report")
+    if not path.is_file():
+        raise InputError("is no regular file")
+    if not (file_bytes := path.stat().st_size):
+        raise InputError("the file is empty", _INTACT_HINT)
+    return file_bytes
+
+
+def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
+    """Walk the whole container in `data`."""
+    tally = _Tally()
+    for block in _blocks(data, _check_file_header(data, suffix)):
+        _tally_block(tally, data, block)
+    _check_tally(tally)
+    sessions = gather_sessions(tally.headers)
+    labels = {session.process_id: session.process_label for session in sessions}
+    return Container(
+        digest=hashlib.sha256(data).hexdigest(),
+        file_bytes=len(data),
+        result_count=len(tally.launches),
+        origins=tuple(Origin(labels.get(process_id), nvtx_range) for process_id, nvtx_range in tally.launches),
+        sessions=sessions,
+        synthetic=is_synthetic(tally.headers),
+    )
+
+
+def _check_file_header(data: mmap.mmap, suffix: str) -> int:
+    """Check magic and version, and return the offset of the first block."""
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise InputError("not an Nsight Compute report: it does not start with `NVR`", _foreign_hint(data, suffix))
+    start = len(_MAGIC) + _LENGTH_BYTES
+    end = start + _length_at(data, len(_MAGIC))
+    if len(data) < start or len(data) < end:
+        raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", _INTACT_HINT)
+    header = decode("FileHeader", data[start:end])
+    if header is None:
+        raise InputError(f"damaged: the file header at offset {start} cannot be decoded", _INTACT_HINT)
+    if header.Version != _KNOWN_VERSION:
+        raise InputError(
+            f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
+            "if a newer Nsight Compute wrote this report, rooflens needs an update; otherwise the file is damaged",
+        )
+    return end
+
+
+def _foreign_hint(data: mmap.mmap, suffix: str) -> str:
+    """Guess what a file without the magic is."""
+    by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
+    return by_content or _SUFFIX_HINTS.get(suffix) or _NOT_A_REPORT_HINT
+
+
+def _blocks(data: mmap.mmap, offset: int) -> Iterator[_Block]:
+    """Yield the blocks from `offset` to the exact end of the file."""
+    index = 0
+    while offset < len(data):
+        block = _block_at(data, offset, index)
+        yield block
+        offset = block.payload_end
+        index += 1
+
+
+def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
+    """Read the header of the block at `offset` and check that its payload is there."""
+    if data[offset : offset + len(_MAGIC)] == _MAGIC:
+        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", _INTACT_HINT)
+    header_bytes = _length_at(data, offset)
+    start = offset + _LENGTH_BYTES
+    left_bytes = len(data) - offset
+    if left_bytes < _LENGTH_BYTES or header_bytes > max(left_bytes, _LONGEST_HEADER_BYTES):
+        raise InputError(
+            f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are no block: "
+            f"block {index} is cut off or foreign bytes follow the report",
+            _INTACT_HINT,
+        )
+    _check_end(data, start + header_bytes, f"the header of block {index}")
+    header = decode("BlockHeader", data[start : start + header_bytes])
+    if header is None:
+        raise InputError(
+            f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
+            "its bytes changed or foreign bytes follow the report",
+            _INTACT_HINT,
+        )
+    payload_start = start + header_bytes
+    payload_end = payload_start + header.PayloadSize
+    _check_end(data, payload_end, f"block {index}")
+    return _Block(index, header, payload_start, payload_end)
+
+
+def _check_end(data: mmap.mmap, end: int, what: str) -> None:
+    """Raise unless the file reaches to offset `end`."""
+    if end > len(data):
+        missing_bytes = end - len(data)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _INTACT_HINT)
+
+
+def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
+    """Decode the results of `block` and add what it holds to `tally`."""
+    header = block.header
+    process_id = header.Process.ProcessID
+    for kind, start, end in _payload_messages(data, block):
+        if kind in {_SOURCE, _DRAWING}:
+            continue
+        name = "ProfileResult" if kind == "kernel" else "OtherResult"
+        result = decode(name, data[start:end])
+        if result is None:
+            raise InputError(
+                f"damaged: {kind} result {len(tally.launches)} of block {block.index}, {end - start:,} bytes at offset "
+                f"{start:,}, cannot be decoded",
+                _INTACT_HINT,
+            )
+        if kind == "kernel":
+            _note_strings(tally, result)
+        tally.launches.append((process_id, range_path(result.Nvtx, result.ThreadID)))
+    tally.string_count += len(header.StringTable.Strings)
+    header.ClearField("StringTable")
+    if header.HasField("SessionDetails") or process_id not in tally.process_ids:
+        tally.headers.append(header)  # those of further results say nothing new, and there may be 100,000
+        tally.process_ids.add(process_id)
+
+
+def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each message in the payload, which they must fill exactly."""
+    header = block.header
+    counts = (
+        (_SOURCE, header.NumSources),
+        (_DRAWING, header.NumGraphs),
+        ("kernel", header.NumResults),
+        ("range", header.NumRangeResults),
+        ("command list", header.NumCmdlistResults),
+        ("graph", header.NumGraphResults),
+    )
+    offset = block.payload_start
+    for kind, count in counts:
+        for ordinal in range(count):
+            start = offset + _LENGTH_BYTES
+            end = start + _length_at(data, offset)
+            if max(start, end) > block.payload_end:
+                raise InputError(
+                    f"damaged: {kind} {ordinal} of block {block.index} at offset {offset:,} passes the end of the "
+                    f"block at offset {block.payload_end:,}",
+                    _INTACT_HINT,
+                )
+            yield kind, start, end
+            offset = end
+    if offset != block.payload_end:
+        raise InputError(
+            f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "
+            "to none of its results",
+            _INTACT_HINT,
+        )
+
+
+def _note_strings(tally: _Tally, result: Any) -> None:
+    """Remember the highest string id among the metric names of `result`."""
+    highest = max((metric.NameId for metric in result.MetricResults), default=-1)
+    if highest > tally.highest_string_id:
+        tally.highest_string_id = highest
+        tally.highest_string_user = f"kernel result {len(tally.launches)}"
+
+
+def _check_tally(tally: _Tally) -> None:
+    """Raise unless there are results, and every metric name that they refer to."""
+    if not tally.launches:
+        raise InputError(
+            "the report holds no results",
+            "no kernel was profiled: check ncu's filters, and that the program ran to its end",
+        )
+    if tally.highest_string_id >= tally.string_count:
+        raise InputError(
+            f"damaged: {tally.highest_string_user} refers to string {tally.highest_string_id:,}, but the report holds "
+            f"{tally.string_count:,} strings: its end is missing or bytes changed",
+            _INTACT_HINT,
+        )
+
+
+def _length_at(data: mmap.mmap, offset: int) -> int:
+    """Return the little-endian length at `offset`."""
+    return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

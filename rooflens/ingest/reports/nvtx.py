@@ -1,0 +1,66 @@
+"""The NVTX ranges that a result was launched in, as one path.
+
+A report keeps each result's whole NVTX state: push/pop ranges as a stack for each thread and domain, start/end ranges
+as a set for each domain, and for every range the last CUDA call before it began. That call puts the ranges of all
+domains and both kinds into one order.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from rooflens.ingest.reports.messages import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SEPARATOR = "/"
+
+
+@lru_cache(maxsize=1024)
+def range_path(state: bytes, thread_id: int) -> str | None:
+    """Join the names of the open ranges from the outermost in: `train/step/forward`, `nccl:allreduce`.
+
+    Names of the default domain stand alone, others behind their domain's. Start/end ranges hold for every thread,
+    push/pop ranges for the one that opened them.
+
+    Args:
+        state: Encoded NvtxState; kernels of one range share theirs.
+        thread_id: The launching thread.
+
+    Returns:
+        None where no range was open, or the state cannot be decoded.
+    """
+    decoded = decode("NvtxState", state) if state else None
+    if decoded is None:
+        return None
+    domains = {domain.Id: _text(domain.Name) for domain in decoded.Domains}
+    opened = sorted(_ranges(decoded, thread_id), key=lambda found: found[0])
+    labels = [_label(_text(name), domain_id, domains, decoded.DefaultDomain) for _, domain_id, name in opened if name]
+    return _SEPARATOR.join(labels) or None
+
+
+def _ranges(state: Any, thread_id: int) -> Iterator[tuple[int, int, bytes]]:
+    """Yield last call before it began, domain and name of every range; of equal calls the outer range comes first."""
+    for domain in state.StartEndDomains:
+        for found in sorted(domain.Ranges, key=lambda opened: opened.Id):
+            yield found.LastApiCallId, domain.Id, found.Name
+    for thread in state.Threads:
+        if thread_id == thread.TID:
+            for domain in thread.PushPopDomains:
+                # A stack is in order whatever its calls say: versions that note none leave zeros.
+                calls = accumulate((found.LastApiCallId for found in domain.Stack), max)
+                for call, found in zip(calls, domain.Stack, strict=True):
+                    yield call, domain.Id, found.Name
+
+
+def _label(name: str, domain_id: int, domains: dict[int, str], default_id: int) -> str:
+    """Put the domain before the name of a range, unless it is the default one."""
+    return name if domain_id == default_id else f"{domains.get(domain_id) or domain_id}:{name}"
+
+
+def _text(encoded: bytes) -> str:
+    """Decode text of whatever code page the program had."""
+    return encoded.decode("utf-8", errors="replace")

@@ -1,0 +1,231 @@
+"""Two sides of one program, before and after: what became of each kernel, and whether it is more than noise.
+
+A side has one recording or several of the same program. Several give a median and a range; a change counts when the
+ranges of both sides are disjoint and the medians differ by more than a threshold. One recording on either side gives a
+factor only, and never a judgement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.aggregate import aggregate
+from rooflens.model.compare.matching import match_launches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.compare.matching import How, Match
+    from rooflens.model.records import Analysis, Kernel, Run
+
+    Recording = Sequence[Analysis]
+
+Outcome = Literal["faster", "slower", "same", "single", "unknown"]
+
+DEFAULT_THRESHOLD = 0.03
+"""A change of less than this is none, whatever the ranges say: clocks and boards differ by as much."""
+
+_HOW_ORDER: tuple[How, ...] = ("same", "re-tiled", "renamed", "gone", "new")
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """GPU time of something in each recording of one side, in nanoseconds; empty where it was never measured."""
+
+    times_ns: tuple[float, ...]
+
+    @property
+    def median_ns(self) -> float | None:
+        """Median over the recordings."""
+        return median(self.times_ns) if self.times_ns else None
+
+    @property
+    def low_ns(self) -> float | None:
+        """Shortest recording."""
+        return min(self.times_ns, default=None)
+
+    @property
+    def high_ns(self) -> float | None:
+        """Longest recording."""
+        return max(self.times_ns, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The time of something on both sides."""
+
+    base: Spread
+    head: Spread
+
+    @property
+    def factor(self) -> float | None:
+        """Base over head: above 1 is faster."""
+        before, after = self.base.median_ns, self.head.median_ns
+        return before / after if before and after else None
+
+    @property
+    def change(self) -> float | None:
+        """Head over base, minus 1: +0.05 takes 5 % longer."""
+        before, after = self.base.median_ns, self.head.median_ns
+        return after / before - 1 if before and after is not None else None
+
+    @property
+    def lost_ns(self) -> float:
+        """Time that head takes more than base; a kernel that one side lacks takes no time there."""
+        return (self.head.median_ns or 0.0) - (self.base.median_ns or 0.0)
+
+    @property
+    def is_single(self) -> bool:
+        """True when either side has one recording: no noise is known then."""
+        return min(len(self.base.times_ns), len(self.head.times_ns)) == 1
+
+    def outcome(self, threshold: float = DEFAULT_THRESHOLD) -> Outcome:
+        """Judge the change: ranges disjoint and medians more than `threshold` apart."""
+        if self.change is None:
+            return "unknown"
+        if self.is_single:
+            return "single"
+        before, after = self.base, self.head
+        if min(after.times_ns) > max(before.times_ns) and self.change > threshold:
+            return "slower"
+        if max(after.times_ns) < min(before.times_ns) and self.change < -threshold:
+            return "faster"
+        return "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        label: What the user called it.
+        runs: Provenance of its reports.
+        recordings: The analyses of each recording, in the order of their launches; failed ones included.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+    recordings: tuple[tuple[Analysis, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What became of one kernel: all its launches, on both sides.
+
+    Attributes:
+        how: How its launches were matched: the weakest way among them.
+        base: All its launches of every recording added up; None for a new kernel.
+        head: The same of the other side; None for one that is gone.
+        launches: How many it had in a recording, on either side.
+        timing: Its GPU time in each recording.
+    """
+
+    how: How
+    base: Analysis | None
+    head: Analysis | None
+    launches: tuple[int, int]
+    timing: Timing
+
+    @property
+    def name(self) -> str:
+        """Its name after the change, or before where it is gone."""
+        one = self.head or self.base
+        return one.kernel.name if one else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides, kernel by kernel, by falling difference of time."""
+
+    base: Side
+    head: Side
+    changes: tuple[Change, ...]
+    total: Timing
+    threshold: float = DEFAULT_THRESHOLD
+
+
+def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
+    """Match the kernels of two sides and time them; each side needs at least one recording."""
+    first, second = _kernels(base.recordings[0]), _kernels(head.recordings[0])
+    grouped: defaultdict[tuple[str | None, str | None], list[Match]] = defaultdict(list)
+    for match in match_launches(first, second):
+        before = None if match.base is None else first[match.base].name
+        after = None if match.head is None else second[match.head].name
+        grouped[before, after].append(match)
+    base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
+    changes = [_change(group, base_parts, head_parts) for group in grouped.values()]
+    changes.sort(key=lambda change: -abs(change.timing.lost_ns))
+    total = Timing(Spread(_totals(base.recordings)), Spread(_totals(head.recordings)))
+    return Comparison(base, head, tuple(changes), total, threshold)
+
+
+class _Parts:
+    """The launches of a side's recordings, found by their position in the first one."""
+
+    def __init__(self, recordings: Sequence[Recording]) -> None:
+        self._recordings = [_measured(recording) for recording in recordings]
+        first = [a.kernel for a in self._recordings[0]]
+        self._places: list[dict[int, int]] = [
+            _places(match_launches(first, _kernels(recording))) for recording in recordings[1:]
+        ]
+
+    def of(self, positions: Iterable[int | None]) -> list[list[Analysis]]:
+        """Give the launches at positions of the first recording, in each recording that has all of them.
+
+        A recording that lacks one would seem faster by it, and is left out.
+        """
+        wanted = [position for position in positions if position is not None]
+        first, *others = self._recordings
+        found = [[first[i] for i in wanted]]
+        for recording, places in zip(others, self._places, strict=True):
+            if all(i in places for i in wanted):
+                found.append([recording[places[i]] for i in wanted])
+        return found
+
+
+def _places(matches: Iterable[Match]) -> dict[int, int]:
+    return {m.base: m.head for m in matches if m.base is not None and m.head is not None}
+
+
+def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
+    before, after = base.of(m.base for m in group), head.of(m.head for m in group)
+    return Change(
+        how=max((m.how for m in group), key=_HOW_ORDER.index),
+        base=_added([a for recording in before for a in recording]),
+        head=_added([a for recording in after for a in recording]),
+        launches=(_launches(before[0]), _launches(after[0])),
+        timing=Timing(Spread(_times(before)), Spread(_times(after))),
+    )
+
+
+def _measured(recording: Recording) -> list[Analysis]:
+    return [a for a in recording if a.kernel.status != "failed"]
+
+
+def _kernels(recording: Recording) -> list[Kernel]:
+    return [a.kernel for a in _measured(recording)]
+
+
+def _added(analyses: Sequence[Analysis]) -> Analysis | None:
+    return aggregate(analyses) if analyses else None
+
+
+def _launches(analyses: Iterable[Analysis]) -> int:
+    return sum(a.launches for a in analyses)
+
+
+def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
+    """Add the times of each recording up; a recording with a launch that has none counts not."""
+    sums = []
+    for recording in recordings:
+        times = [a.gpu_time_ns for a in recording]
+        if times and all(time is not None for time in times):
+            sums.append(sum(time for time in times if time is not None))
+    return tuple(sums)
+
+
+def _totals(recordings: Iterable[Recording]) -> tuple[float, ...]:
+    return _times(_measured(recording) for recording in recordings)

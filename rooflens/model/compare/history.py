@@ -1,0 +1,106 @@
+"""What became of each kernel over the runs of a store: its launches added up in each run, followed from run to run.
+
+Runs of one program are put in the order in which they were recorded. From one to the next kernels are matched like the
+two sides of a comparison, so that a re-tiled or renamed kernel goes on. Runs on different GPUs are told apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.aggregate import aggregate
+from rooflens.model.compare.matching import match_launches
+from rooflens.model.compare.pairing import program_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.compare.pairing import Report
+    from rooflens.model.records import Analysis, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One kernel in one run: all its launches added up."""
+
+    run: Run
+    analysis: Analysis
+
+    @property
+    def time_ns(self) -> float | None:
+        """GPU time of all its launches in that run."""
+        return self.analysis.gpu_time_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One kernel over the runs in which it was recorded, oldest first; at least one point."""
+
+    program: str
+    gpu: str | None
+    points: tuple[Point, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name in the newest run."""
+        return self.points[-1].analysis.kernel.name
+
+    @property
+    def factor(self) -> float | None:
+        """Time of the first run over that of the last: above 1 it became faster."""
+        first, last = self.points[0].time_ns, self.points[-1].time_ns
+        return first / last if len(self.points) > 1 and first and last else None
+
+
+def histories(reports: Sequence[Report]) -> tuple[Series, ...]:
+    """Follow every kernel over the runs; the longest ones of the newest runs first. Failed kernels are left out."""
+    programs: defaultdict[tuple[str, str | None], list[Report]] = defaultdict(list)
+    for run, analyses in reports:
+        well = tuple(a for a in analyses if a.kernel.status != "failed")
+        if well:
+            programs[program_name(run), well[0].kernel.gpu].append((run, well))
+    series = [one for (program, gpu), runs in programs.items() for one in _followed(program, gpu, runs)]
+    return tuple(sorted(series, key=lambda one: -(one.points[-1].time_ns or 0.0)))
+
+
+def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[Series]:
+    ordered = sorted(reports, key=lambda report: (report[0].created_unix_s or 0, report[0].source))
+    points: list[list[Point]] = []
+    before: tuple[Analysis, ...] = ()
+    lines: dict[str, int] = {}
+    known: dict[str, int] = {}
+    for run, analyses in ordered:
+        kernels = defaultdict(list)
+        for analysis in analyses:
+            kernels[analysis.kernel.name].append(analysis)
+        lines = _continued(before, analyses, lines)
+        taken = set(lines.values())
+        for name, launches in kernels.items():
+            if name not in lines:
+                # A kernel that some runs did without goes on where it comes back under its name.
+                earlier = known.get(name)
+                lines[name] = len(points) if earlier is None or earlier in taken else earlier
+                taken.add(lines[name])
+            if lines[name] == len(points):
+                points.append([])
+            known[name] = lines[name]
+            points[lines[name]].append(Point(run, aggregate(launches)))
+        before = analyses
+    return [Series(program, gpu, tuple(one)) for one in points]
+
+
+def _continued(before: Sequence[Analysis], after: Sequence[Analysis], lines: dict[str, int]) -> dict[str, int]:
+    """Say which series each kernel name of a run goes on with: that of the name it shares most launches with."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for match in match_launches([a.kernel for a in before], [a.kernel for a in after]):
+        if match.base is not None and match.head is not None:
+            pairs[before[match.base].kernel.name, after[match.head].kernel.name] += 1
+    found: dict[str, int] = {}
+    taken: set[int] = set()
+    for (old, new), _ in sorted(pairs.items(), key=lambda item: (item[0][0] != item[0][1], -item[1])):
+        if new not in found and lines[old] not in taken:
+            found[new] = lines[old]
+            taken.add(lines[old])
+    return found

@@ -1,0 +1,242 @@
+"""The two sides of a comparison: which reports are recordings of one program, and whether two sides can be compared."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TypeAlias
+
+from rooflens.errors import InputError
+from rooflens.model.compare.compare import Side
+from rooflens.model.compare.matching import match_launches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.model.records import Analysis, Kernel, Run
+
+    Report: TypeAlias = tuple[Run, tuple[Analysis, ...]]
+
+
+SAME_PROGRAM = 0.9
+"""Part of the launches that must match exactly for two reports to be recordings of one program."""
+
+CLOCK_RATIO = 1.03
+"""Mean SM clocks over the GPU time that are further apart than this make times incomparable without a word about it."""
+
+_ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
+
+_COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
+"""A number or a date at the end of a file's name."""
+
+_UNNAMED = "recording"
+"""The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One program, on both sides."""
+
+    program: str
+    base: Side
+    head: Side
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The programs found on both sides, and those that only one side has."""
+
+    pairs: tuple[Pair, ...]
+    only_base: tuple[str, ...]
+    only_head: tuple[str, ...]
+
+
+def pair_programs(base: Sequence[Report], head: Sequence[Report], labels: tuple[str, str]) -> Pairing:
+    """Sort the reports of each side into programs, and pair the programs by name.
+
+    Where each side holds one program their names do not matter.
+
+    Raises:
+        InputError: The sides have no program in common.
+    """
+    mine, theirs = _programs(base), _programs(head)
+    if len(mine) == len(theirs) == 1:
+        (before,), (after,) = mine.items(), theirs.items()
+        name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
+        return Pairing((Pair(name, _side(labels[0], before[1]), _side(labels[1], after[1])),), (), ())
+    common = [name for name in mine if name in theirs]
+    if not common:
+        raise InputError(
+            f"the two sides have no program in common: {_named(mine)} and {_named(theirs)}",
+            "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
+        )
+    return Pairing(
+        tuple(Pair(name, _side(labels[0], mine[name]), _side(labels[1], theirs[name])) for name in common),
+        tuple(name for name in mine if name not in theirs),
+        tuple(name for name in theirs if name not in mine),
+    )
+
+
+def _named(programs: Iterable[str]) -> str:
+    names = list(programs)
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _side(label: str, reports: Sequence[Report]) -> Side:
+    return Side(label, tuple(run for run, _ in reports), tuple(analyses for _, analyses in reports))
+
+
+def _programs(reports: Sequence[Report]) -> dict[str, list[Report]]:
+    """Group reports by file name without its ending and number, where their launches are the same."""
+    groups: defaultdict[str, list[Report]] = defaultdict(list)
+    for report in reports:
+        groups[program_name(report[0])].append(report)
+    programs: dict[str, list[Report]] = {}
+    for name, group in groups.items():
+        if all(_is_repeated(group[0][1], other[1]) for other in group[1:]):
+            programs[name] = group
+        else:
+            programs |= {told: [report] for told, report in zip(_told_apart(group), group, strict=True)}
+    return programs
+
+
+def _told_apart(reports: Sequence[Report]) -> list[str]:
+    """Name reports after their files, with as many folders above them as it takes; the last resort is a digest."""
+    paths = [(*_path(run).parts[:-1], _stem(run)) for run, _ in reports]
+    for depth in range(1, max(len(path) for path in paths) + 1):
+        names = ["/".join(path[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{_stem(run)} {run.digest}" for run, _ in reports]
+
+
+def _path(run: Run) -> PurePath:
+    return PurePath(run.source.replace("\\", "/"))
+
+
+def _stem(run: Run) -> str:
+    name = _path(run).name
+    return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
+
+
+def program_name(run: Run) -> str:
+    """Name the program of a report after its file, without ending and without a number or date at its end."""
+    return _COUNTED.sub("", _stem(run)) or _UNNAMED
+
+
+def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
+    if {a.kernel.gpu for a in one} != {a.kernel.gpu for a in other}:
+        return False
+    matches = match_launches([a.kernel for a in one], [a.kernel for a in other])
+    same = sum(match.how == "same" for match in matches)
+    return same >= SAME_PROGRAM * max(len(one), len(other))
+
+
+def refusals(pair: Pair) -> tuple[str, ...]:
+    """Say why two sides must not be compared unless the user insists; nothing where they may be."""
+    return tuple(_refusals(pair))
+
+
+def _refusals(pair: Pair) -> Iterator[str]:
+    base, head = _facts(pair.base), _facts(pair.head)
+    if base.kinds != head.kinds:
+        yield f"one side holds results of {_and(base.kinds)}, the other of {_and(head.kinds)}"
+    if base.replay and head.replay and base.replay != head.replay:
+        yield f"replay modes differ: {_and(base.replay)} and {_and(head.replay)}"
+    if base.synthetic != head.synthetic:
+        yield f"the {'base' if base.synthetic else 'head'} is synthetic: written by a generator, not measured"
+    if not base.timed or not head.timed:
+        yield f"the {'head' if base.timed else 'base'} holds no kernel with a duration"
+
+
+def warnings(pair: Pair) -> tuple[str, ...]:
+    """Say what a reader must keep in mind about two sides that were not collected alike."""
+    return tuple(_warnings(pair))
+
+
+def _warnings(pair: Pair) -> Iterator[str]:
+    base, head = _facts(pair.base), _facts(pair.head)
+    if shared := sum(run.digest in base.digests for run in pair.head.runs):
+        yield f"{shared} of the head's reports {'is' if shared == 1 else 'are'} among the base's too"
+    if base.gpus != head.gpus:
+        yield f"different GPUs ({_and(base.gpus)}; {_and(head.gpus)}): compare shares of the roofs, not times"
+    elif base.clock_hz and head.clock_hz and not 1 / CLOCK_RATIO < base.clock_hz / head.clock_hz < CLOCK_RATIO:
+        yield f"the SM clock differs: {base.clock_hz / 1e9:.2f} GHz and {head.clock_hz / 1e9:.2f} GHz"
+    for what, before, after in (
+        ("clock control", base.clock_control, head.clock_control),
+        ("cache control", base.cache_control, head.cache_control),
+        ("ncu version", base.ncu, head.ncu),
+    ):
+        if before != after and before and after:
+            yield f"{what}: {_and(before)} and {_and(after)}"
+    for name, facts in (("base", base), ("head", head)):
+        if facts.failed:
+            yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """How one side was collected."""
+
+    digests: frozenset[str]
+    kinds: frozenset[str]
+    replay: frozenset[str]
+    gpus: frozenset[str]
+    clock_control: frozenset[str]
+    cache_control: frozenset[str]
+    ncu: frozenset[str]
+    clock_hz: float | None
+    synthetic: bool
+    timed: bool
+    failed: int
+
+
+def _facts(side: Side) -> _Facts:
+    kernels = [a.kernel for recording in side.recordings for a in recording]
+    well = [kernel for kernel in kernels if kernel.status != "failed"]
+    clocks = [(hz, kernel.duration_ns or 0.0) for kernel in well if (hz := kernel.counters.get("sm_clock_hz"))]
+    clocked_ns = sum(time_ns for _, time_ns in clocks)
+    return _Facts(
+        digests=frozenset(run.digest for run in side.runs),
+        kinds=frozenset(kernel.workload for kernel in well),
+        replay=_known(run.replay_mode for run in side.runs),
+        gpus=_known(kernel.gpu for kernel in well),
+        clock_control=_known(run.clock_control for run in side.runs),
+        cache_control=_known(run.cache_control for run in side.runs),
+        ncu=_known(run.ncu_version for run in side.runs),
+        clock_hz=sum(hz * time_ns for hz, time_ns in clocks) / clocked_ns if clocked_ns else None,
+        synthetic=any(run.synthetic for run in side.runs),
+        timed=any(kernel.duration_ns for kernel in well),
+        failed=len(kernels) - len(well),
+    )
+
+
+def _known(values: Iterable[str | None]) -> frozenset[str]:
+    return frozenset(value for value in values if value)
+
+
+def _and(values: Iterable[str]) -> str:
+    return " and ".join(sorted(values)) or "none"
+
+
+def _kernels(side: Side) -> list[Kernel]:
+    return [a.kernel for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+
+
+def mean_clock_hz(side: Side) -> float | None:
+    """Work out the mean SM clock over GPU time: a short launch at an idle clock weighs little."""
+    return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in _kernels(side))
+
+
+def mean_memory_bytes_per_s(side: Side) -> float | None:
+    """Work out the mean peak of device memory over GPU time, which follows the memory clock."""
+    measured = [a for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+    return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
+
+
+def _by_time(pairs: Iterable[tuple[float | None, float | None]]) -> float | None:
+    known = [(value, time_ns) for value, time_ns in pairs if value and time_ns]
+    whole_ns = sum(time_ns for _, time_ns in known)
+    return sum(value * time_ns for value, time_ns in known) / whole_ns if whole_ns else None

@@ -1,0 +1,157 @@
+"""What became of a kernel, in one sentence: how much faster, where its point moved, and what it is bound by now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.units import duration, percent, si, significant
+from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
+
+if TYPE_CHECKING:
+    from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
+    from rooflens.model.records import Analysis, Level
+
+MOVED_RATIO = 1.05
+"""Intensities and amounts nearer to one another than this stand at the same place."""
+
+AS_FAST = 0.005
+"""A factor nearer to 1 than this would be written as 1.00."""
+
+STEPPED_SHARE = 0.02
+"""A share that changed by less than two points is the same to a reader."""
+
+
+def timing_words(timing: Timing, threshold: float) -> str:
+    """Say how much faster or slower, and whether that is more than noise."""
+    factor, outcome = timing.factor, timing.outcome(threshold)
+    if factor is None or outcome == "unknown":
+        return "no time to compare"
+    if outcome == "same":
+        return f"no change beyond noise ({_signed(timing)})"
+    if outcome == "single" and abs(factor - 1) < AS_FAST:
+        return "as fast as before (single sample)"
+    if abs(factor - 1) < AS_FAST:
+        return f"{outcome} ({_signed(timing)})"
+    words = f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
+    return f"{words} (single sample)" if outcome == "single" else words
+
+
+def _signed(timing: Timing) -> str:
+    change = timing.change or 0.0
+    return f"{'+' if change >= 0 else '-'}{abs(change) * 100:.1f} %"
+
+
+def change_sentence(change: Change, comparison: Comparison) -> str:
+    """Write one kernel's story: `1.9x faster: moved right (HBM bytes 512 MB -> 260 MB), still memory-bound at 91 %`."""
+    before, after = change.base, change.head
+    if before is None or after is None:
+        return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
+    parts = [part for part in (_moved(before, after), _walls(before, after)) if part]
+    return f"{timing_words(change.timing, comparison.threshold)}: {', '.join(parts)}"
+
+
+def _only(one: Analysis | None) -> str:
+    return "" if one is None else _wall(one)
+
+
+def _moved(before: Analysis, after: Analysis) -> str:
+    """Say where the point went: along the intensity, by which amount, or up and down at the same intensity."""
+    name = _level_of(before, after)
+    old, new = before.levels[name], after.levels[name]
+    if not old.intensity_flop_per_byte or not new.intensity_flop_per_byte:
+        return _bytes_only(name, old, new)
+    ratio = new.intensity_flop_per_byte / old.intensity_flop_per_byte
+    if 1 / MOVED_RATIO < ratio < MOVED_RATIO:
+        return _risen(name, before, after)
+    side = "right" if ratio > 1 else "left"
+    return f"moved {side} at {LEVEL_LABELS[name]} ({_why(name, before, after)})"
+
+
+def _level_of(before: Analysis, after: Analysis) -> str:
+    """Choose the level to speak of: the one that bounds the kernel now or before, else HBM."""
+    for one in (after, before):
+        if one.verdict.bound == "memory" and one.verdict.resource in LEVEL_LABELS:
+            return str(one.verdict.resource)
+    return "dram"
+
+
+def _why(name: str, before: Analysis, after: Analysis) -> str:
+    """Name the amounts behind a move: bytes, FLOPs, or both."""
+    old, new = before.levels[name], after.levels[name]
+    words = []
+    if _differs(old.amount_bytes, new.amount_bytes):
+        words.append(f"bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}")
+    if _differs(before.flop_total, after.flop_total):
+        words.append(f"FLOPs {_arrow(before.flop_total, after.flop_total, 'FLOP')}")
+    return ", ".join(words) or f"{_arrow(old.intensity_flop_per_byte, new.intensity_flop_per_byte, 'FLOP/B')}"
+
+
+def _bytes_only(name: str, old: Level, new: Level) -> str:
+    if old.amount_bytes is None or new.amount_bytes is None or not _differs(old.amount_bytes, new.amount_bytes):
+        return ""
+    return f"{LEVEL_LABELS[name]} bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}"
+
+
+def _risen(name: str, before: Analysis, after: Analysis) -> str:
+    """Speak of the share of the roof where the intensity stayed."""
+    old, new = before.levels[name].share, after.levels[name].share
+    if old is None or new is None or abs(new - old) < STEPPED_SHARE:
+        return "same place in the roofline"
+    return f"moved {'up' if new > old else 'down'} at the same intensity ({LEVEL_LABELS[name]} {_shares(old, new)})"
+
+
+def _walls(before: Analysis, after: Analysis) -> str:
+    """Compare the verdicts."""
+    if (before.verdict.bound, before.verdict.resource) == (after.verdict.bound, after.verdict.resource):
+        return f"still {_wall(after)}"
+    return f"{_wall(before)} -> {_wall(after)}"
+
+
+def _wall(one: Analysis) -> str:
+    verdict = one.verdict
+    where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
+    share = f" ({percent(1 / verdict.headroom)})" if verdict.headroom and verdict.resource else ""
+    if verdict.bound == "unknown":
+        return verdict.bound
+    return f"{verdict.bound}{'' if verdict.bound == 'balanced' else '-bound'}{where}{share}"
+
+
+def _differs(old: float | None, new: float | None) -> bool:
+    if old is None or new is None:
+        return False
+    low, high = sorted((old, new))
+    return high > MOVED_RATIO * low
+
+
+def _arrow(old: float | None, new: float | None, unit: str) -> str:
+    return f"{_amount(old, unit)} -> {_amount(new, unit)}"
+
+
+def _amount(value: float | None, unit: str) -> str:
+    if value is None:
+        return "?"
+    return f"{significant(value)} {unit}" if unit == "FLOP/B" else si(value, unit)
+
+
+def _shares(old: float, new: float) -> str:
+    return f"{percent(old)} -> {percent(new)}"
+
+
+def total_sentence(comparison: Comparison) -> str:
+    """Say what became of the whole program's GPU time."""
+    return f"GPU time {timing_words(comparison.total, comparison.threshold)}"
+
+
+def growth_words(timing: Timing) -> str:
+    """Say by how much a time grew: `takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
+    change = timing.change or 0.0
+    return f"takes {change * 100:.1f} % more ({spread_words(timing.base)} -> {spread_words(timing.head)})"
+
+
+def spread_words(spread: Spread) -> str:
+    """Write the median of a spread, with its ends where there are several samples."""
+    low, middle, high = spread.low_ns, spread.median_ns, spread.high_ns
+    if low is None or middle is None or high is None:
+        return "-"
+    text = duration(middle)
+    return text if len(spread.times_ns) == 1 else f"{text} [{duration(low)}, {duration(high)}]"

@@ -1,0 +1,302 @@
+"""Which records are one kernel, and the sums of their launches where a page holds too many to draw one by one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from rooflens.model.aggregate import aggregate, longest_launch
+from rooflens.model.records import BOUNDS
+from rooflens.model.units import plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.records import Analysis, Bound
+
+
+UNKNOWN_GPU = "unknown GPU"
+
+BUSIEST = "busiest_unit"
+"""Stands for the resource where a report holds only NVIDIA's summary per cents."""
+
+
+def gpu_name(analysis: Analysis) -> str:
+    """Name the GPU it ran on; never empty."""
+    return analysis.kernel.gpu or UNKNOWN_GPU
+
+
+def kernel_name(analysis: Analysis) -> str:
+    """Name the kernel; never empty."""
+    return analysis.kernel.name or "(no name)"
+
+
+def identity(analysis: Analysis) -> tuple[str, str]:
+    """Tell kernels apart: by GPU and name."""
+    return gpu_name(analysis), kernel_name(analysis)
+
+
+def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed while it was profiled: it counts in no sum."""
+    return [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+
+
+def group_keys(analyses: Iterable[Analysis]) -> dict[tuple[str, str], str]:
+    """Number the kernels in order of falling time: `g0` takes most."""
+    times_ns: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for analysis in timed(analyses):
+        times_ns[identity(analysis)] += analysis.gpu_time_ns or 0.0
+    return {kernel: f"g{i}" for i, kernel in enumerate(sorted(times_ns, key=lambda kernel: -times_ns[kernel]))}
+
+
+def keyed(analyses: Sequence[Analysis]) -> list[tuple[str, Analysis]]:
+    """Number the records as they were given."""
+    return [(f"k{i}", analysis) for i, analysis in enumerate(analyses)]
+
+
+def added_up(analyses: Sequence[Analysis]) -> list[tuple[str, Analysis]]:
+    """Add launches up by kernel and verdict, under the key of the longest one; failed ones stay by themselves.
+
+    A verdict stands for its own launches only, so that time by verdict stays what it was; so do times, where a launch
+    without one would leave its whole sum without.
+    """
+    parts: defaultdict[tuple[str, ...], list[tuple[str, Analysis]]] = defaultdict(list)
+    for key, analysis in keyed(analyses):
+        apart = key if analysis.kernel.status == "failed" else str(analysis.gpu_time_ns is None)
+        parts[(*identity(analysis), analysis.verdict.bound, apart)].append((key, analysis))
+    return [_sum(part) for part in parts.values()]
+
+
+def _sum(part: Sequence[tuple[str, Analysis]]) -> tuple[str, Analysis]:
+    members = [analysis for _, analysis in part]
+    longest = longest_launch(members)
+    return next(key for key, analysis in part if analysis is longest), aggregate(members)
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One profiled launch with what the page derives from it.
+
+    Attributes:
+        key: Short identifier within the page; anchors and chart data use it.
+        duration_ns: GPU time, of all the launches it stands for; None for a failed one, which counts in no aggregate.
+        time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
+        leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
+            None where no share is known.
+        loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
+        group_key: Key of its `Group`; empty for a failed launch, which is in none.
+        cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
+    """
+
+    key: str
+    analysis: Analysis
+    duration_ns: float | None
+    time_share: float | None
+    leader: tuple[str, float] | None
+    loss_ns: float | None
+    group_key: str = ""
+    cumulative_share: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel; never empty."""
+        return kernel_name(self.analysis)
+
+    @property
+    def shown(self) -> str:
+        """Name without the noise of a demangler: what every place but the card's full name shows."""
+        launches = self.analysis.launches
+        return plain_name(self.name) + (f" x{launches}" if launches > 1 else "")
+
+    @property
+    def gpu(self) -> str:
+        """Name of the GPU it ran on."""
+        return gpu_name(self.analysis)
+
+    @property
+    def bound(self) -> Bound:
+        """Class of its verdict."""
+        return self.analysis.verdict.bound
+
+    @property
+    def failed(self) -> bool:
+        """True when the kernel failed while it was profiled."""
+        return self.analysis.kernel.status == "failed"
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Flags to be read with care."""
+        return cautions(self.analysis)
+
+    @property
+    def estimated(self) -> bool:
+        """True when a part of its FLOPs is estimated and not counted."""
+        return "estimated" in self.analysis.flop_source.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All launches of one kernel name on one GPU: sums of times, never means of ratios.
+
+    Attributes:
+        key: Short identifier within the page: `g3` is the fourth in order of falling time.
+        duration_ns: GPU time of all launches; None where no report holds a duration.
+        bound_ns: GPU time by verdict class.
+        loss_ns: Sum of the launches' losses; None when none of them has a known share.
+        worst: The launch that loses most, or the longest one where no loss is known.
+    """
+
+    key: str
+    name: str
+    gpu: str
+    launches: tuple[Launch, ...]
+    duration_ns: float | None
+    time_share: float | None
+    bound_ns: Mapping[Bound, float]
+    loss_ns: float | None
+    worst: Launch
+
+    @property
+    def launch_count(self) -> int:
+        """How many launches the profiled ones stand for."""
+        return sum(launch.analysis.launches for launch in self.launches)
+
+    @property
+    def shown(self) -> str:
+        """Name without the noise of a demangler."""
+        return plain_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The kernels of a page that are not drawn, as one sum.
+
+    Attributes:
+        launches: How many launches their profiled ones stand for.
+        duration_ns: GPU time of all of them; None where no report holds a duration.
+        bound_ns: GPU time by verdict class.
+    """
+
+    kernels: int
+    launches: int
+    duration_ns: float | None
+    time_share: float | None
+    bound_ns: Mapping[Bound, float]
+
+
+def cautions(analysis: Analysis) -> tuple[str, ...]:
+    """Return the flags to be read with care; that data is synthetic is said once for the whole page."""
+    return tuple(flag for flag in analysis.flags if flag != "synthetic")
+
+
+def time_part(rows: Iterable[Launch | Group]) -> float | None:
+    """Sum shares of GPU time; None where none is known."""
+    return _known_sum(row.time_share for row in rows)
+
+
+def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
+    """Sum GPU time by verdict class, in the fixed order of classes, absent ones left out."""
+    times: defaultdict[Bound, float] = defaultdict(float)
+    for launch in launches:
+        times[launch.bound] += launch.duration_ns or 0.0
+    return {bound: times[bound] for bound in BOUNDS if times[bound] > 0}
+
+
+def _duration_ns(analysis: Analysis) -> float | None:
+    return None if analysis.kernel.status == "failed" else analysis.gpu_time_ns
+
+
+def _other(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
+    """Sum the kernels up that are not drawn; None where there are none."""
+    keys = {launch.group_key for launch in drawn}
+    rest = [group for group in groups if group.key not in keys]
+    if not rest:
+        return None
+    duration_ns = _known_sum(group.duration_ns for group in rest)
+    return Other(
+        kernels=len(rest),
+        launches=sum(group.launch_count for group in rest),
+        duration_ns=duration_ns,
+        time_share=_share(duration_ns, total_ns),
+        bound_ns=bound_times_ns(launch for group in rest for launch in group.launches),
+    )
+
+
+def _known_sum(values: Iterable[float | None]) -> float | None:
+    """Sum what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
+    """Put the records in order of falling time, failed ones last."""
+    rows = [(key, analysis, _duration_ns(analysis)) for key, analysis in pairs]
+    rows.sort(key=lambda row: (row[1].kernel.status == "failed", -(row[2] or 0.0)))
+    groups = group_keys([analysis for _, analysis in pairs])
+    before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
+    return tuple(
+        _launch(key, analysis, total_ns, (groups.get(identity(analysis), ""), before_ns))
+        for (key, analysis, _), before_ns in zip(rows, before, strict=False)
+    )
+
+
+def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
+    """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
+    duration_ns = _duration_ns(analysis)
+    leader = _leader(analysis)
+    # An unknown verdict has no largest share: the resource that was not measured may be the full one.
+    known = leader is not None and analysis.verdict.bound != "unknown"
+    loss_ns = duration_ns * max(0.0, 1 - leader[1]) if duration_ns is not None and leader and known else None
+    return Launch(
+        key=key,
+        analysis=analysis,
+        duration_ns=duration_ns,
+        time_share=_share(duration_ns, total_ns),
+        leader=leader,
+        loss_ns=loss_ns,
+        group_key="" if analysis.kernel.status == "failed" else place[0],
+        cumulative_share=_share(place[1], total_ns) or 0.0,
+    )
+
+
+def _share(time_ns: float | None, total_ns: float) -> float | None:
+    return time_ns / total_ns if time_ns is not None and total_ns else None
+
+
+def _leader(analysis: Analysis) -> tuple[str, float] | None:
+    """Name the resource behind the verdict's headroom, so that page and verdict never disagree."""
+    levels = {name: level.share for name, level in analysis.levels.items() if level.share is not None}
+    pipes = {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.share is not None}
+    shares = levels | pipes
+    if not analysis.verdict.headroom:
+        return max(shares.items(), key=lambda item: item[1], default=None)
+    share = 1 / analysis.verdict.headroom
+    nearest = min(shares, key=lambda name: abs(shares[name] - share), default=BUSIEST)
+    return analysis.verdict.resource or nearest, share
+
+
+def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
+    members: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if not launch.failed:
+            members[launch.gpu, launch.name].append(launch)
+    groups = [_group(tuple(group), total_ns) for group in members.values()]
+    return tuple(sorted(groups, key=lambda group: int(group.key[1:])))
+
+
+def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
+    duration_ns = _known_sum(launch.duration_ns for launch in launches)
+    worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
+    return Group(
+        key=launches[0].group_key,
+        name=launches[0].name,
+        gpu=launches[0].gpu,
+        launches=launches,
+        duration_ns=duration_ns,
+        time_share=_share(duration_ns, total_ns),
+        bound_ns=bound_times_ns(launches),
+        loss_ns=_known_sum(launch.loss_ns for launch in launches),
+        worst=worst,
+    )

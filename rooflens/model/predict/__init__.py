@@ -1,0 +1,1 @@
+"""Forecast operations by formula, and hold measurements against the forecast."""

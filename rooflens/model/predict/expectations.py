@@ -1,0 +1,190 @@
+"""Predictions of whole reports and of kernels by name, as users write them, and what became of them.
+
+One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError, UsageError
+from rooflens.model.predict.explain import check
+from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
+from rooflens.model.predict.measured import read_coverage
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.sizes import parse_values
+from rooflens.model.records import Prediction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.model.predict.measured import Checked, Coverage
+    from rooflens.model.records import Analysis, Case, Run
+
+
+_HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
+
+_FILE_HINT = "docs/predict.md shows a file of predictions"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What kernels of a name are predicted to do.
+
+    Attributes:
+        kernel: Pattern of the name, `*` and `?` as in file names; it must cover the whole name.
+        prediction: What one launch does, or `iterations` launches together.
+    """
+
+    kernel: str
+    prediction: Prediction
+
+
+def parse_prediction(text: str) -> Prediction:
+    """Read a prediction: an operation, its sizes, `dtype` (bf16) and `iterations` (1).
+
+    Raises:
+        UsageError: The operation, a size or the type is unknown, or a size is missing.
+    """
+    name, _, rest = text.partition(":")
+    operation = OPERATIONS.get(name.strip())
+    if operation is None:
+        raise UsageError(f"no operation is called `{name.strip()}`", _HINT)
+    pairs = [_pair(part) for part in rest.split(",") if part.strip()]
+    given = dict(pairs)
+    if len(given) < len(pairs):
+        raise UsageError(f"`{text}` gives a size twice", _HINT)
+    dtype = given.pop("dtype", "bf16")
+    if dtype not in ELEMENT_BYTES:
+        raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
+    iterations = _one("iterations", given.pop("iterations", "1"))
+    sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
+    check_shape(sizes)
+    flop, moved_bytes = work_of(operation, sizes, dtype)
+    return Prediction(
+        operation=operation.name,
+        case=rest.strip(),
+        parameters=sizes,
+        dtype=dtype,
+        source=f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}",
+        flop=flop or None,
+        moved_bytes=moved_bytes,
+        iterations=iterations,
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"`{text.strip()}` is no size of a prediction", _HINT)
+    return key.strip().replace("-", "_"), value.strip()
+
+
+def _one(key: str, text: str) -> int:
+    values = parse_values(text)
+    if len(values) != 1 or values[0] < 0 or (key == "iterations" and not values[0]):
+        raise UsageError(f"`{key}` of a prediction is one number, not `{text}`", _HINT)
+    return values[0]
+
+
+def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
+    """Read a file of predictions by kernel name: `[[kernel]]` tables with `match` and `predict`.
+
+    Raises:
+        InputError: The text is no TOML, or a table is none of these.
+    """
+    try:
+        return tuple(_rule(table) for table in tomllib.loads(text)["kernel"])
+    except KeyError as error:
+        raise InputError(f"`{file}` holds no predictions: {error} is missing", _FILE_HINT) from error
+    except (tomllib.TOMLDecodeError, TypeError) as error:
+        raise InputError(f"`{file}` holds no predictions: {error}", _FILE_HINT) from error
+    except UsageError as error:
+        raise InputError(f"`{file}`: {error}", error.hint) from error
+
+
+def _rule(table: object) -> Rule:
+    if not isinstance(table, dict):
+        raise TypeError("each prediction is a table `[[kernel]]`")
+    if unknown := sorted(table.keys() - {"match", "predict"}):
+        raise TypeError(f"`{unknown[0]}` is neither `match` nor `predict`")
+    return Rule(str(table["match"]), parse_prediction(str(table["predict"])))
+
+
+def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
+    """Find the first rule whose pattern covers a kernel's name."""
+    return next((rule for rule in rules if fnmatchcase(name, rule.kernel)), None)
+
+
+def check_reports(
+    runs: Iterable[Run],
+    analyses: Iterable[Analysis],
+    predictions: Mapping[str, Prediction],
+    rules: Sequence[Rule] = (),
+) -> tuple[Checked, ...]:
+    """Put every report that has a prediction beside it, and the kernels that a rule names, in the order of the reports.
+
+    Args:
+        runs: The reports.
+        analyses: Their kernels.
+        predictions: By digest, what a whole report must compute and move.
+        rules: What one launch of a kernel of a name must compute and move; the first that fits counts.
+    """
+    by_digest: dict[str, list[Analysis]] = {}
+    for analysis in analyses:
+        by_digest.setdefault(analysis.kernel.digest, []).append(analysis)
+    found: list[Checked] = []
+    for run in runs:
+        kernels, coverage = by_digest.get(run.digest, []), read_coverage(run)
+        if kernels and run.digest in predictions:
+            found.append(check(predictions[run.digest], kernels, coverage))
+        found += _by_rule(kernels, coverage, rules)
+    return tuple(found)
+
+
+def _by_rule(kernels: Sequence[Analysis], coverage: Coverage, rules: Sequence[Rule]) -> Iterator[Checked]:
+    """Check the launches of each rule together; the amounts are those of one of them."""
+    matched: dict[str, list[Analysis]] = {}
+    for analysis in kernels:
+        if rule := rule_of(analysis.kernel.name, rules):
+            matched.setdefault(rule.kernel, []).append(analysis)
+    each = replace(coverage, once_each=False, in_range=True)
+    for rule in rules:
+        if several := matched.pop(rule.kernel, []):
+            launches = sum(analysis.launches for analysis in several)
+            yield replace(check(replace(rule.prediction, iterations=launches), several, each), kernel=rule.kernel)
+
+
+def predict_case(
+    operation: str,
+    case: Case,
+    parameters: Mapping[str, int] | None = None,
+    iterations: int = 1,
+    source: str | None = None,
+) -> Prediction:
+    """Write down what a case must compute and move.
+
+    Args:
+        operation: Name of the workload.
+        case: The case whose formulas hold.
+        parameters: Sizes that are not those of the case; no wall is expected of them.
+        iterations: How often the program does its work.
+        source: Where the formulas come from; by default what the case says.
+    """
+    expect = case.expect if parameters is None else None
+    return Prediction(
+        operation=operation,
+        case=case.name if parameters is None else "",
+        parameters=dict(case.parameters if parameters is None else parameters),
+        dtype=case.dtype,
+        source=source or case.source,
+        flop=case.flop_count(parameters),
+        moved_bytes=case.byte_count(parameters),
+        bound=expect.bound if expect else None,  # type: ignore[arg-type] # a workload file names classes of verdicts
+        resource=expect.resource if expect else None,
+        why=expect.why if expect else "",
+        iterations=iterations,
+    )

@@ -1,0 +1,372 @@
+"""What explains the gap between a prediction and its measurement: sentences with numbers, from the counters alone.
+
+A reason that the counters do not show is marked by `may`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rooflens.model.predict.measured import (
+    SAME_AMOUNT,
+    Checked,
+    Coverage,
+    Gap,
+    belongs,
+    is_expected,
+    measure,
+    predicted_times,
+    ratio,
+)
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.datasheets import find_gpu
+from rooflens.model.units import duration, percent, si, significant
+from rooflens.model.verdict.flags import MEANINGS
+from rooflens.model.verdict.sentences import resource_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflens.model.predict.measured import Wall
+    from rooflens.model.records import Analysis, Prediction
+
+SAME_BYTES = 0.05
+"""Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""
+
+REREAD_FROM = 1.5
+"""Traffic between the SMs and L2 above so many times the compulsory bytes is worth a sentence."""
+
+WRONG_TYPE_FROM = 0.1
+"""Part of the predicted work that another pipe must have done for the type to be called wrong."""
+
+_TILE = 64
+"""Sizes that are no multiple of this leave the tiles of usual matrix kernels partly empty."""
+
+_MATRIX_TYPES = frozenset({"bf16", "fp16", "tf32", "fp8", "fp6", "fp4", "int8"})
+_UNCOUNTED = (
+    "no_flop_counters",
+    "sol_pair_only",
+    "tensor_flop_unknown",
+    "tensor_counter_reads_zero",
+    "tcgen05_without_operation_counters",
+)
+_COUNTED_LOW = ("sparse_tensor_work", "tensor_work_not_measured", "fp16_not_measured")
+_COUNTED_HIGH = ("tensor_flop_estimated", "fp16_is_upper_bound")
+_IN_L2 = "dram_writes_stay_in_l2"
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """A checked prediction with the kernels behind it, failed ones left out."""
+
+    checked: Checked
+    analyses: Sequence[Analysis]
+
+    @property
+    def prediction(self) -> Prediction:
+        return self.checked.prediction
+
+    def amount(self, value: float) -> str:
+        """Write an amount of work."""
+        return si(value, self.checked.unit)
+
+    def flags_of(self, names: Sequence[str]) -> list[str]:
+        """List the meanings of those flags that any kernel has."""
+        present = {flag for analysis in self.analyses for flag in analysis.flags}
+        return [MEANINGS[name] for name in names if name in present]
+
+
+def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage | None = None) -> Checked:
+    """Put the kernels of one report beside its prediction, and say what explains the difference."""
+    coverage = coverage or Coverage()
+    measured = measure(prediction, analyses, coverage)
+    times = predicted_times(prediction, analyses)
+    bare = Checked(_digest(analyses), prediction, measured, times, coverage)
+    bare = replace(bare, at_least=_is_lower_bound(bare))
+    facts = _Facts(bare, [analysis for analysis in analyses if analysis.kernel.status != "failed"])
+    topics = (_scope, _work, _type, _bytes, _time, _wall)
+    return replace(bare, gaps=tuple(chain.from_iterable(topic(facts) for topic in topics)))
+
+
+def _digest(analyses: Sequence[Analysis]) -> str:
+    return next((analysis.kernel.digest for analysis in analyses), "")
+
+
+def _is_lower_bound(checked: Checked) -> bool:
+    """Tell whether launches may be missing: only an amount that adds up to the predicted one shows that none is."""
+    if not checked.coverage.once_each:
+        return False
+    if checked.prediction.flop:
+        return not _is_same(checked.work_ratio, SAME_AMOUNT)
+    return not _is_same(checked.bytes_ratio, SAME_BYTES)
+
+
+def _is_same(found: float | None, tolerance: float) -> bool:
+    return found is not None and abs(found - 1) <= tolerance
+
+
+def _times(factor: float) -> str:
+    return f"{significant(factor)}x"
+
+
+def _scope(facts: _Facts) -> Iterator[Gap]:
+    checked = facts.checked
+    if failed := checked.measured.failed:
+        subject = "1 kernel" if failed == 1 else f"{failed} kernels"
+        yield Gap("scope", f"{subject} failed while being profiled: the measured side is not known.")
+    if checked.at_least:
+        text = "Equal launches were profiled once: where a kernel ran more often, the measured side is a lower bound."
+        yield Gap("scope", text)
+    over = max((found for found in (checked.work_ratio, checked.bytes_ratio) if found), default=0.0)
+    if not checked.coverage.in_range and over > 1 + SAME_BYTES:
+        text = "The profile is not kept to an NVTX range: preparation and checks may be in the measured side."
+        yield Gap("scope", text)
+
+
+def _work(facts: _Facts) -> Iterator[Gap]:
+    checked, predicted = facts.checked, facts.prediction.flop
+    measured, found = checked.measured.work, checked.work_ratio
+    if not predicted:
+        return
+    if measured is None or found is None:
+        reasons = facts.flags_of(_UNCOUNTED)
+        yield Gap("work", f"The {checked.unit} of this report are not all counted.", tuple(reasons[:1]))
+    elif _is_same(found, SAME_AMOUNT):
+        yield Gap("work", f"The work is the predicted one: {facts.amount(measured)}.", as_predicted=True)
+    else:
+        head = f"{facts.amount(measured)} were counted, {_times(found)} the predicted {facts.amount(predicted)}."
+        explained = _more_work(facts, predicted) if found > 1 else _less_work(facts, measured)
+        yield Gap("work", head, tuple(explained))
+
+
+def _more_work(facts: _Facts, predicted: float) -> Iterator[str]:
+    work_of = facts.checked.measured.work_of
+    on_tensor = sum(amount for pipe, amount in work_of.items() if pipe.startswith("tensor"))
+    beside = {pipe: amount for pipe, amount in work_of.items() if not pipe.startswith("tensor")}
+    if _is_same(ratio(on_tensor, predicted), SAME_AMOUNT) and beside:
+        pipe = max(beside, key=lambda name: beside[name])
+        extra = facts.amount(beside[pipe])
+        yield f"The tensor pipes did what the formula counts; {extra} more ran on {resource_label(pipe)}."
+    elif on_tensor > predicted:
+        reason = _tile_reason(facts.prediction.parameters)
+        yield f"The tensor pipes alone did {_times(on_tensor / predicted)}: {reason}."
+    elif special := _special_functions(facts):
+        yield (
+            f"{si(special, '').strip()} special functions (MUFU) ran too: what the formula counts once, such as a "
+            "root or a division, may be several instructions."
+        )
+    yield from facts.flags_of(_COUNTED_HIGH)
+
+
+def _tile_reason(parameters: Mapping[str, int]) -> str:
+    """Say why tiles may do more than the formula: sizes that do not fill them, masks, work done twice."""
+    uneven = [f"{name} = {value}" for name, value in parameters.items() if name in {"m", "n", "k"} and value % _TILE]
+    if uneven:
+        fills = "fills" if len(uneven) == 1 else "fill"
+        return f"{' and '.join(uneven)} {fills} no whole tiles of {_TILE}, so padding may be part of it"
+    if parameters.get("causal"):
+        return "tiles on the edge of the mask may be computed whole"
+    return "padded tiles, masked tiles or recomputation may be the reason"
+
+
+def _special_functions(facts: _Facts) -> int:
+    """Count the special functions that threads executed, over all launches."""
+    return sum(
+        count * analysis.launches
+        for analysis in facts.analyses
+        for opcode, count in analysis.kernel.thread_opcodes.items()
+        if opcode.partition(".")[0] == "MUFU"
+    )
+
+
+def _less_work(facts: _Facts, measured: float) -> Iterator[str]:
+    special = _special_functions(facts)
+    if special:
+        yield f"{si(special, '').strip()} special functions (MUFU) ran, which count as no FLOP."
+    elif not measured:
+        yield "Comparisons, selections and conversions count as no FLOP."
+    if measured and facts.prediction.parameters.get("causal"):
+        yield "Tiles that the mask hides may be skipped."
+    yield from facts.flags_of(_COUNTED_LOW)
+
+
+def _type(facts: _Facts) -> Iterator[Gap]:
+    """Find work of the predicted kind on pipes of another type."""
+    checked, predicted = facts.checked, facts.prediction.flop
+    family = _expected_family(facts.prediction)
+    work_of = checked.measured.work_of
+    others = {pipe: amount for pipe, amount in work_of.items() if not belongs(pipe, family)}
+    if not predicted or not others or _is_guessed(facts):
+        return
+    missing = predicted - (sum(work_of.values()) - sum(others.values()))
+    other = max(others, key=lambda pipe: others[pipe])
+    if missing < WRONG_TYPE_FROM * predicted or others[other] < missing / 2 or not _matters(facts, other):
+        return
+    part = percent(others[other] / sum(work_of.values()))
+    head = f"Predicted for {resource_label(family)}, but {resource_label(other)} did {part} of the work."
+    yield Gap("type", head, (*_published(facts, family, other), *_tf32_words(family, other)))
+
+
+def _expected_family(prediction: Prediction) -> str:
+    """Name the pipe that the prediction was made for."""
+    if prediction.resource is not None and prediction.resource not in LEVELS:
+        return prediction.resource
+    return f"tensor_{prediction.dtype}" if prediction.dtype in _MATRIX_TYPES else prediction.dtype
+
+
+def _is_guessed(facts: _Facts) -> bool:
+    """Tell whether the type of tensor work is not known but taken as fp16."""
+    return any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
+
+
+def _matters(facts: _Facts, pipe: str) -> bool:
+    """Tell whether another pipe changes the picture: vector work of narrow types runs on FP32 as it should."""
+    resource = facts.prediction.resource
+    if resource is not None and resource not in LEVELS:
+        return True
+    peaks = [one.pipes[pipe].peak_per_s for one in facts.analyses if pipe in one.pipes]
+    peak = max((peak for peak in peaks if peak), default=None)
+    memory_ns = facts.checked.times.memory_ns
+    return bool(peak and memory_ns and facts.prediction.flop and facts.prediction.flop / peak * 1e9 > memory_ns)
+
+
+def _published(facts: _Facts, family: str, other: str) -> Iterator[str]:
+    gpu = find_gpu(facts.analyses[0].kernel.gpu)
+    expected, found = (gpu.peaks.get(key) if gpu else None for key in (family, _type_of(other)))
+    if expected is not None and found is not None:
+        yield f"The published peaks are {si(found.value, 'FLOP/s')} against {si(expected.value, 'FLOP/s')}."
+
+
+def _type_of(pipe: str) -> str:
+    """Drop instruction and accumulator from a pipe's name: `tensor_bf16_wgmma` gives `tensor_bf16`."""
+    return "_".join(pipe.split("_")[:2])
+
+
+def _tf32_words(family: str, other: str) -> Iterator[str]:
+    if (family, _type_of(other)) == ("tensor_tf32", "fp32"):
+        yield "TF32 may be switched off."
+    if (family, _type_of(other)) == ("fp32", "tensor_tf32"):
+        yield "Operands were rounded to TF32."
+
+
+def _bytes(facts: _Facts) -> Iterator[Gap]:
+    checked, predicted = facts.checked, facts.prediction.moved_bytes
+    moved, found = checked.measured.moved_bytes, checked.bytes_ratio
+    if not predicted:
+        return
+    if moved is None or found is None:
+        yield Gap("bytes", "The bytes at HBM were not measured.")
+    elif _is_same(found, SAME_BYTES):
+        text = f"HBM moved the compulsory bytes: {si(moved, 'B')}."
+        yield Gap("bytes", text, tuple(_rereads(facts, moved, predicted)), as_predicted=True)
+    else:
+        head = f"HBM moved {si(moved, 'B')}, {_times(found)} the compulsory {si(predicted, 'B')}{_directions(facts)}."
+        reasons = _more_bytes(facts, moved, predicted) if found > 1 else _fewer_bytes(facts, predicted)
+        yield Gap("bytes", head, tuple(reasons))
+
+
+def _directions(facts: _Facts) -> str:
+    read, written = facts.checked.measured.read_bytes, facts.checked.measured.written_bytes
+    return "" if read is None or written is None else f": {si(read, 'B')} read, {si(written, 'B')} written"
+
+
+def _rereads(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
+    """Say how often the SMs moved the data to and from L2."""
+    l2 = facts.checked.measured.level_bytes["l2"]
+    if l2 is not None and l2 > REREAD_FROM * predicted and l2 > moved:
+        again = f"Between the SMs and L2 it was {si(l2, 'B')}, {_times(l2 / predicted)} the compulsory bytes"
+        yield f"{again}: operands are read again, and {percent(moved / l2)} of that reaches HBM."
+
+
+def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
+    l2, size = facts.checked.measured.level_bytes["l2"], _l2_bytes(facts)
+    if l2 is not None and moved > l2 * (1 + SAME_BYTES):
+        asked = f"Only {si(l2, 'B')} passed between the SMs and L2, {_times(moved / l2)} of that at HBM"
+        yield f"{asked}: memory may be fetched in larger pieces than were asked for."
+    yield from _rereads(facts, moved, predicted)
+    if size is not None and predicted > size:
+        yield f"The compulsory bytes do not fit the {si(size, 'B')} of L2."
+    if facts.checked.measured.launches > 1:
+        launches = facts.checked.measured.launches
+        yield f"What one of the {launches} launches hands to the next may travel through HBM."
+
+
+def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
+    if facts.checked.at_least:
+        return
+    resident = [analysis for analysis in facts.analyses if _IN_L2 in analysis.flags]
+    if resident:
+        to_l2, to_dram = (
+            sum(one.kernel.counters.get(name, 0.0) * one.launches for one in resident)
+            for name in ("l2_write_bytes", "dram_write_bytes")
+        )
+        yield f"The output stayed in L2: {si(to_l2, 'B')} were written to it, and {si(to_dram, 'B')} on to HBM."
+    if facts.checked.coverage.caches_kept:
+        yield "Caches were not emptied before each kernel: inputs may have been in L2 already."
+    size = _l2_bytes(facts)
+    if not resident and size is not None and predicted < size:
+        yield f"All of it fits the {si(size, 'B')} of L2, where a part may have stayed."
+
+
+def _l2_bytes(facts: _Facts) -> float | None:
+    """Return the published size of L2; None where it is not known."""
+    gpu = find_gpu(facts.analyses[0].kernel.gpu) if facts.analyses else None
+    return gpu.l2_size.value if gpu and gpu.l2_size else None
+
+
+def _time(facts: _Facts) -> Iterator[Gap]:
+    bounds, time_ns = facts.checked.times, facts.checked.measured.time_ns
+    lower_ns, upper_ns = bounds.lower_ns, bounds.upper_ns
+    if not lower_ns or not upper_ns or not time_ns:
+        return
+    head = f"It took {duration(time_ns)}"
+    if time_ns < lower_ns and facts.checked.at_least:
+        return
+    if time_ns < lower_ns:
+        part = percent(time_ns / lower_ns)
+        text = f"{head}, {part} of the lower bound."
+        yield Gap("time", text, ("Less was done than predicted, or not all was profiled.",))
+    elif time_ns <= upper_ns:
+        text = f"{head}, {_times(time_ns / lower_ns)} the lower bound and within the upper one."
+        yield Gap("time", text, as_predicted=True)
+    else:
+        over = f"{head}, {_times(time_ns / lower_ns)} the lower bound and {_times(time_ns / upper_ns)} the upper one"
+        yield Gap("time", f"{over}.", (_time_reason(facts, time_ns - upper_ns),))
+
+
+def _time_reason(facts: _Facts, beyond_ns: float) -> str:
+    """Say what the time beyond the upper bound may go to."""
+    checked = facts.checked
+    more_work = (checked.work_ratio or 0.0) > 1 + SAME_AMOUNT
+    more_bytes = (checked.bytes_ratio or 0.0) > 1 + SAME_BYTES
+    extra = " and ".join([*(["work"] if more_work else []), *(["bytes"] if more_bytes else [])])
+    to_what = f"The extra {extra}, or latency, may take" if extra else "Latency or the launch may take"
+    return f"{to_what} the {duration(beyond_ns)} beyond."
+
+
+def _wall(facts: _Facts) -> Iterator[Gap]:
+    prediction, wall = facts.prediction, facts.checked.measured.wall
+    if prediction.bound is None or wall is None:
+        return
+    part = percent(facts.checked.measured.wall_share or 0.0)
+    if is_expected(wall, prediction):
+        text = f"The wall is the expected one: {wall_words(*wall)} for {part} of the time."
+        yield Gap("wall", text, as_predicted=True)
+        return
+    found = f"The wall found is {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
+    why = f": {prediction.why}" if prediction.why else ""
+    yield Gap("wall", found, (f"Expected was {wall_words(prediction.bound, prediction.resource)}{why}.",))
+
+
+def _cause(facts: _Facts, wall: Wall) -> str:
+    """Give the cause that the longest kernel at a wall has."""
+    at_wall = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == wall]
+    longest = max(at_wall, key=lambda one: one.gpu_time_ns or 0.0)
+    return f": {longest.verdict.cause}" if longest.verdict.cause else ""
+
+
+def wall_words(bound: str, resource: str | None) -> str:
+    """Name a wall: `compute at tensor bf16`, `latency`."""
+    return f"{bound} at {resource_label(resource)}" if resource else bound

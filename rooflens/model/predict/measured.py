@@ -1,0 +1,308 @@
+"""What a report's program was predicted to compute and move, beside what its kernels did: amounts, bounds, walls."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.datasheets import find_gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rooflens.model.records import Analysis, Bound, Pipe, Prediction, Run
+
+    Wall = tuple[Bound, str | None]
+
+Topic = Literal["scope", "work", "type", "bytes", "time", "wall"]
+
+_ONE_OF_EACH = re.compile(r"(?:^|\s)--filter-mode[ =]per-launch-config(?:\s|$)")
+_IN_RANGE = re.compile(r"(?:^|\s)--nvtx-include[ =]\S")
+
+SAME_AMOUNT = 0.02
+"""Counted and predicted work that differ by less than this are the same: counters of several passes do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a program its report holds, as the profiler's command line says.
+
+    Attributes:
+        once_each: Equal launches were profiled once, however often they ran.
+        in_range: Only launches inside an NVTX range were profiled.
+        caches_kept: The caches were not emptied before each kernel.
+    """
+
+    once_each: bool = False
+    in_range: bool = False
+    caches_kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the kernels of a report did in one iteration, added up.
+
+    Attributes:
+        launches: Launches that the profiled kernels stand for, failed ones left out.
+        failed: Kernels that failed while they were profiled.
+        work: FLOP, or integer operations where those were predicted; None where a kernel's are not known.
+        work_of: The same by pipe.
+        level_bytes: Bytes by memory level; None where a kernel's are not known.
+        wall: Class and resource of most of the time.
+        wall_share: The part of the time it holds for.
+    """
+
+    launches: int
+    failed: int
+    work: float | None
+    work_of: Mapping[str, float]
+    level_bytes: Mapping[str, float | None]
+    read_bytes: float | None
+    written_bytes: float | None
+    time_ns: float | None
+    wall: Wall | None
+    wall_share: float | None
+
+    @property
+    def moved_bytes(self) -> float | None:
+        """Bytes to and from device memory."""
+        return self.level_bytes["dram"]
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedTimes:
+    """How long the predicted work takes at the report's own peaks.
+
+    Attributes:
+        pipe: The pipe whose peak was taken: the expected one, or the one that did most where none is named.
+        is_published: The peak is the published one at the profiled clock: in the report, that pipe did nothing.
+    """
+
+    pipe: str | None = None
+    peak_per_s: float | None = None
+    bandwidth_bytes_per_s: float | None = None
+    math_ns: float | None = None
+    memory_ns: float | None = None
+    is_published: bool = False
+
+    @property
+    def lower_ns(self) -> float | None:
+        """Time with math and memory fully overlapped: the larger of the two."""
+        return max(self._known, default=None)
+
+    @property
+    def upper_ns(self) -> float | None:
+        """Time with one after the other: their sum."""
+        return sum(self._known) if self._known else None
+
+    @property
+    def _known(self) -> list[float]:
+        return [time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is to be said of one difference between predicted and measured, or of there being none.
+
+    Attributes:
+        topic: What it is about; `scope` is what the report holds of the program at all.
+        finding: One sentence with the numbers.
+        reasons: Sentences on what explains it, as far as the counters show it.
+        as_predicted: True where both agree.
+    """
+
+    topic: Topic
+    finding: str
+    reasons: tuple[str, ...] = ()
+    as_predicted: bool = False
+
+    @property
+    def text(self) -> str:
+        """All sentences in a row."""
+        return " ".join((self.finding, *self.reasons))
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A prediction beside its measurement.
+
+    Attributes:
+        digest: The report that was measured.
+        at_least: The measured side is a lower bound: equal launches were profiled once, and the work does not add up.
+        gaps: What is to be said of it, topic by topic.
+        kernel: Pattern of the kernels that it is about; None for a whole report.
+    """
+
+    digest: str
+    prediction: Prediction
+    measured: Measured
+    times: PredictedTimes
+    coverage: Coverage = field(default_factory=Coverage)
+    at_least: bool = False
+    gaps: tuple[Gap, ...] = ()
+    kernel: str | None = None
+
+    @property
+    def work_ratio(self) -> float | None:
+        """Measured work over predicted."""
+        return ratio(self.measured.work, self.prediction.flop)
+
+    @property
+    def bytes_ratio(self) -> float | None:
+        """Bytes moved at device memory over the compulsory ones."""
+        return ratio(self.measured.moved_bytes, self.prediction.moved_bytes)
+
+    @property
+    def unit(self) -> str:
+        """`FLOP`, or `op` where integer operations were predicted."""
+        return "op" if in_integers(self.prediction) else "FLOP"
+
+
+def ratio(measured: float | None, predicted: float | None) -> float | None:
+    """Divide, where both are known and there is something to divide by."""
+    return measured / predicted if measured is not None and predicted else None
+
+
+def in_integers(prediction: Prediction) -> bool:
+    """Tell whether the predicted work is integer operations, which are counted apart from FLOP."""
+    return prediction.dtype.startswith("int")
+
+
+def read_coverage(run: Run) -> Coverage:
+    """Read from a report's provenance how much of its program it holds."""
+    command_line = run.command_line or ""
+    return Coverage(
+        once_each=bool(_ONE_OF_EACH.search(command_line)),
+        in_range=bool(_IN_RANGE.search(command_line)),
+        caches_kept=run.cache_control == "none",
+    )
+
+
+def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage) -> Measured:
+    """Add up the kernels of one report; a report of several iterations is divided by their number."""
+    good = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    is_whole = len(good) == len(analyses)
+    share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
+    work_of = _work_of(prediction, good)
+    wall, wall_share = _main_wall(good)
+
+    def total(amount_of: Callable[[Analysis], float | None]) -> float | None:
+        return _total(good, amount_of, share) if is_whole else None
+
+    return Measured(
+        launches=sum(analysis.launches for analysis in good),
+        failed=len(analyses) - len(good),
+        work=sum(work_of.values()) * share if is_whole and _is_counted(good) else None,
+        work_of={name: amount * share for name, amount in work_of.items()},
+        level_bytes={name: total(_bytes_at(name)) for name in LEVELS},
+        read_bytes=total(lambda one: one.kernel.counters.get("dram_read_bytes")),
+        written_bytes=total(lambda one: one.kernel.counters.get("dram_write_bytes")),
+        time_ns=total(lambda one: one.kernel.duration_ns),
+        wall=wall,
+        wall_share=wall_share,
+    )
+
+
+def _bytes_at(level: str) -> Callable[[Analysis], float | None]:
+    return lambda analysis: analysis.levels[level].amount_bytes
+
+
+def _is_counted(analyses: Sequence[Analysis]) -> bool:
+    return bool(analyses) and all(analysis.flop_total is not None for analysis in analyses)
+
+
+def _total(analyses: Iterable[Analysis], amount_of: Callable[[Analysis], float | None], share: float) -> float | None:
+    """Add up over all launches; None where an amount is missing."""
+    amounts = [(amount_of(analysis), analysis.launches) for analysis in analyses]
+    known = [amount * launches for amount, launches in amounts if amount is not None]
+    return sum(known) * share if known and len(known) == len(amounts) else None
+
+
+def _work_of(prediction: Prediction, analyses: Iterable[Analysis]) -> dict[str, float]:
+    """Add up the operations of the predicted kind by pipe."""
+    unit = "op" if in_integers(prediction) else "FLOP"
+    work: defaultdict[str, float] = defaultdict(float)
+    for analysis in analyses:
+        for name, pipe in analysis.pipes.items():
+            if pipe.unit == unit and pipe.amount:
+                work[name] += pipe.amount * analysis.launches
+    return dict(work)
+
+
+def _main_wall(analyses: Iterable[Analysis]) -> tuple[Wall | None, float | None]:
+    """Find the wall of most of the time."""
+    times_ns: defaultdict[Wall, float] = defaultdict(float)
+    for analysis in analyses:
+        times_ns[analysis.verdict.bound, analysis.verdict.resource] += analysis.gpu_time_ns or 0.0
+    total_ns = sum(times_ns.values())
+    if not total_ns:
+        return None, None
+    wall = max(times_ns, key=lambda one: times_ns[one])
+    return wall, times_ns[wall] / total_ns
+
+
+def is_expected(wall: Wall, prediction: Prediction) -> bool:
+    """Compare walls: `tensor_bf16` is expected of `tensor_bf16_wgmma` too, and any resource where none is named."""
+    bound, resource = wall
+    if prediction.resource is None:
+        return bound == prediction.bound
+    return bound == prediction.bound and belongs(resource, prediction.resource)
+
+
+def belongs(pipe: str | None, family: str) -> bool:
+    """Tell whether a pipe is one of a family: `tensor_bf16_wgmma` of `tensor_bf16`."""
+    return pipe is not None and f"{pipe}_".startswith(f"{family}_")
+
+
+def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> PredictedTimes:
+    """Work out the times of the predicted amounts at the peaks that the report holds."""
+    good = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    published = _published_peak(prediction, good)
+    pipe, peak = (prediction.resource, published) if published else _math_peak(prediction, good)
+    bandwidth = _bandwidth(good)
+    flop, moved = prediction.flop, prediction.moved_bytes
+    return PredictedTimes(
+        pipe=pipe,
+        peak_per_s=peak,
+        bandwidth_bytes_per_s=bandwidth,
+        math_ns=flop / peak * 1e9 if flop and peak else None,
+        memory_ns=moved / bandwidth * 1e9 if moved and bandwidth else None,
+        is_published=bool(published),
+    )
+
+
+def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> float | None:
+    """Scale the published peak of the expected pipe to the profiled clock; None where the report tells of that pipe."""
+    family = prediction.resource
+    if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
+        return None
+    kernel = max(analyses, key=lambda one: one.gpu_time_ns or 0.0).kernel if analyses else None
+    gpu, clock_hz = find_gpu(kernel.gpu if kernel else None), kernel.counters.get("sm_clock_hz") if kernel else None
+    peak = gpu.peaks.get(family) if gpu else None
+    return peak.value * clock_hz / gpu.boost_clock.value if gpu and peak and clock_hz else None
+
+
+def _math_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> tuple[str | None, float | None]:
+    """Choose the pipe whose peak bounds the math, with that peak."""
+    unit = "op" if in_integers(prediction) else "FLOP"
+    busy: dict[str, list[Pipe]] = defaultdict(list)
+    for analysis in analyses:
+        for name, pipe in analysis.pipes.items():
+            if pipe.unit == unit and pipe.amount and pipe.peak_per_s:
+                busy[name].append(pipe)
+    wanted = [prediction.resource or "", f"tensor_{prediction.dtype}", prediction.dtype]
+    families = [{name: busy[name] for name in busy if belongs(name, family)} for family in wanted if family]
+    for family in (*families, busy):
+        if family:
+            name = max(family, key=lambda one: sum(pipe.amount or 0.0 for pipe in family[one]))
+            return name, max(pipe.peak_per_s or 0.0 for pipe in family[name])
+    return None, None
+
+
+def _bandwidth(analyses: Iterable[Analysis]) -> float | None:
+    """Take the memory peak of the longest kernel that has one."""
+    known = [(a.gpu_time_ns or 0.0, peak) for a in analyses if (peak := a.levels["dram"].peak_bytes_per_s)]
+    return max(known)[1] if known else None

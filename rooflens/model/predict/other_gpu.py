@@ -1,0 +1,275 @@
+"""What another GPU would change for a kernel: its ridge, the kernel's side of it, and the lower bound of its time.
+
+T_math = sum(FLOP_i / peak_i), T_memory = HBM bytes / bandwidth, lower bound = max of the two, as the roofline has it.
+Both GPUs are taken by their datasheets, dense peaks at the boost clock. FLOPs and bytes are those measured.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.roofline.datasheets import PEAK_KEYS, find_gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflens.model.records import Analysis
+    from rooflens.model.roofline.datasheets import Gpu
+
+Side = Literal["memory", "compute"]
+Source = Literal["datasheet", "report"]
+
+SMALL_PART = 0.01
+"""Work below this part of a kernel's operations needs no peak: compilers load constants with fp16 pipes."""
+
+_INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one launch computes and moves.
+
+    Attributes:
+        ops: Operations by pipe as `Gpu.peaks` names them. Work with fp16 accumulation or 2:4 sparsity keeps its own
+            name, for which no file has a peak.
+        moved_bytes: Bytes from and to device memory.
+    """
+
+    ops: Mapping[str, float]
+    moved_bytes: float
+
+    @property
+    def total_ops(self) -> float:
+        """All operations, whatever their type."""
+        return sum(self.ops.values())
+
+    @property
+    def intensity_per_byte(self) -> float | None:
+        """Operations per byte of device memory; None without operations or traffic."""
+        return self.total_ops / self.moved_bytes if self.total_ops and self.moved_bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Roofs:
+    """The HBM slope and the flat roofs of one GPU: by datasheet, or a report's own at the profiled clock."""
+
+    bandwidth_bytes_per_s: float
+    peaks_per_s: Mapping[str, float]
+    source: Source
+
+    def ridge_per_byte(self, key: str) -> float | None:
+        """Return the operations per byte at which a pipe's roof meets the HBM slope; None without that pipe."""
+        peak = self.peaks_per_s.get(key)
+        return None if peak is None else peak / self.bandwidth_bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One launch under the roofs of one GPU.
+
+    Attributes:
+        ridge_per_byte: Ridge of the launch's own mix of types; None without operations.
+    """
+
+    math_s: float
+    memory_s: float
+    ridge_per_byte: float | None
+
+    @property
+    def lower_s(self) -> float:
+        """The time that neither the math nor the traffic can go below."""
+        return max(self.math_s, self.memory_s)
+
+    @property
+    def side(self) -> Side:
+        """Tell the side of the ridge: `memory` is left of it."""
+        return "compute" if self.math_s > self.memory_s else "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A kernel where it was measured.
+
+    Attributes:
+        roofs: Of its own GPU; of its report where no file has that GPU.
+        told: The wall of its verdict is HBM or a pipe with FLOPs: the lower bound says something of its time. It says
+            nothing of latency, of overhead, or of the caches.
+        time_ns: GPU time of all its launches.
+    """
+
+    load: Load
+    roofs: Roofs
+    place: Place
+    told: bool
+    time_ns: float
+    launches: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A kernel here and on another GPU.
+
+    Attributes:
+        there: None where a peak is missing.
+        missing: Pipes it uses for which the other GPU has no peak.
+    """
+
+    here: Standing
+    there: Place | None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def to_side(self) -> Side | None:
+        """The side it changes to; None where it stays or is not predicted."""
+        return None if self.there is None or self.there.side == self.here.place.side else self.there.side
+
+    @property
+    def factor(self) -> float | None:
+        """How many times shorter the lower bound becomes; below 1 where it becomes longer."""
+        return self.here.place.lower_s / self.there.lower_s if self.there is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A number of kernels and their GPU time as measured."""
+
+    count: int = 0
+    time_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The changes of many kernels together.
+
+    Attributes:
+        placed: Kernels predicted.
+        to: Those that change to a side.
+        told: Predicted ones whose wall is HBM or a FLOP pipe; the two lower bounds are sums over these.
+        apart: Predicted ones at another wall.
+        missing: Pipe without a peak -> kernels not predicted for it.
+    """
+
+    placed: Tally
+    to: Mapping[Side, Tally]
+    told: Tally
+    apart: Tally
+    lower_here_s: float
+    lower_there_s: float
+    missing: Mapping[str, int]
+
+    @property
+    def changed(self) -> Tally:
+        """All that change side."""
+        return Tally(sum(t.count for t in self.to.values()), sum(t.time_ns for t in self.to.values()))
+
+
+def peak_key(pipe: str) -> str:
+    """Name a pipe's work as the GPU files do: the instruction that issues it does not count."""
+    return _INSTRUCTION.sub("", pipe)
+
+
+def load_of(analysis: Analysis) -> Load | None:
+    """Collect what a kernel computes and moves; None where the report does not hold all of it, or there is nothing."""
+    moved_bytes = analysis.levels["dram"].amount_bytes
+    if analysis.flop_total is None or moved_bytes is None:
+        return None
+    ops: defaultdict[str, float] = defaultdict(float)
+    for name, pipe in analysis.pipes.items():
+        if pipe.unit in {"FLOP", "op"} and pipe.amount:
+            ops[peak_key(name)] += pipe.amount
+    return Load(MappingProxyType(dict(ops)), moved_bytes) if ops or moved_bytes else None
+
+
+def gpu_roofs(gpu: Gpu) -> Roofs:
+    """Take a GPU's roofs from its datasheet."""
+    peaks = {key: peak.value for key, peak in gpu.peaks.items()}
+    return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks), "datasheet")
+
+
+def report_roofs(analysis: Analysis) -> Roofs | None:
+    """Take the roofs that a kernel's own report holds, at the profiled clock; None without the bandwidth."""
+    bandwidth = analysis.levels["dram"].peak_bytes_per_s
+    if not bandwidth:
+        return None
+    peaks: dict[str, float] = {}
+    for name, pipe in analysis.pipes.items():
+        if pipe.unit in {"FLOP", "op"} and pipe.peak_per_s:
+            # Two instructions of one type have a peak each; the slower one keeps the lower bound a careful one here.
+            peaks[peak_key(name)] = min(pipe.peak_per_s, peaks.get(peak_key(name), pipe.peak_per_s))
+    return Roofs(bandwidth, MappingProxyType(peaks), "report")
+
+
+def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
+    """Name the pipes that a load uses and a GPU has no peak for."""
+    least = SMALL_PART * load.total_ops
+    return tuple(key for key, amount in load.ops.items() if amount >= least and key not in roofs.peaks_per_s)
+
+
+def place(load: Load, roofs: Roofs) -> Place | None:
+    """Put a load under the roofs of a GPU; None where a peak is missing."""
+    if missing_peaks(load, roofs):
+        return None
+    math_s = sum(amount / roofs.peaks_per_s[key] for key, amount in load.ops.items() if key in roofs.peaks_per_s)
+    bandwidth = roofs.bandwidth_bytes_per_s
+    ridge = load.total_ops / math_s / bandwidth if math_s else None
+    return Place(math_s, load.moved_bytes / bandwidth, ridge)
+
+
+def standing(analysis: Analysis) -> Standing | None:
+    """Put a kernel under the roofs of its own GPU.
+
+    None where the report does not hold what it computes and moves, or no one states the peak of a pipe it uses.
+    """
+    load, gpu = load_of(analysis), find_gpu(analysis.kernel.gpu)
+    roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
+    placed = place(load, roofs) if load is not None and roofs is not None else None
+    if load is None or roofs is None or placed is None:
+        return None
+    return Standing(
+        load=load,
+        roofs=roofs,
+        place=placed,
+        told=_wall_has_a_datasheet(analysis),
+        time_ns=analysis.gpu_time_ns or 0.0,
+        launches=analysis.launches,
+    )
+
+
+def change(here: Standing, other: Roofs) -> Change:
+    """Put a kernel under the roofs of another GPU."""
+    return Change(here, place(here.load, other), missing_peaks(here.load, other))
+
+
+def sum_up(changes: Iterable[Change]) -> Effect:
+    """Sum the changes of many kernels: amounts over amounts, never a mean of factors."""
+    known = tuple(changes)
+    placed = [one for one in known if one.there is not None]
+    told = [one for one in placed if one.here.told]
+    lacking = [one for one in known if one.there is None]
+    return Effect(
+        placed=_tally(placed),
+        to=MappingProxyType({side: _tally(one for one in placed if one.to_side == side) for side in _SIDES}),
+        told=_tally(told),
+        apart=_tally(one for one in placed if not one.here.told),
+        lower_here_s=sum(one.here.place.lower_s * one.here.launches for one in told),
+        lower_there_s=sum(one.there.lower_s * one.here.launches for one in told if one.there),
+        missing=MappingProxyType(Counter(key for one in lacking for key in one.missing[:1])),
+    )
+
+
+_SIDES: tuple[Side, ...] = ("memory", "compute")
+
+
+def _tally(changes: Iterable[Change]) -> Tally:
+    times_ns = [one.here.time_ns for one in changes]
+    return Tally(len(times_ns), sum(times_ns))
+
+
+def _wall_has_a_datasheet(analysis: Analysis) -> bool:
+    verdict = analysis.verdict
+    at_a_wall = verdict.bound in {"memory", "compute", "balanced"}
+    return at_a_wall and (verdict.resource == "dram" or peak_key(verdict.resource or "") in PEAK_KEYS)

@@ -1,0 +1,115 @@
+"""Sweeps of an operation's sizes: how they are written, and where along them the regime changes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflens.model.predict.forecast import Forecast
+
+MOST_STEPS = 10_000
+MOST_DIGITS = 20
+_NUMBERS = re.compile(r"\d+")
+_RANGE = re.compile(r"(\d+):(\d+):(x|\+)(\d+)")
+_HINT = "write 4096, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
+
+
+def parse_values(text: str) -> tuple[int, ...]:
+    """Read the values of one size: `4096`, `1,2,4`, `128:8192:x2` (times two) or `64:1024:+64`.
+
+    Raises:
+        UsageError: The text is none of these, or stands for too many values.
+    """
+    cleaned = text.replace("_", "").strip()
+    if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
+        raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is no size", _HINT)
+    if match := _RANGE.fullmatch(cleaned):
+        return _walk(int(match[1]), int(match[2]), match[3], int(match[4]))
+    parts = cleaned.split(",")
+    if not all(part.isdecimal() and part.isascii() for part in parts):
+        raise UsageError(f"`{text}` is no size", _HINT)
+    return tuple(int(part) for part in parts)
+
+
+def _walk(first: int, last: int, sign: str, step: int) -> tuple[int, ...]:
+    if (sign == "x" and (step < 2 or first < 1)) or step < 1 or first > last:
+        raise UsageError(f"`{first}:{last}:{sign}{step}` leads nowhere", _HINT)
+    values = [first]
+    while (following := values[-1] * step if sign == "x" else values[-1] + step) <= last:
+        values.append(following)
+        if len(values) > MOST_STEPS:
+            raise UsageError(f"`{first}:{last}:{sign}{step}` has more than {MOST_STEPS:,} steps", "take larger steps")
+    return tuple(values)
+
+
+def sweep_sizes(written: Mapping[str, str]) -> tuple[dict[str, int], ...]:
+    """Turn the sizes as written into one mapping for each step.
+
+    A size may name another one (`--m n`) and then has its value; several swept sizes walk together.
+
+    Raises:
+        UsageError: A size cannot be read, names an unknown one, or two sweeps have different lengths.
+    """
+    names = {name: text.strip().replace("-", "_") for name, text in written.items()}
+    values = {name: parse_values(text) for name, text in written.items() if names[name] not in written}
+    for name, other in names.items():
+        if other in written:
+            values[name] = values[_end_of(name, names)]
+    counts = {len(several) for several in values.values() if len(several) > 1}
+    if len(counts) > 1:
+        raise UsageError("swept sizes have different numbers of steps", "they walk together: give each as many")
+    steps = counts.pop() if counts else 1
+    return tuple(
+        {name: several[step] if len(several) > 1 else several[0] for name, several in values.items()}
+        for step in range(steps)
+    )
+
+
+def _end_of(name: str, names: Mapping[str, str]) -> str:
+    """Follow a size that names another one to the one with a value."""
+    passed = [name]
+    while (other := names[passed[-1]]) in names:
+        if other in passed:
+            raise UsageError(f"`{name}` names `{names[name]}`, which has no value of its own", _HINT)
+        passed.append(other)
+    return passed[-1]
+
+
+def crossing(steps: Sequence[Mapping[str, int]], evaluate: Callable[[Mapping[str, int]], Forecast]) -> Crossing | None:
+    """Find the first change of regime along a sweep.
+
+    Where all swept sizes walk in step, the exact size is found by bisection between two steps; the regime changes once
+    between them. Elsewhere the step after the change is given.
+
+    Returns:
+        The sizes at which the new regime begins, and that regime; None when it never changes.
+    """
+    regimes = [evaluate(step).regime for step in steps]
+    change = next((i for i in range(1, len(steps)) if regimes[i] != regimes[i - 1]), None)
+    if change is None:
+        return None
+    low, high = steps[change - 1], steps[change]
+    moving = [name for name in low if low[name] != high[name]]
+    if len({(low[name], high[name]) for name in moving}) > 1:
+        return high, regimes[change]
+    below, above = low[moving[0]], high[moving[0]]
+    while abs(above - below) > 1:
+        middle = (below + above) // 2
+        if evaluate(_at(high, moving, middle)).regime == regimes[change]:
+            above = middle
+        else:
+            below = middle
+    return _at(high, moving, above), regimes[change]
+
+
+def _at(sizes: Mapping[str, int], moving: Sequence[str], value: int) -> dict[str, int]:
+    return {**sizes, **dict.fromkeys(moving, value)}
+
+
+if TYPE_CHECKING:
+    Crossing = tuple[Mapping[str, int], str]

@@ -1,0 +1,1 @@
+"""Work out FLOPs, bytes, peaks and roofs of one kernel."""

@@ -1,0 +1,181 @@
+"""Calibrations on disk: one JSON file for each GPU, clock and driver, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import tempfile
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import InputError
+from rooflens.model.records import Attainable, Rate
+from rooflens.model.roofline.attainable import RATE_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SCHEMA_VERSION = 1
+
+_CLOCK_STEP_HZ = 50e6
+"""Runs whose clocks round to the same step take one another's place: so far apart are runs at one nominal clock."""
+
+_IDENTITY = frozenset({"gpu", "compute_capability", "driver", "sm_clock_hz", "rates"})
+_STORED = _IDENTITY | {"schema_version", "measured_unix_s"}
+_SPREAD = frozenset({"unit", "median", "min", "max", "repetitions"})
+_HINT = "measure again: `rooflens calibrate`"
+
+
+def calibrations_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the calibrations: below ROOFLENS_HOME where it is set, else in the user's data folder."""
+    environ = os.environ if environ is None else environ
+    if home := environ.get("ROOFLENS_HOME"):
+        return Path(home) / "calibrations"
+    data = environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(data) / "rooflens" / "calibrations"
+
+
+def save_attainable(attainable: Attainable, folder: Path) -> Path:
+    """Write a calibration, over the one of the same GPU, clock and driver, and return its file.
+
+    Raises:
+        ValueError: A rate was scaled: only what was measured is kept.
+    """
+    if any(rate.scaled_from_hz is not None for rate in attainable.rates.values()):
+        raise ValueError("a scaled rate is no measurement")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / _file_name(attainable)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".partial", delete=False) as stream:
+        partial = Path(stream.name)
+        try:
+            stream.write(attainable_to_json(attainable))
+            stream.flush()
+            os.fsync(stream.fileno())
+            partial.replace(file)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+    return file
+
+
+def load_calibrations(folder: Path) -> tuple[Attainable, ...]:
+    """Read every calibration of a folder, the newest first; none where there is no folder.
+
+    Raises:
+        InputError: A file is damaged; the message names it.
+    """
+    found = [
+        parse_attainable(file.read_text(encoding="utf-8", errors="replace"), str(file))
+        for file in sorted(folder.glob("*.json"))
+    ]
+    return tuple(sorted(found, key=lambda one: one.measured_unix_s, reverse=True))
+
+
+def attainable_to_json(attainable: Attainable) -> str:
+    """Write a calibration as its file holds it."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "gpu": attainable.gpu,
+        "compute_capability": attainable.compute_capability,
+        "driver": attainable.driver,
+        "sm_clock_hz": attainable.sm_clock_hz,
+        "measured_unix_s": attainable.measured_unix_s,
+        "rates": {name: _rate_document(rate) for name, rate in attainable.rates.items()},
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def parse_attainable(text: str, source: str, measured_unix_s: int | None = None) -> Attainable:
+    """Build a calibration from the text of its file, or from what the measuring program printed.
+
+    Args:
+        text: A JSON document.
+        source: What to call it in errors.
+        measured_unix_s: When it was measured, for the program's output, which does not say; a file says it itself.
+
+    Raises:
+        InputError: Not JSON; a key unknown, missing or of the wrong kind; a unit that is not the rate's own.
+    """
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"`{source}` is no calibration: not JSON ({error})", _HINT) from error
+    table = _table(source, "the document", document)
+    stored = measured_unix_s is None
+    _check_keys(source, "", table, _STORED if stored else _IDENTITY, _STORED if stored else _IDENTITY)
+    if stored and table["schema_version"] != SCHEMA_VERSION:
+        message = f"`{source}`: schema version {table['schema_version']!r}, this is {SCHEMA_VERSION}"
+        raise InputError(message, _HINT)
+    rates = _table(source, "rates", table["rates"])
+    if not rates:
+        raise InputError(f"`{source}`: `rates` holds nothing", _HINT)
+    _check_keys(source, "rates.", rates, frozenset(), frozenset(RATE_UNITS))
+    return Attainable(
+        gpu=_text(source, "gpu", table["gpu"]),
+        compute_capability=_text(source, "compute_capability", table["compute_capability"], r"\d+\.\d+"),
+        driver=_text(source, "driver", table["driver"]),
+        sm_clock_hz=_number(source, "sm_clock_hz", table["sm_clock_hz"]),
+        measured_unix_s=_count(source, "measured_unix_s", table.get("measured_unix_s", measured_unix_s)),
+        rates=MappingProxyType({name: _rate(source, name, rates[name]) for name in rates}),
+    )
+
+
+def _file_name(attainable: Attainable) -> str:
+    megahertz = round(attainable.sm_clock_hz / _CLOCK_STEP_HZ) * round(_CLOCK_STEP_HZ / 1e6)
+    parts = (attainable.gpu, f"{megahertz}mhz", attainable.driver)
+    return "_".join(re.sub(r"[^a-z0-9.]+", "-", part.casefold()).strip("-.") for part in parts) + ".json"
+
+
+def _rate_document(rate: Rate) -> dict[str, Any]:
+    document = {name: getattr(rate, name) for name in ("unit", "median", "min", "max", "repetitions")}
+    return document if rate.sm_clock_hz is None else document | {"sm_clock_hz": rate.sm_clock_hz}
+
+
+def _rate(source: str, name: str, value: Any) -> Rate:
+    key = f"rates.{name}"
+    table = _table(source, key, value)
+    _check_keys(source, f"{key}.", table, _SPREAD, _SPREAD | {"sm_clock_hz"})
+    if table["unit"] != RATE_UNITS[name]:
+        raise InputError(f"`{source}`: `{key}.unit` must be `{RATE_UNITS[name]}`, not {table['unit']!r}", _HINT)
+    low, median, high = (_number(source, f"{key}.{part}", table[part]) for part in ("min", "median", "max"))
+    if not low <= median <= high:
+        raise InputError(f"`{source}`: `{key}` must have min <= median <= max", _HINT)
+    clock = _number(source, f"{key}.sm_clock_hz", table["sm_clock_hz"]) if "sm_clock_hz" in table else None
+    repetitions = _count(source, f"{key}.repetitions", table["repetitions"])
+    return Rate(median, low, high, RATE_UNITS[name], repetitions, clock)
+
+
+def _number(source: str, key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise InputError(f"`{source}`: `{key}` must be a positive number, not {value!r}", _HINT)
+    return float(value)
+
+
+def _count(source: str, key: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"`{source}`: `{key}` must be a positive whole number, not {value!r}", _HINT)
+    return value
+
+
+def _text(source: str, key: str, value: Any, pattern: str = r".*\S.*") -> str:
+    if not isinstance(value, str) or not re.fullmatch(pattern, value):
+        raise InputError(f"`{source}`: `{key}` cannot be {value!r}", _HINT)
+    return value
+
+
+def _table(source: str, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"`{source}`: `{key}` must be an object, not {value!r}", _HINT)
+    return value
+
+
+def _check_keys(
+    source: str, prefix: str, table: Mapping[str, Any], required: frozenset[str], allowed: frozenset[str]
+) -> None:
+    if unknown := sorted(table.keys() - allowed):
+        raise InputError(f"`{source}`: unknown key `{prefix}{unknown[0]}`", _HINT)
+    if missing := sorted(required - table.keys()):
+        raise InputError(f"`{source}`: missing key `{prefix}{missing[0]}`", _HINT)

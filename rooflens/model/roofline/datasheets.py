@@ -1,0 +1,208 @@
+"""What NVIDIA publishes of each GPU: one TOML file a GPU in `rooflens/gpus`, every number with its unit and source.
+
+The roofs of an analysis come from the report itself, at the clock of the profiled run. These are the datasheet's roofs,
+at the boost clock, to stand beside them; a `predict` with no report has nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import math
+import tomllib
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+PEAK_KEYS = (
+    "fp64",
+    "fp32",
+    "fp16",
+    "tensor_fp64",
+    "tensor_tf32",
+    "tensor_bf16",
+    "tensor_fp16",
+    "tensor_fp8",
+    "tensor_fp4",
+    "tensor_int8",
+)
+"""Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation."""
+
+REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
+
+OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "l2_size": "byte"})
+
+PEAK_UNIT = "op/s"
+
+_IDENTITY = ("names", "compute_capability", "chip")
+
+_QUANTITY = frozenset({"value", "unit", "source"})
+
+_HINT = "docs/gpus.md shows a complete file"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number, its SI base unit, and the document, attribute or formula it came from."""
+
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as its maker describes it; what is not published is None or absent.
+
+    Attributes:
+        id: Short name: the stem of its file, such as `h100-sxm`.
+        names: Display names as ncu's `device__attribute_display_name` spells them, the usual one first.
+        compute_capability: `9.0`, as in `Kernel.compute_capability`.
+        chip: Chip in lower case: `gh100`.
+        peaks: Dense operations per second at the boost clock by `PEAK_KEYS`; an FMA is two operations.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    compute_capability: str
+    chip: str
+    sm_count: Quantity
+    boost_clock: Quantity
+    dram_bandwidth: Quantity
+    peaks: Mapping[str, Quantity]
+    base_clock: Quantity | None = None
+    l2_size: Quantity | None = None
+
+    @property
+    def name(self) -> str:
+        """The usual display name."""
+        return self.names[0]
+
+
+@functools.cache
+def load_gpus() -> tuple[Gpu, ...]:
+    """Read every GPU file of the package, in the order of the file names.
+
+    Raises:
+        InputError: A file is damaged, or two files claim one display name.
+    """
+    folder = importlib.resources.files("rooflens") / "gpus"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    gpus = tuple(parse_gpu(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
+    index_by_name(gpus)
+    return gpus
+
+
+def find_gpu(display_name: str | None) -> Gpu | None:
+    """Look a GPU up by the display name of a report; None when no file has exactly that name.
+
+    Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out.
+    """
+    return None if display_name is None else _index().get(_key(display_name))
+
+
+def index_by_name(gpus: Iterable[Gpu]) -> dict[str, Gpu]:
+    """Map each normalised display name to its GPU.
+
+    Raises:
+        InputError: Two GPUs claim one name.
+    """
+    index: dict[str, Gpu] = {}
+    for gpu in gpus:
+        for name in gpu.names:
+            if index.setdefault(_key(name), gpu) is not gpu:
+                raise InputError(f"two GPU files claim the name `{name}`", "a display name belongs to one file")
+    return index
+
+
+def parse_gpu(file: str, text: str) -> Gpu:
+    """Build a GPU from the text of its file.
+
+    Raises:
+        InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
+    """
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"GPU file `{file}` is no valid TOML: {error}", _HINT) from error
+    required = {*_IDENTITY, *REQUIRED_UNITS, "peaks"}
+    _check_keys(file, "", data, required, required | OPTIONAL_UNITS.keys())
+    peaks = _table(file, "peaks", data["peaks"])
+    _check_keys(file, "peaks.", peaks, set(), set(PEAK_KEYS))
+    units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
+    return Gpu(
+        id=file.removesuffix(".toml"),
+        names=_names(file, data["names"]),
+        compute_capability=_text(file, "compute_capability", data["compute_capability"]),
+        chip=_text(file, "chip", data["chip"]),
+        peaks=MappingProxyType({key: _quantity(file, f"peaks.{key}", peaks[key], PEAK_UNIT) for key in peaks}),
+        **{key: _quantity(file, key, data[key], unit) for key, unit in units.items() if key in data},
+    )
+
+
+@functools.cache
+def _index() -> dict[str, Gpu]:
+    return index_by_name(load_gpus())
+
+
+def _key(display_name: str) -> str:
+    return display_name.strip().casefold().removeprefix("nvidia ")
+
+
+def _quantity(file: str, key: str, value: Any, unit: str) -> Quantity:
+    table = _table(file, key, value)
+    _check_keys(file, f"{key}.", table, _QUANTITY, _QUANTITY)
+    number = table["value"]
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
+        raise InputError(f"GPU file `{file}`: `{key}.value` must be a positive number, not {number!r}", _HINT)
+    if table["unit"] != unit:
+        raise InputError(f"GPU file `{file}`: `{key}.unit` must be `{unit}`, not {table['unit']!r}", _HINT)
+    return Quantity(float(number), unit, _text(file, f"{key}.source", table["source"]))
+
+
+def _names(file: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value:
+        raise InputError(f"GPU file `{file}`: `names` must be a list of display names", _HINT)
+    return tuple(_text(file, "names", name) for name in value)
+
+
+def _text(file: str, key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"GPU file `{file}`: `{key}` must be a text that says something, not {value!r}", _HINT)
+    return value
+
+
+def _table(file: str, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"GPU file `{file}`: `{key}` must be a table, not {value!r}", _HINT)
+    return value
+
+
+def _check_keys(
+    file: str,
+    prefix: str,
+    table: Mapping[str, Any],
+    required: set[str] | frozenset[str],
+    allowed: set[str] | frozenset[str],
+) -> None:
+    unknown = sorted(table.keys() - allowed)
+    if unknown:
+        raise InputError(f"GPU file `{file}`: unknown key `{prefix}{unknown[0]}`", _HINT)
+    missing = sorted(required - table.keys())
+    if missing:
+        raise InputError(f"GPU file `{file}`: missing key `{prefix}{missing[0]}`", _HINT)
+
+
+def matching_gpus(name: str) -> tuple[Gpu, ...]:
+    """Find GPUs by short name, by display name, or by any part of it."""
+    wanted = name.strip().casefold()
+    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or find_gpu(name)
+    if exact is not None:
+        return (exact,)
+    return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))

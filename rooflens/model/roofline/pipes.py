@@ -1,0 +1,96 @@
+"""Execution pipes of a kernel: the FLOP pipes, and those that bind kernels with few FLOPs.
+
+Random-number, integer, hashing and exp-heavy kernels are bound by issue slots or by the ALU, XU or LSU pipe; by FLOP
+pipes alone they would look latency-bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import Pipe
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Kernel
+    from rooflens.model.roofline.flops import Flops, Work
+
+
+@dataclass(frozen=True, slots=True)
+class PipeRow:
+    """One non-FLOP view of the execution units.
+
+    Attributes:
+        key: Name in `Analysis.pipes`.
+        unit: `inst` for instruction slots, `cycle` for busy cycles.
+        shares: Counters of its use; the largest counts.
+        runs: Dtype keys whose work runs on this pipe: a busy pipe is named after the work that explains it.
+    """
+
+    key: str
+    unit: str
+    shares: tuple[str, ...]
+    amount: str | None = None
+    peak: str | None = None
+    runs: tuple[str, ...] = ()
+
+
+PIPE_ROWS: tuple[PipeRow, ...] = (
+    PipeRow("issue", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
+    PipeRow("alu", "inst", ("alu_share", "alu_busy_share", "alu_heavy_busy_share"), "alu_inst", "alu_peak_inst_per_s"),
+    PipeRow("xu", "inst", ("xu_share",), "xu_inst", "xu_peak_inst_per_s"),
+    PipeRow("lsu", "inst", ("lsu_share",), "lsu_inst", "lsu_peak_inst_per_s"),
+    PipeRow("tex", "inst", ("tex_share",), "tex_inst", "tex_peak_inst_per_s"),
+    PipeRow("adu", "inst", ("adu_share",), "adu_inst", "adu_peak_inst_per_s"),
+    PipeRow("cbu", "inst", ("cbu_share",), "cbu_inst", "cbu_peak_inst_per_s"),
+    PipeRow("uniform", "inst", ("uniform_share",), "uniform_inst", "uniform_peak_inst_per_s"),
+    PipeRow("mio", "inst", ("mio_share", "mio_return_share")),
+    PipeRow("fma", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
+    PipeRow("fp64_pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),
+    PipeRow("fp16_pipe", "cycle", ("fp16_busy_share",), runs=("fp16",)),
+    PipeRow("tensor_pipe", "cycle", ("tensor_busy_share", "tensor_float_busy_share"), runs=("tensor_*",)),
+)
+
+
+def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
+    """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others."""
+    pipes = {work.key: _flop_pipe(work, kernel.duration_ns) for work in flops.work}
+    for row in PIPE_ROWS:
+        pipe = _row_pipe(kernel, row)
+        if pipe is not None:
+            pipes[row.key] = pipe
+    return pipes
+
+
+def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
+    per_s = work.ops / duration_ns * 1e9 if duration_ns else None
+    return Pipe(
+        amount=work.ops,
+        unit="FLOP" if work.is_float else "op",
+        source=work.source,
+        amount_per_s=per_s,
+        peak_per_s=work.peak_ops_per_s,
+        share=per_s / work.peak_ops_per_s if per_s is not None and work.peak_ops_per_s else None,
+        peak_source=work.peak_source,
+    )
+
+
+def _row_pipe(kernel: Kernel, row: PipeRow) -> Pipe | None:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    amount = counters.get(row.amount) if row.amount else None
+    peak = counters.get(row.peak) if row.peak else None
+    per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None
+    shares = [counters[name] for name in row.shares if name in counters]
+    if per_s is not None and peak:
+        shares.append(per_s / peak)
+    if not shares:
+        return None
+    return Pipe(
+        amount=amount,
+        unit=row.unit,
+        source="counter",
+        amount_per_s=per_s,
+        peak_per_s=peak,
+        share=max(shares),
+        peak_source="report" if peak else None,
+    )

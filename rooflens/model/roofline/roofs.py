@@ -1,0 +1,127 @@
+"""The roofs of one GPU's plane: what its launches' own reports hold, one line for each level and pipe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.flops import instruction_peaks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.model.records import Analysis, Pipe
+
+ROOF_FROM_SHARE = 0.01
+"""A pipe that does less than this part of a launch's FLOPs gets no roof: compilers load constants with fp16 pipes."""
+
+SAME_ROOF_RATIO = 1.02
+"""Roofs nearer to one another than this are one line with two names."""
+
+BAND_FROM_RATIO = 1.03
+"""Roofs whose launches differ by more than this get a band from the lowest to the highest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """One roof of the plane: the median of the launches' own peaks, and their spread.
+
+    Attributes:
+        keys: Levels or pipes that share this line.
+        peak: Bytes per second for a level, FLOP per second for a pipe.
+        attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
+        instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this type of a tensor; else empty.
+    """
+
+    keys: tuple[str, ...]
+    peak: float
+    low: float
+    high: float
+    attainable: float | None = None
+    instruction: str = ""
+
+    @property
+    def spread(self) -> bool:
+        """True when the peaks of its launches differ by more than a line is wide."""
+        return self.high / self.low > BAND_FROM_RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """One launch's peak at one level or pipe."""
+
+    key: str
+    per_s: float
+    attainable_per_s: float | None = None
+    instruction: str = ""
+
+
+def level_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
+    """Make one roof per memory level, the fastest first."""
+    return _roofs([peak for analysis in analyses for peak in _level_peaks(analysis)])
+
+
+def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
+    """Make one roof per pipe that does FLOPs worth drawing, the highest first; dense, at the profiled clock."""
+    return _roofs([peak for analysis in analyses for peak in _pipe_peaks(analysis)])
+
+
+def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
+    for name in LEVELS:
+        level = analysis.levels.get(name)
+        if level is not None and level.peak_bytes_per_s:
+            yield Peak(name, level.peak_bytes_per_s, level.attainable_per_s)
+
+
+def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
+    least = ROOF_FROM_SHARE * (analysis.flop_total or inf)
+    for name, pipe in analysis.pipes.items():
+        if pipe.unit == "FLOP" and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
+            yield from _instruction_peaks(analysis, name, pipe, pipe.peak_per_s)
+
+
+def _instruction_peaks(analysis: Analysis, name: str, pipe: Pipe, peak_per_s: float) -> Iterator[Peak]:
+    """Yield the pipe's peak, or those of both instructions: the one that was not used is what could be reached."""
+    both = instruction_peaks(analysis.kernel, name)
+    if not both:
+        yield Peak(name, peak_per_s, pipe.attainable_per_s)
+    for key, per_s in both.items():
+        used = max(per_s, peak_per_s) / min(per_s, peak_per_s) < SAME_ROOF_RATIO
+        yield Peak(key, per_s, pipe.attainable_per_s if used else None, _instruction(key))
+
+
+def _instruction(key: str) -> str:
+    return next((name for name in ("wgmma", "tcgen05") if key.endswith(name)), "mma")
+
+
+def _roofs(peaks: Iterable[Peak]) -> tuple[Roof, ...]:
+    """Make one roof per key, the highest first, and merge those that would be drawn on top of one another."""
+    by_key: dict[str, list[Peak]] = {}
+    for peak in peaks:
+        by_key.setdefault(peak.key, []).append(peak)
+    one_each = sorted((_roof(key, own) for key, own in by_key.items()), key=lambda roof: -roof.peak)
+    roofs: list[Roof] = []
+    for roof in one_each:
+        if roofs and roofs[-1].peak / roof.peak < SAME_ROOF_RATIO:
+            roofs[-1] = _merged(roofs[-1], roof)
+        else:
+            roofs.append(roof)
+    return tuple(roofs)
+
+
+def _roof(key: str, own: Sequence[Peak]) -> Roof:
+    values = [peak.per_s for peak in own]
+    known = [peak.attainable_per_s for peak in own if peak.attainable_per_s]
+    instruction = next((peak.instruction for peak in own if peak.instruction), "")
+    # What is attained is never drawn above the roof itself.
+    attainable = min(median(known), median(values)) if known else None
+    return Roof((key,), median(values), min(values), max(values), attainable, instruction)
+
+
+def _merged(one: Roof, other: Roof) -> Roof:
+    attained = [roof.attainable for roof in (one, other) if roof.attainable]
+    lowest = min(attained) if attained else None
+    return Roof((*one.keys, *other.keys), one.peak, one.low, one.high, lowest, one.instruction or other.instruction)

@@ -1,0 +1,1 @@
+"""Keep runs, kernels, metrics and rooflines in Parquet."""

@@ -1,0 +1,1 @@
+"""Decide which wall a kernel hits, why, and say it in words."""

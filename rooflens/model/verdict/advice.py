@@ -1,0 +1,155 @@
+"""Moves: what can help, chosen by the class and by the counters that made it so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.units import percent, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.records import Kernel
+    from rooflens.model.verdict.causes import Cause
+    from rooflens.model.verdict.thresholds import Thresholds
+
+COLLECT_COMMAND = "ncu --set full -o report PROGRAM"
+"""Collects every counter a verdict wants; the report then goes to `rooflens analyze`."""
+
+_MEMORY: dict[str, tuple[str, ...]] = {
+    "dram": (
+        "move fewer bytes: fuse with a neighbour so that intermediates stay on chip",
+        "use a narrower type, or a larger batch where weights are re-read",
+        "if it moves far more than its inputs and outputs, tile so that re-reads hit L2",
+    ),
+    "l2": (
+        "tile into shared memory so that a block loads each byte once",
+        "order the blocks for locality; share tiles over a cluster with TMA multicast",
+    ),
+    "l1": (
+        "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
+        "keep re-used values in registers or shared memory; copy tiles with cp.async or TMA",
+    ),
+    "smem": (
+        "re-use each loaded fragment more often in registers; load fragments with ldmatrix",
+        "take larger tiles a warp, so that bytes per operation fall",
+    ),
+}
+_FLOAT_PIPES = (
+    "use a narrower type, or the tensor cores where the chip has them for it",
+    "do fewer operations: algorithm before tuning",
+)
+_COMPUTE: dict[str, tuple[str, ...]] = {
+    "tensor": (
+        "overlap loads with matrix work: a deeper pipeline, warp specialisation, wgmma where the chip has it",
+        "use a narrower type where accuracy allows",
+    ),
+    "fp32": _FLOAT_PIPES,
+    "fp16": _FLOAT_PIPES,
+    "fp64": ("replace divisions by multiplications", "use fp32 where accuracy allows"),
+    "fma": ("strength-reduce index arithmetic: integer multiplications run on this pipe too", *_FLOAT_PIPES),
+    "alu": (
+        "strength-reduce index arithmetic and comparisons; hoist them out of the loop",
+        "process several elements a thread, so that addresses are computed once",
+    ),
+    "xu": (
+        "use exp2 in place of exp, share reciprocals, replace divisions and conversions",
+        "compute part of the exponentials with a polynomial on the FMA pipe",
+    ),
+    "lsu": ("load wider: one 16-byte access in place of four", "keep re-used values in registers"),
+    "issue": (
+        "issue fewer instructions: vector loads, unrolled loops, less index arithmetic",
+        "let each thread do more work on data it already holds",
+    ),
+}
+_ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
+"""Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU, LSU or issue slot is not."""
+_FUSED = frozenset({"fp32", "fp64", "fp16"})
+_UNFUSED = 1.2
+"""A pipe of multiply-adds alone is as busy as its FLOPs say; a fifth more means adds and multiplications apart."""
+_LATENCY: dict[str, tuple[str, ...]] = {
+    "grid": (
+        "launch more blocks: split-K, smaller tiles, a larger batch",
+        "run several such kernels at once on streams",
+    ),
+    "occupancy": (
+        "free what limits occupancy: smaller tiles, fewer registers, launch bounds",
+        "or put more independent work in each warp",
+    ),
+    "memory": (
+        "keep more loads in flight: unroll, prefetch, asynchronous copies",
+        "raise occupancy; sort or group scattered accesses",
+    ),
+    "smem": ("space shared-memory accesses from their use; remove bank conflicts", "keep more values in registers"),
+    "sync": ("use fewer barriers, or narrower ones", "specialise warps, so that some load while others compute"),
+    "dependency": ("give each warp more independent chains: unroll, interleave", "raise occupancy"),
+    "imbalance": ("schedule work dynamically or cut it finer, so that SMs finish together",),
+    "tail": ("choose tile sizes that fill the last wave, or a persistent kernel",),
+}
+_OVERHEAD = ("capture the launches in a CUDA graph", "fuse small kernels (torch.compile), or batch more work into each")
+_AT_MEMORY_ROOF = "nothing left at this level: only moving fewer bytes helps now, such as fusing this kernel away"
+_AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
+
+
+def memory_moves(kernel: Kernel, level: str | None, limits: Thresholds, *, at_roof: bool) -> tuple[str, ...]:
+    """Choose the moves for a memory-bound kernel."""
+    if at_roof and level == "dram":
+        return (_AT_MEMORY_ROOF, *_MEMORY["dram"][1:])
+    return (
+        *_memory_evidence(kernel, level, limits),
+        *_MEMORY.get(level or "", ("cut traffic at the busiest memory unit",)),
+    )
+
+
+def _memory_evidence(kernel: Kernel, level: str | None, limits: Thresholds) -> Iterator[str]:
+    """Put first the moves that the kernel's own counters ask for."""
+    counters = kernel.counters
+    sectors, requests = counters.get("global_load_sectors"), counters.get("global_load_requests")
+    if level in {"dram", "l2", "l1"} and sectors and requests and sectors / requests > limits.sectors_per_request:
+        yield f"coalesce: {significant(sectors / requests)} sectors a request, where the widest coalesced load has 16"
+    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
+    if level in {"smem", "l1"} and delivered and replayed and replayed / delivered > limits.conflict_share:
+        yield f"pad or swizzle shared memory: {percent(replayed / delivered)} of its wavefronts are conflict replays"
+
+
+def compute_moves(
+    pipe: str | None, busy: float = 0.0, flop_share: float | None = None, *, at_roof: bool
+) -> tuple[str, ...]:
+    """Choose the moves for a kernel bound by a pipe.
+
+    Args:
+        pipe: Pipe or dtype that leads.
+        busy: How full the pipe is, 0 to 1.
+        flop_share: Its FLOPs over their peak, 0 to 1; None where the pipe has none.
+        at_roof: The pipe is full.
+    """
+    key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
+    moves = _COMPUTE.get(key, ("issue fewer instructions to the busiest pipe",))
+    if key in _FUSED and flop_share is not None and busy > _UNFUSED * flop_share:
+        fuse = f"fuse adds and multiplications: the pipe is {percent(busy)} busy for {percent(flop_share)} of its FLOPs"
+        return (fuse, *moves)
+    return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof and key in _ARITHMETIC else moves
+
+
+def latency_moves(causes: Sequence[Cause]) -> tuple[str, ...]:
+    """Choose the moves for a kernel that waits, the first cause's first."""
+    moves = [move for cause in causes for move in _LATENCY[cause.kind]]
+    return tuple(dict.fromkeys(moves)) or collect_moves()
+
+
+def overhead_moves() -> tuple[str, ...]:
+    """Return the moves for kernels that cost less than their launch."""
+    return _OVERHEAD
+
+
+def collect_moves() -> tuple[str, ...]:
+    """Return the one move when counters are missing: how to collect them."""
+    return (f"collect what this report lacks: `{COLLECT_COMMAND}`",)
+
+
+def failed_moves() -> tuple[str, ...]:
+    """Return the one move when profiling a kernel failed."""
+    return (
+        f"profile it again, alone: `{COLLECT_COMMAND}`",
+        "kernels that wait for one another need `--replay-mode application`",
+    )

@@ -1,0 +1,144 @@
+"""The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
+
+unknown -> overhead -> balanced -> memory or compute -> latency. `at_roof` stands beside the class. The limits are
+NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import Verdict
+from rooflens.model.verdict import advice
+from rooflens.model.verdict.bottleneck import attained_share, compute_leader, memory_leader
+from rooflens.model.verdict.causes import find_causes
+from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Bound, Confidence
+    from rooflens.model.verdict.bottleneck import Case, Leader
+    from rooflens.model.verdict.causes import Cause
+
+_CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
+_DOUBTS = (
+    "short_and_replayed",
+    "share_over_one",
+    "clocks_moved",
+    "partial_counters",
+    "no_flop_counters",
+    "one_side_only",
+    "slower_while_profiled",
+    "tensor_flop_estimated",
+    "tensor_flop_unknown",
+    "tensor_counter_reads_zero",
+    "tensor_work_not_measured",
+    "tcgen05_without_operation_counters",
+    "wgmma_count_estimated",
+)
+"""Flags that lower confidence by one step each."""
+
+
+def reach_verdict(case: Case) -> Verdict:
+    """Reach the verdict of one kernel."""
+    memory, compute = memory_leader(case), compute_leader(case)
+    bound, leader = _decide(case, memory, compute)
+    top = max((side.share for side in (memory, compute) if side is not None), default=None)
+    at_roof = bound != "unknown" and leader is not None and _at_roof(case, leader)
+    causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
+    gap_share = case.gap_share if _has_gaps(case) else None
+    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, gap_share)
+    moves = _moves(case, bound, leader, causes, at_roof=at_roof)
+    return Verdict(
+        bound=bound,
+        resource=leader.resource if leader else None,
+        at_roof=at_roof,
+        cause=_cause(case, bound, causes),
+        headroom=max(1.0, 1 / top) if top and bound != "unknown" else None,
+        confidence=_confidence(case, leader, bound),
+        sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
+        evidence=evidence_lines(bound, facts),
+        advice=moves,
+    )
+
+
+def _at_roof(case: Case, leader: Leader) -> bool:
+    """Judge against the attainable roof where one is known; a stage can be at its peak all the same."""
+    return max(leader.share, attained_share(case, leader) or 0.0) >= case.limits.at_roof_share
+
+
+def _decide(case: Case, memory: Leader | None, compute: Leader | None) -> tuple[Bound, Leader | None]:
+    limits = case.limits
+    top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
+    if case.kernel.status == "failed" or ((memory is None or compute is None) and top < limits.bound_share):
+        return "unknown", None
+    if _is_overhead(case, top):
+        return "overhead", None
+    if top < limits.bound_share:
+        return "latency", None
+    if memory is None or compute is None:
+        return ("memory", memory) if memory is not None else ("compute", compute)
+    leader = memory if memory.share >= compute.share else compute
+    if abs(memory.share - compute.share) < limits.balanced_lead:
+        return "balanced", leader
+    return ("memory" if leader is memory else "compute"), leader
+
+
+def _is_overhead(case: Case, top: float) -> bool:
+    if _has_gaps(case):
+        return True
+    duration_ns = case.kernel.duration_ns
+    return duration_ns is not None and duration_ns < case.limits.overhead_duration_ns and top < case.limits.bound_share
+
+
+def _has_gaps(case: Case) -> bool:
+    return case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share
+
+
+def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
+    if bound == "latency":
+        return causes[0].text if causes else "not shown by the counters of this report"
+    if bound == "overhead":
+        return "gaps between kernels" if _has_gaps(case) else "as short as its launch"
+    if bound == "unknown":
+        return "profiling failed" if case.kernel.status == "failed" else "missing counters"
+    return None
+
+
+def _moves(
+    case: Case, bound: Bound, leader: Leader | None, causes: tuple[Cause, ...], *, at_roof: bool
+) -> tuple[str, ...]:
+    resource = leader.resource if leader else None
+    match bound:
+        case "memory":
+            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+        case "compute":
+            moves = _compute_moves(case, leader, at_roof=at_roof)
+        case "balanced" if resource in case.levels:
+            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+        case "balanced":
+            moves = _compute_moves(case, leader, at_roof=at_roof)
+        case "latency":
+            moves = advice.latency_moves(causes)
+        case "overhead":
+            moves = advice.overhead_moves()
+        case _:
+            moves = ()
+    if case.kernel.status == "failed":
+        return advice.failed_moves()
+    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
+    return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+
+
+def _compute_moves(case: Case, leader: Leader | None, *, at_roof: bool) -> tuple[str, ...]:
+    resource, busy = (leader.resource, leader.share) if leader else (None, 0.0)
+    pipe = case.pipes.get(resource or "")
+    flop_share = pipe.share if pipe is not None and pipe.unit == "FLOP" else None
+    return advice.compute_moves(resource, busy, flop_share, at_roof=at_roof)
+
+
+def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:
+    sides = (leader, memory_leader(case), compute_leader(case))
+    if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
+        return "low"
+    doubts = sum(flag in case.flags for flag in _DOUBTS)
+    return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

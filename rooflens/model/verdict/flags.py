@@ -1,0 +1,137 @@
+"""Flags: the traps that apply to a kernel, each with one sentence for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import shares_of
+from rooflens.model.roofline.flops import SCALAR_DTYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.roofline.flops import Flops
+    from rooflens.model.verdict.thresholds import Thresholds
+
+MEANINGS: dict[str, str] = {
+    "all_counters_nan": "Profiling this kernel failed: every counter is NaN. It counts in no total.",
+    "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
+    "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
+    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
+    "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
+    "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
+    "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
+    "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
+    "no_flop": "The kernel does no floating-point work: it has bandwidth shares but no intensity.",
+    "no_flop_counters": "The report holds no FLOP counters: no intensity can be computed.",
+    "not_a_kernel": "This result is a range, graph or command list: launch figures do not exist for it.",
+    "one_side_only": "Only memory or only compute is measured: the other side may lead.",
+    "partial_counters": "Some counters of this result are missing or NaN.",
+    "peak_from_datasheet": "A peak is not in the report: the published one, scaled to the profiled clock, stands in.",
+    "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
+    "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
+    "slower_while_profiled": "Under the profiler the kernels took over twice their time: other clocks, or cold caches.",
+    "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
+    "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
+    "sparse_tensor_work": "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart.",
+    "synthetic": "This report was written by a generator, not recorded on a GPU.",
+    "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: FLOPs need operation counters.",
+    "tensor_counter_reads_zero": "The tensor pipe was busy but its operation counters read zero: wrong counters.",
+    "tensor_flop_estimated": "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high.",
+    "tensor_flop_unknown": "The tensor pipe was busy and nothing in the report says with how much work.",
+    "tensor_work_not_measured": "Nothing in the report speaks of the tensor cores: their work is not in the FLOPs.",
+    "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
+}
+
+_SOME_FILLS = 0.01
+"""L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
+
+
+def find_flags(
+    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops, limits: Thresholds
+) -> tuple[str, ...]:
+    """Find the flags of one kernel, sorted."""
+    found = {
+        *flops.flags,
+        *_of_result(kernel),
+        *_of_traffic(kernel, levels, limits),
+        *_of_flops(kernel, levels, pipes, flops),
+        *_of_passes(kernel, levels, pipes, limits),
+    }
+    return tuple(sorted(found))
+
+
+def _of_result(kernel: Kernel) -> Iterator[str]:
+    if kernel.synthetic:
+        yield "synthetic"
+    if kernel.status == "failed":
+        yield "all_counters_nan"
+    if kernel.status == "partial":
+        yield "partial_counters"
+    if kernel.workload != "kernel":
+        yield "not_a_kernel"
+
+
+def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds) -> Iterator[str]:
+    counters = kernel.counters
+    to_l2, to_dram = counters.get("l2_write_bytes"), counters.get("dram_write_bytes")
+    wrote = to_l2 is not None and to_l2 >= limits.resident_write_bytes
+    if wrote and to_l2 and to_dram is not None and to_dram < to_l2 * limits.resident_write_share:
+        yield "dram_writes_stay_in_l2"
+    if "dram_bytes" not in counters and levels["dram"].amount_bytes is not None:
+        yield "no_dram_counters"
+    if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
+        yield "l1_misses_async_copies"
+    if counters.get("smem_tensor_wavefronts"):
+        yield "smem_tensor_width_unknown"
+    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
+    if delivered and replayed is not None and replayed / delivered > limits.conflict_share:
+        yield "bank_conflicts"
+
+
+def _copies_asynchronously(kernel: Kernel) -> bool:
+    """Tell whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
+    if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
+        return True
+    return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS
+
+
+def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
+    if kernel.status == "failed":
+        return
+    scalar_known = any(work.dtype_key in SCALAR_DTYPES for work in flops.work)
+    has_shares = any(pipe.share is not None for pipe in pipes.values())
+    if not scalar_known and has_shares:
+        yield "no_flop_counters"
+    elif not scalar_known and "sol_compute" in kernel.counters:
+        yield "sol_pair_only"
+    if scalar_known and "fp16" not in {work.key for work in flops.work}:
+        yield "fp16_not_measured"
+    memory = any(level.share is not None for level in levels.values()) or "sol_memory" in kernel.counters
+    if memory != (has_shares or "sol_compute" in kernel.counters):
+        yield "one_side_only"
+    if flops.complete and not any(work.ops for work in flops.work if work.is_float):
+        yield "no_flop"
+    if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
+        yield "peak_from_datasheet"
+
+
+def _of_passes(
+    kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], limits: Thresholds
+) -> Iterator[str]:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
+        yield "short_and_replayed"
+    if max(shares_of(levels, pipes).values(), default=0.0) > limits.share_over_one:
+        yield "share_over_one"
+    long_enough = duration_ns is not None and duration_ns >= limits.short_duration_ns
+    if long_enough and _clock_spread(kernel) > limits.clock_spread:
+        yield "clocks_moved"
+
+
+def _clock_spread(kernel: Kernel) -> float:
+    """Return by how much cycles over time and the reported clock differ, as a fraction; 0 where either is missing."""
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    cycles, clock_hz = counters.get("elapsed_cycles"), counters.get("sm_clock_hz")
+    return abs(cycles / (duration_ns / 1e9) / clock_hz - 1) if cycles and clock_hz and duration_ns else 0.0

@@ -1,0 +1,193 @@
+"""Words for verdicts: one sentence with its decisive numbers and the move, and the lines of evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.roofline.levels import binding_stage
+from rooflens.model.roofline.occupancy import occupancy_limiter
+from rooflens.model.units import duration, percent, si, significant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflens.model.records import Bound, Kernel, Level, Pipe
+    from rooflens.model.verdict.bottleneck import Leader
+    from rooflens.model.verdict.causes import Cause
+
+LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
+PIPE_LABELS: Mapping[str, str] = {
+    "alu": "ALU pipe",
+    "xu": "XU pipe",
+    "lsu": "LSU pipe",
+    "tex": "texture pipe",
+    "adu": "address divergence unit",
+    "cbu": "branch unit",
+    "uniform": "uniform data path",
+    "mio": "memory instruction queue",
+    "fma": "FMA pipe",
+    "fp64_pipe": "FP64 pipe",
+    "fp16_pipe": "FP16 pipe",
+    "tensor_pipe": "tensor pipe",
+    "issue": "issue slots",
+}
+_SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
+"""What a sentence says where it does not take the label, with its article."""
+_SHOWN_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a verdict's words are made of."""
+
+    kernel: Kernel
+    levels: Mapping[str, Level]
+    pipes: Mapping[str, Pipe]
+    memory: Leader | None
+    compute: Leader | None
+    leader: Leader | None
+    causes: Sequence[Cause]
+    gap_share: float | None = None
+
+
+def resource_label(resource: str | None) -> str:
+    """Name a level or a pipe for people: HBM, ALU pipe, FP32, tensor bf16."""
+    if resource is None:
+        return "busiest unit"
+    known = LEVEL_LABELS.get(resource) or PIPE_LABELS.get(resource)
+    return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
+
+
+def _spoken(resource: str | None) -> str:
+    if resource is None:
+        return "NVIDIA's busiest unit"
+    label = resource_label(resource)
+    return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
+
+
+def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
+    """Write the verdict: class, its two decisive numbers, the first move."""
+    head = {
+        "memory": _memory,
+        "compute": _compute,
+        "balanced": _balanced,
+        "latency": _latency,
+        "overhead": _overhead,
+        "unknown": _unknown,
+    }[bound](facts)
+    roof = ", at the roof" if at_roof else ""
+    move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
+    return f"{head}{roof}.{move}"
+
+
+def _memory(facts: Facts) -> str:
+    leader = facts.leader
+    label = _spoken(leader.resource if leader else None)
+    return f"Memory-bound at {label}: {_level_numbers(facts, leader)}{_intensity(facts, leader)}"
+
+
+def _level_numbers(facts: Facts, leader: Leader | None) -> str:
+    level = facts.levels.get(leader.resource or "") if leader else None
+    share = percent(leader.share) if leader else ""
+    if level is None:
+        return f"{share} of its peak"
+    stage = binding_stage(level)
+    if stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
+        return f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
+    return f"its {(stage or 'busiest').replace('_', ' ')} stage is {share} busy"
+
+
+def _intensity(facts: Facts, leader: Leader | None) -> str:
+    level = facts.levels.get(leader.resource or "") if leader else None
+    intensity = level.intensity_flop_per_byte if level else None
+    return f" at {significant(intensity)} FLOP/B" if intensity else ""
+
+
+def _compute(facts: Facts) -> str:
+    leader = facts.leader
+    resource = leader.resource if leader else None
+    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, leader)}"
+
+
+def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
+    pipe = facts.pipes.get(leader.resource or "") if leader else None
+    share = percent(leader.share) if leader else ""
+    if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
+        return f"{share} busy"
+    about = "about " if pipe.source == "estimated" else ""
+    numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
+    return numbers + (f" ({share})" if pipe.share == (leader.share if leader else None) else f", its pipe {share} busy")
+
+
+def _balanced(facts: Facts) -> str:
+    sides = (f"{_spoken(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
+    return f"Balanced: {' and '.join(sides)}, level with each other"
+
+
+def _latency(facts: Facts) -> str:
+    causes = "; ".join(cause.evidence for cause in facts.causes[:2])
+    return f"Latency-bound: no unit above {percent(_top(facts))}{f'; {causes}' if causes else ''}"
+
+
+def _overhead(facts: Facts) -> str:
+    if facts.gap_share is not None:
+        what = f"{percent(facts.gap_share)} of the un-profiled run passes between kernels"
+    else:
+        what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
+    return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"
+
+
+def _unknown(facts: Facts) -> str:
+    if facts.kernel.status == "failed":
+        return "Unknown: profiling this kernel failed, every counter is NaN"
+    missing = [
+        name
+        for name, found in (
+            ("duration", facts.kernel.duration_ns is not None),
+            ("memory counters", facts.memory is not None),
+            ("compute counters", facts.compute is not None),
+        )
+        if not found
+    ]
+    return f"Unknown: the report has no {' and no '.join(missing)}"
+
+
+def _top(facts: Facts) -> float:
+    return max((side.share for side in (facts.memory, facts.compute) if side is not None), default=0.0)
+
+
+def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
+    """List the numbers behind the verdict, leading resources first."""
+    return tuple(_evidence(bound, facts))
+
+
+def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
+    for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
+        if side is not None:
+            yield f"busiest {what} resource: {_spoken(side.resource)} {percent(side.share)}"
+    for name, level in facts.levels.items():
+        if level.share is not None and level.share >= _SHOWN_SHARE:
+            yield f"{_spoken(name)} {percent(level.share)}" + _traffic(level)
+    if bound == "latency":
+        yield from (f"cause: {cause.evidence}" for cause in facts.causes)
+    yield from _residency(facts.kernel)
+
+
+def _traffic(level: Level) -> str:
+    if level.amount_bytes is None or level.peak_bytes_per_s is None or level.bytes_per_s is None:
+        return ""
+    moved = f": {si(level.amount_bytes, 'B')} at {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')}"
+    if level.attainable_per_s:
+        moved += f", attainable {si(level.attainable_per_s, 'B/s')}"
+    stage = binding_stage(level)
+    return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
+
+
+def _residency(kernel: Kernel) -> Iterator[str]:
+    achieved, limiter = kernel.counters.get("achieved_occupancy"), occupancy_limiter(kernel)
+    if achieved is not None:
+        yield f"occupancy {percent(achieved)}" + (f", limited by {limiter}" if limiter else "")
+    eligible = kernel.counters.get("eligible_warps_per_cycle")
+    if eligible is not None:
+        yield f"{significant(eligible)} eligible warps a cycle and scheduler"

@@ -1,0 +1,141 @@
+"""How the two sides of a comparison were recorded, and whether times on them can be set against each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.compare.pairing import CLOCK_RATIO, _kernels, mean_clock_hz, mean_memory_bytes_per_s
+from rooflens.report import format as fmt
+from rooflens.report.summary import CLOCK_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from rooflens.model.compare.compare import Comparison, Side
+
+
+NOT_STATED = "not stated"
+
+CONDITIONS = ("GPU", "Clock control", "Cache control", "Replay", "ncu")
+"""What two sides should have in common."""
+
+SPAN_RATIO = 1.03
+"""Clocks of one side further apart than this are told as a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """How both sides were recorded, one thing of it.
+
+    Attributes:
+        matters: True where sides that differ in it may differ in time for that alone.
+    """
+
+    label: str
+    base: str
+    head: str
+    matters: bool = False
+
+    @property
+    def differs(self) -> bool:
+        """True where the sides do not say the same."""
+        return self.base != self.head
+
+
+def is_synthetic(side: Side) -> bool:
+    """Tell whether a generator wrote any part of a side."""
+    return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in _kernels(side))
+
+
+def sides(comparison: Comparison) -> tuple[Fact, ...]:
+    """List how both sides were recorded; what neither states is left out."""
+    rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
+        ("Side", lambda side: side.label),
+        ("GPU", lambda side: _each(kernel.gpu for kernel in _kernels(side))),
+        ("SM clock", _clock),
+        ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
+        ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
+        ("Replay", lambda side: _each(run.replay_mode for run in side.runs)),
+        ("ncu", lambda side: _each(run.ncu_version for run in side.runs)),
+        ("Recorded", _dates),
+        ("Recordings", lambda side: f"{len(side.recordings):,}"),
+        ("Launches", _launches),
+    )
+    found = ((label, of(comparison.base), of(comparison.head)) for label, of in rows)
+    return tuple(
+        Fact(label, base or NOT_STATED, head or NOT_STATED, matters=_matters(label, base, head, comparison))
+        for label, base, head in found
+        if base or head
+    )
+
+
+def _matters(label: str, base: str, head: str, comparison: Comparison) -> bool:
+    if label == "SM clock":
+        return _apart(mean_clock_hz(comparison.base), mean_clock_hz(comparison.head))
+    return base != head and label in CONDITIONS
+
+
+def _apart(before: float | None, after: float | None) -> bool:
+    return bool(before and after and max(before / after, after / before) > CLOCK_RATIO)
+
+
+def unlike(comparison: Comparison) -> str:
+    """Say why both sides have no roofs in common; empty where they have.
+
+    Clocks are means over GPU time: the roofs that matter are those of the kernels that take it.
+    """
+    base, head = comparison.base, comparison.head
+    gpus = _gpus(base), _gpus(head)
+    if gpus[0] != gpus[1]:
+        return f"the GPUs differ ({_and(gpus[0])}; {_and(gpus[1])})"
+    if len(gpus[0]) > 1:
+        return f"each side ran on {len(gpus[0])} kinds of GPU"
+    for what, of, unit in (
+        ("SM clocks", mean_clock_hz, "Hz"),
+        ("memory bandwidths", mean_memory_bytes_per_s, "B/s"),
+    ):
+        before, after = of(base), of(head)
+        if _apart(before, after):
+            return f"the {what} differ ({fmt.si(before, unit)}; {fmt.si(after, unit)})"
+    return ""
+
+
+def _gpus(side: Side) -> list[str]:
+    return sorted({kernel.gpu or "unknown GPU" for kernel in _kernels(side)})
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(names)
+
+
+def _each(values: Iterable[str | None]) -> str:
+    return ", ".join(dict.fromkeys(value for value in values if value))
+
+
+def _clock_mode(mode: str | None) -> str | None:
+    return CLOCK_WORDS.get(mode, mode) if mode else None
+
+
+def _clock(side: Side) -> str:
+    """Say the mean clock over GPU time, and its range where short launches ran at another one."""
+    clocks = [hz for kernel in _kernels(side) if (hz := kernel.counters.get("sm_clock_hz"))]
+    mean = mean_clock_hz(side)
+    if mean is None:
+        return ""
+    low, high = min(clocks), max(clocks)
+    text = fmt.si(mean, "Hz")
+    return f"{text} ({fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')})" if high / low > SPAN_RATIO else text
+
+
+def _dates(side: Side) -> str:
+    dates = sorted({fmt.date(run.created_unix_s) for run in side.runs if run.created_unix_s})
+    return " to ".join(dict.fromkeys((*dates[:1], *dates[-1:])))
+
+
+def _launches(side: Side) -> str:
+    """Count the launches of the first recording, and those that failed."""
+    first = side.recordings[0]
+    failed = sum(a.kernel.status == "failed" for a in first)
+    launches = sum(a.launches for a in first if a.kernel.status != "failed")
+    return f"{launches:,}" + (f", {failed:,} failed" if failed else "")

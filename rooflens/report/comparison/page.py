@@ -1,0 +1,310 @@
+"""The page of a comparison: what became of the GPU time, kernel by kernel, as one offline HTML file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflens.model import units
+from rooflens.model.records import LEVELS
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.comparison.chart import arrows_spec
+from rooflens.report.comparison.conditions import is_synthetic, sides
+from rooflens.report.comparison.plane import moves
+from rooflens.report.comparison.rows import (
+    arrowed,
+    given_percent,
+    known_lost_ns,
+    plain,
+    programs,
+    range_words,
+    signed_duration,
+    signed_percent,
+    spread_words,
+)
+from rooflens.report.comparison.waterfall import SEEN_SHARE, waterfall, waterfall_spec
+from rooflens.report.html.document import document, joined
+from rooflens.report.html.embed import json_block, vega_bundle
+from rooflens.report.html.templates import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.compare.compare import Spread
+    from rooflens.model.compare.gate import Compared, Gate
+    from rooflens.model.records import Analysis
+    from rooflens.report.comparison.conditions import Fact
+    from rooflens.report.comparison.plane import Moves
+    from rooflens.report.comparison.rows import Program, Row
+    from rooflens.report.comparison.waterfall import Waterfall
+
+STYLES = ("page.css", "charts.css", "compare.css", "print.css")
+SCRIPTS = ("state.js", "theme.js", "charts.js", "compare.js")
+
+MAX_PROGRAMS = 5
+"""Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
+
+UNJUDGED = frozenset({"single", "unknown"})
+
+MAX_FAILURES, FAILURE_WIDTH = 12, 240
+
+MOST_CHANGED = 3
+NAMED, NAMED_WIDTH = 3, 40
+"""Kernels named in the line on what only one side has, and characters of each name."""
+
+AIR = 0.12
+"""Room beside the recordings in their plot, as a part of their range."""
+
+ITEM_NAME_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The recordings of one side in a plot: places are per cents of its width."""
+
+    name: str
+    dots: tuple[float, ...]
+    low: float
+    high: float
+    median: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """All recordings of a program on one axis."""
+
+    lanes: tuple[Lane, ...]
+    begin_ns: float
+    end_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """Kernels that only one side has: names, their time on either side, and what both make together."""
+
+    gone: str
+    new: str
+    given: str
+    taken: str
+    together: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One program, ready to be placed on the page."""
+
+    program: Program
+    facts: tuple[Fact, ...]
+    recordings: Recordings | None
+    changed: tuple[Row, ...]
+    swapped: Swapped | None
+    waterfall: Waterfall | None
+    moves: Moves
+    levels: tuple[tuple[str, str], ...]
+    table_levels: tuple[str, ...]
+
+    @property
+    def caption(self) -> str:
+        """Name GPU and clock."""
+        return f"{self.moves.gpu}, SM {self.moves.clock}" if self.moves.clock else self.moves.gpu
+
+
+@dataclass(frozen=True, slots=True)
+class GateOutcome:
+    """What a gate found.
+
+    Attributes:
+        failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
+        unjudged: Programs with a single sample or without a total time, which no gate judges.
+    """
+
+    fail_on: str
+    per_kernel: bool
+    failures: tuple[str, ...]
+    more: int
+    unjudged: int
+    compared: int
+
+    @property
+    def word(self) -> str:
+        """Say in a word how it ended."""
+        if self.failures:
+            return "failed"
+        return "not judged" if self.unjudged == self.compared else "holds"
+
+
+def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
+    """Render the page of one program or several; it fetches nothing and reads without scripts."""
+    all_programs = programs(compared)
+    sections = [_section(program) for program in all_programs[:MAX_PROGRAMS]]
+    several = len(all_programs) > 1
+    title = f"{len(all_programs)} programs, before and after" if several else arrowed(compared[0].program)
+    parts = [
+        render(
+            "compare_header",
+            title=title,
+            programs=all_programs,
+            gate=_gate(compared, gate),
+            synthetic=_synthetic(compared),
+        ),
+        *([_overview(all_programs, len(sections))] if several else []),
+        *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
+        render("compare_method", threshold=given_percent(compared[0].comparison.threshold)),
+    ]
+    return document(
+        title,
+        parts,
+        blocks=[json_block("items", [_item(row) for section in sections for row in section.program.rows])],
+        styles=STYLES,
+        codes=(vega_bundle(), joined(SCRIPTS)),
+    )
+
+
+def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None:
+    if gate is None:
+        return None
+    failures = gate.failures(compared)
+    return GateOutcome(
+        fail_on=given_percent(gate.fail_on),
+        per_kernel=gate.per_kernel,
+        failures=tuple(arrowed(units.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
+        more=max(0, len(failures) - MAX_FAILURES),
+        unjudged=sum(one.comparison.total.outcome(gate.fail_on) in UNJUDGED for one in compared),
+        compared=len(compared),
+    )
+
+
+def _synthetic(compared: Iterable[Compared]) -> str:
+    """Say which side was written by a generator; empty where both were recorded."""
+    found = [one.comparison for one in compared]
+    base = any(is_synthetic(one.base) for one in found)
+    head = any(is_synthetic(one.head) for one in found)
+    if base and head:
+        return (
+            "Both sides hold reports written by a generator, not recorded on a GPU. No number below is a measurement."
+        )
+    if base or head:
+        side = "base (before)" if base else "head (after)"
+        return f"The {side} was written by a generator, not recorded on a GPU. No difference below is a measurement."
+    return ""
+
+
+def _overview(found: Sequence[Program], shown: int) -> Markup:
+    return render("compare_overview", programs=found, shown=shown, spread=spread_words, signed_percent=signed_percent)
+
+
+def _section(program: Program) -> Section:
+    found = moves(program)
+    levels = [
+        level
+        for level in LEVELS
+        if any(_intensity(one, level) is not None for row in program.rows for one in (row.change.base, row.change.head))
+    ]
+    return Section(
+        program=program,
+        facts=sides(program.comparison),
+        recordings=_recordings(program),
+        changed=tuple(_most_changed(program)),
+        swapped=_swapped(program),
+        waterfall=waterfall(program),
+        moves=found,
+        levels=tuple((level, resource_label(level)) for level in found.levels),
+        table_levels=tuple(levels),
+    )
+
+
+def _intensity(analysis: Analysis | None, level: str) -> float | None:
+    return analysis.levels[level].intensity_flop_per_byte if analysis else None
+
+
+def _most_changed(program: Program) -> list[Row]:
+    """Choose the kernels with the biggest differences, where these count as a change and can be seen in the total."""
+    whole_ns = max(program.total.base.median_ns or 0.0, program.total.head.median_ns or 0.0)
+    changed = [row for row in program.matched if _changed(row) and abs(row.timing.lost_ns) >= SEEN_SHARE * whole_ns]
+    return changed[:MOST_CHANGED]
+
+
+def _changed(row: Row) -> bool:
+    """Tell a change from noise; of a single sample, one that is larger than what would count."""
+    change = row.timing.change
+    return change is not None and row.outcome != "same" and abs(change) > row.comparison.threshold
+
+
+def _swapped(program: Program) -> Swapped | None:
+    """Sum up what only one side has; None where all kernels are matched."""
+    changes = program.comparison.changes
+    gone = [change for change in changes if change.how == "gone"]
+    new = [change for change in changes if change.how == "new"]
+    if not gone and not new:
+        return None
+    return Swapped(
+        *(", ".join(_few(plain(change.name) for change in some)) for some in (gone, new)),
+        *(signed_duration(known_lost_ns(some)) for some in (gone, new, (*gone, *new))),
+    )
+
+
+def _few(names: Iterable[str]) -> Iterator[str]:
+    """Name a few kernels, and count the others."""
+    known = [units.cut_name(name, NAMED_WIDTH) for name in names]
+    yield from known[:NAMED]
+    if len(known) > NAMED:
+        yield f"{len(known) - NAMED:,} more"
+
+
+def _recordings(program: Program) -> Recordings | None:
+    """Put all recordings of both sides on one axis; None where neither side has several."""
+    base, head = program.total.base, program.total.head
+    times = [*base.times_ns, *head.times_ns]
+    if not (base.times_ns and head.times_ns) or len(times) < 3:
+        return None
+    air = AIR * (max(times) - min(times)) or 0.01 * max(times)
+    begin, end = max(0.0, min(times) - air), max(times) + air
+    return Recordings((_lane("before", base, begin, end), _lane("after", head, begin, end)), begin, end)
+
+
+def _lane(name: str, spread: Spread, begin: float, end: float) -> Lane:
+    def at(time_ns: float) -> float:
+        return round(100 * (time_ns - begin) / (end - begin), 2)
+
+    low, middle, high = spread.low_ns or 0.0, spread.median_ns or 0.0, spread.high_ns or 0.0
+    return Lane(name, tuple(map(at, spread.times_ns)), at(low), at(high), at(middle), spread_words(spread))
+
+
+def _program(section: Section, *, several: bool, first: bool) -> Markup:
+    program = section.program
+    specs: dict[str, Any] = {}
+    mark = ": synthetic data" if program.is_synthetic else ""
+    if section.waterfall:
+        title = f"GPU time: {program.headline}{mark}"
+        specs[f"waterfall-{program.key}"] = waterfall_spec(section.waterfall, title=title)
+    if section.moves.drawable:
+        specs[f"arrows-{program.key}"] = arrows_spec(section.moves, title=f"{section.caption}{mark}")
+    return render(
+        "compare_program",
+        section=section,
+        program=program,
+        several=several,
+        first=first,
+        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
+        spread=spread_words,
+        range_words=range_words,
+        signed_duration=signed_duration,
+        signed_percent=signed_percent,
+        intensity_of=_intensity,
+    )
+
+
+def _item(row: Row) -> dict[str, Any]:
+    """Describe a kernel to the scripts, in the words of `rooflens.report.items`."""
+    one = row.change.head or row.change.base
+    return {
+        "k": row.key,
+        "g": row.key,
+        "n": max(row.change.launches),
+        "name": units.cut_middle(row.name, ITEM_NAME_WIDTH),
+        "gpu": (one.kernel.gpu if one else None) or "",
+        "bound": row.bound,
+    }

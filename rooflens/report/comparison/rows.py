@@ -1,0 +1,323 @@
+"""A comparison as its page counts it: programs, their kernels by falling difference, and the words for both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflens.model.compare.sentences import change_sentence, timing_words
+from rooflens.model.records import shares_of
+from rooflens.model.units import plain_name
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.comparison.conditions import is_synthetic
+from rooflens.report.labels import BOUND_LABELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
+    from rooflens.model.compare.gate import Compared
+    from rooflens.model.records import Analysis, Bound
+
+ROWS_ON_PAGE = 80
+LEAST_ROWS = 12
+"""Kernels listed on a page, shared between its programs, but never fewer than these for each."""
+
+MINUS = "\u2212"
+ARROW = "\u2192"
+SINGLE = " (single sample)"
+
+
+@dataclass(frozen=True, slots=True)
+class Wall:
+    """The wall of a kernel on one side.
+
+    Attributes:
+        near: The resource nearest its peak; empty where no share is known.
+        share: How much of that peak is used.
+    """
+
+    bound: Bound
+    near: str
+    share: float | None
+    at_roof: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kernel of a program.
+
+    Attributes:
+        key: Short identifier within the page.
+    """
+
+    key: str
+    change: Change
+    comparison: Comparison
+
+    @property
+    def name(self) -> str:
+        """Name after the change, or before it where the kernel is gone."""
+        return plain(self.change.name)
+
+    @property
+    def was(self) -> str:
+        """Name before the change, where that was another one."""
+        base, head = self.change.base, self.change.head
+        return plain(base.kernel.name) if base and head and base.kernel.name != head.kernel.name else ""
+
+    @property
+    def sentence(self) -> str:
+        """What became of it; unmatched kernels have only their wall to tell."""
+        if self.is_matched:
+            return arrowed(change_sentence(self.change, self.comparison))
+        found = next((one for one in self.walls if one), None)
+        where = "only before, no partner after" if self.change.how == "gone" else "only after, no partner before"
+        return f"{where}: {wall_words(found)}" if found else where
+
+    @property
+    def outcome(self) -> Outcome:
+        """Faster, slower, or no more than noise."""
+        return self.change.timing.outcome(self.comparison.threshold)
+
+    @property
+    def timing(self) -> Timing:
+        """Its GPU time on both sides."""
+        return self.change.timing
+
+    @property
+    def difference(self) -> str:
+        """Time that it takes more or less: `-2.71 ms`; a time that was not measured is no zero."""
+        return signed_duration(known_lost_ns([self.change]))
+
+    @property
+    def verdict(self) -> str:
+        """Its outcome in a few words: `1.78x faster`, `within noise`, `new`."""
+        if not self.is_matched:
+            return self.change.how
+        return "within noise" if self.outcome == "same" else factor_words(self.timing, self.comparison.threshold)
+
+    @property
+    def is_matched(self) -> bool:
+        """True where both sides have it."""
+        return self.change.base is not None and self.change.head is not None
+
+    @property
+    def walls(self) -> tuple[Wall | None, Wall | None]:
+        """The walls before and after."""
+        return wall(self.change.base), wall(self.change.head)
+
+    @property
+    def bound(self) -> Bound:
+        """Class of its verdict after the change, or before it where the kernel is gone."""
+        one = self.change.head or self.change.base
+        return one.verdict.bound if one else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Kernels of a program that are counted and not listed."""
+
+    kernels: int
+    lost_ns: float | None
+
+    @property
+    def difference(self) -> str:
+        """Time that they take more or less, all together."""
+        return signed_duration(self.lost_ns)
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of the page.
+
+    Attributes:
+        rows: Its kernels by falling difference, the listed ones.
+        rest: Those with smaller differences; None where all are listed.
+    """
+
+    key: str
+    compared: Compared
+    rows: tuple[Row, ...]
+    rest: Rest | None
+
+    @property
+    def comparison(self) -> Comparison:
+        """Both sides with all kernels."""
+        return self.compared.comparison
+
+    @property
+    def total(self) -> Timing:
+        """GPU time of the whole program."""
+        return self.comparison.total
+
+    @property
+    def title(self) -> str:
+        """Name of the program."""
+        return arrowed(self.compared.program)
+
+    @cached_property
+    def matched(self) -> tuple[Row, ...]:
+        """Listed kernels that both sides have."""
+        return tuple(row for row in self.rows if row.is_matched)
+
+    @cached_property
+    def unmatched(self) -> tuple[tuple[str, tuple[Row, ...]], ...]:
+        """Listed kernels that only one side has: those that are gone, then those that are new."""
+        found = ((how, tuple(row for row in self.rows if row.change.how == how)) for how in ("gone", "new"))
+        return tuple((how, rows) for how, rows in found if rows)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of the total."""
+        return self.total.outcome(self.comparison.threshold)
+
+    @property
+    def headline(self) -> str:
+        """What became of the total, in three words."""
+        return factor_words(self.total, self.comparison.threshold)
+
+    @property
+    def judgement(self) -> str:
+        """Why the total counts as faster, slower or neither."""
+        return judgement(self.total, self.comparison.threshold)
+
+    @property
+    def counts(self) -> tuple[str, ...]:
+        """Count all kernels by what became of them."""
+        return tuple(_counts(self.comparison))
+
+    @property
+    def is_synthetic(self) -> bool:
+        """True when a generator wrote any part of it."""
+        return any(is_synthetic(side) for side in (self.comparison.base, self.comparison.head))
+
+
+def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
+    """Put programs in order of falling difference, number their kernels, and share the page's rows between them."""
+    most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
+    found, first = [], 0
+    ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
+    for i, one in enumerate(ordered):
+        changes = one.comparison.changes
+        rows = tuple(Row(f"k{first + j}", change, one.comparison) for j, change in enumerate(changes[:most]))
+        found.append(Program(f"p{i}", one, rows, _rest(changes[most:])))
+        first += len(rows)
+    return tuple(found)
+
+
+def _rest(changes: Sequence[Change]) -> Rest | None:
+    return Rest(len(changes), known_lost_ns(changes)) if changes else None
+
+
+def _counts(comparison: Comparison) -> Iterable[str]:
+    yield fmt.count(len(comparison.changes), "kernel")
+    outcomes = [one.timing.outcome(comparison.threshold) for one in comparison.changes if one.base and one.head]
+    hows = [one.how for one in comparison.changes]
+    for words, amount in (
+        ("faster", outcomes.count("faster")),
+        ("slower", outcomes.count("slower")),
+        ("within noise", outcomes.count("same")),
+        ("re-tiled", hows.count("re-tiled")),
+        ("renamed", hows.count("renamed")),
+        ("gone", hows.count("gone")),
+        ("new", hows.count("new")),
+    ):
+        if amount:
+            yield f"{amount:,} {words}"
+
+
+def wall(analysis: Analysis | None) -> Wall | None:
+    """Say which wall a kernel stands at, and how near."""
+    if analysis is None:
+        return None
+    verdict = analysis.verdict
+    shares = shares_of(analysis.levels, analysis.pipes)
+    share = 1 / verdict.headroom if verdict.headroom else max(shares.values(), default=None)
+    nearest = min(shares, key=lambda name: abs(shares[name] - (share or 0.0)), default=None)
+    named = verdict.resource or nearest
+    return Wall(verdict.bound, resource_label(named) if named else "", share, verdict.at_roof)
+
+
+def wall_words(found: Wall) -> str:
+    """Write a wall as `memory-bound, HBM 67.2 %`."""
+    near = f", {found.near} {fmt.percent(found.share)}" if found.near else ""
+    return f"{BOUND_LABELS[found.bound]}{near}"
+
+
+def factor_words(timing: Timing, threshold: float) -> str:
+    """Say how much faster or slower; that it is a single sample is said beside it."""
+    return timing_words(timing, threshold).removesuffix(SINGLE)
+
+
+def judgement(timing: Timing, threshold: float) -> str:
+    """Say why a change counts or does not."""
+    outcome = timing.outcome(threshold)
+    if outcome == "unknown":
+        return "Not judged: a side holds no durations."
+    if outcome == "single":
+        return "Single sample: with one recording on a side noise is not known, so nothing is judged."
+    least = given_percent(threshold)
+    if outcome == "same":
+        if _meet(timing):
+            return "No change: the ranges of both sides meet."
+        return f"No change: the medians are less than {least} apart."
+    change = signed_percent(timing.change or 0.0)
+    return f"Beyond noise: the ranges do not meet, and the medians differ by {change}, more than {least}."
+
+
+def _meet(timing: Timing) -> bool:
+    base, head = timing.base, timing.head
+    return max(min(base.times_ns), min(head.times_ns)) <= min(max(base.times_ns), max(head.times_ns))
+
+
+def given_percent(share: float) -> str:
+    """Write a limit with the digits it was given in: 0.03 is `3 %`."""
+    return fmt.given_percent(round(100 * share, 6))
+
+
+def signed_percent(change: float) -> str:
+    """Write a change: `+10.4 %`."""
+    return f"{'+' if change >= 0 else MINUS}{abs(change) * 100:.1f}{fmt.NBSP}%"
+
+
+def signed_duration(ns: float | None) -> str:
+    """Write a difference of times: `-2.71 ms`; none is a plain 0, and one that is not known is missing."""
+    if ns is None:
+        return fmt.MISSING
+    return f"{'+' if ns > 0 else MINUS}{fmt.duration(abs(ns))}" if ns else "0"
+
+
+def known_lost_ns(changes: Iterable[Change]) -> float | None:
+    """Sum what kernels take more or less; None where one of them lacks a time on a side that has it."""
+    total_ns = 0.0
+    for change in changes:
+        sides = ((change.base, change.timing.base), (change.head, change.timing.head))
+        if any(one is not None and spread.median_ns is None for one, spread in sides):
+            return None
+        total_ns += change.timing.lost_ns
+    return total_ns
+
+
+def spread_words(spread: Spread) -> str:
+    """Write a median with its range where there are several recordings."""
+    return f"{fmt.duration(spread.median_ns)}{range_words(spread)}"
+
+
+def range_words(spread: Spread) -> str:
+    """Write the range of several recordings; empty for one."""
+    if len(spread.times_ns) < 2:
+        return ""
+    return f" [{fmt.duration(spread.low_ns)}, {fmt.duration(spread.high_ns)}]"
+
+
+def plain(name: str) -> str:
+    """Write a kernel's name without the noise of a demangler; never empty."""
+    return plain_name(name) or "(no name)"
+
+
+def arrowed(text: str) -> str:
+    """Set arrows as arrows."""
+    return text.replace(" -> ", f" {ARROW} ")

@@ -1,0 +1,127 @@
+"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and losses.
+
+Up to `MAX_LAUNCHES` records each is a launch of its own. With more, launches of one kernel and one verdict are added up
+first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from rooflens.model.launches import _duration_ns, _groups, _launches, _other, added_up, keyed, timed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.launches import Group, Launch, Other
+    from rooflens.model.predict.measured import Checked
+    from rooflens.model.records import Analysis, Run
+    from rooflens.model.verdict.thresholds import Thresholds
+
+
+MAX_LAUNCHES = 400
+"""Records drawn one by one: 500 take twice as long to open as `MAX_SUMS` sums (`benchmarks/report.py`)."""
+
+MAX_SUMS = 200
+"""Sums drawn where launches are added up: those of the kernels with most GPU time."""
+
+LOSERS_KEPT = 10
+"""Kernels that lose most are drawn whatever their time: the first screen names three of them."""
+
+MAX_FAILED = 20
+"""Failed launches listed where launches are added up; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Everything a section of the page may read.
+
+    Attributes:
+        limits: The thresholds the verdicts were reached with.
+        analyses: Every record as it was given, failed ones too: what is counted is counted over these or `groups`.
+        launches: What is drawn, in order of falling time, failed ones last.
+        groups: Every kernel, drawn or not, in order of falling time.
+        unread: Path and error of each report that could not be read.
+        gpus: Names of the GPUs, the one with the longest launch first.
+        aggregated: True where a launch that is drawn stands for all of one kernel and verdict.
+        other: The kernels that are not drawn; None where all are.
+        predictions: The reports and kernels with a prediction, each beside what was measured.
+    """
+
+    title: str
+    runs: tuple[Run, ...]
+    limits: Thresholds
+    analyses: tuple[Analysis, ...]
+    launches: tuple[Launch, ...]
+    groups: tuple[Group, ...]
+    total_ns: float
+    unread: tuple[tuple[str, str], ...] = ()
+    gpus: tuple[str, ...] = ()
+    aggregated: bool = False
+    other: Other | None = None
+    predictions: tuple[Checked, ...] = ()
+
+    @property
+    def timed(self) -> tuple[Launch, ...]:
+        """Launches that are drawn and did not fail."""
+        return tuple(launch for launch in self.launches if not launch.failed)
+
+    @property
+    def failed(self) -> tuple[Launch, ...]:
+        """Launches that are listed and failed while they were profiled; `failed_count` counts all."""
+        return tuple(launch for launch in self.launches if launch.failed)
+
+    @property
+    def counted(self) -> tuple[Launch, ...]:
+        """Launches that did not fail, drawn or not: the ones that sums are made of."""
+        return tuple(launch for group in self.groups for launch in group.launches)
+
+    @property
+    def failed_count(self) -> int:
+        """How many launches failed while they were profiled."""
+        return len(self.analyses) - len(timed(self.analyses))
+
+    @property
+    def synthetic(self) -> bool:
+        """True when any report or kernel of the page was written by a generator."""
+        return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
+
+
+def build_page(
+    runs: Sequence[Run],
+    analyses: Sequence[Analysis],
+    title: str,
+    limits: Thresholds,
+    unread: Sequence[tuple[str, str]] = (),
+) -> Page:
+    """Derive all rows of the page from the records."""
+    total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
+    aggregated = len(analyses) > MAX_LAUNCHES
+    launches = _launches(added_up(analyses) if aggregated else keyed(analyses), total_ns)
+    groups = _groups(launches, total_ns)
+    drawn = _drawn(launches, groups) if aggregated else launches
+    return Page(
+        title=title,
+        runs=tuple(runs),
+        limits=limits,
+        analyses=tuple(analyses),
+        launches=drawn,
+        groups=groups,
+        total_ns=total_ns,
+        unread=tuple(unread),
+        gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
+        aggregated=aggregated,
+        other=_other(groups, drawn, total_ns),
+    )
+
+
+def _drawn(launches: Sequence[Launch], groups: Sequence[Group]) -> tuple[Launch, ...]:
+    """Choose whole kernels: those that lose most, then those that take most time, up to `MAX_SUMS`."""
+    losers = sorted(groups, key=lambda group: (group.worst.analysis.verdict.at_roof, -(group.loss_ns or 0.0)))
+    wanted = {group.key: len(group.launches) for group in (*losers[:LOSERS_KEPT], *groups)}
+    taken = accumulate(wanted.values())
+    kept = {key for key, rows in zip(wanted, taken, strict=True) if rows <= MAX_SUMS}
+    failed = [launch for launch in launches if launch.failed]
+    return (*(launch for launch in launches if launch.group_key in kept), *failed[:MAX_FAILED])

@@ -1,0 +1,144 @@
+"""The page of `rooflens predict`: one or several planes, the answers, tables, and why these peaks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.report import format as fmt
+from rooflens.report.forecast import sentences as predict_words
+from rooflens.report.forecast.chart import predict_spec
+from rooflens.report.forecast.plane import planes
+from rooflens.report.html.document import small_document
+from rooflens.report.html.templates import render
+from rooflens.report.roofline.datasheet import short_name
+from rooflens.report.text import forecast as forecasts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.predict.forecast import Forecast, Row
+    from rooflens.report.forecast.plane import PredictPlane
+
+MAX_PLANES = 6
+"""Planes on one page; what else was predicted is in the tables."""
+
+MAX_OPEN_STEPS = 48
+"""With more steps than this on a page their tables are closed at first."""
+
+MAX_TABLES = 24
+MAX_STEPS = 200
+"""Tables of steps, and their rows; JSON and CSV hold the rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One plane, ready to be placed.
+
+    Attributes:
+        plane: None where nothing has FLOPs: there is no place in the plane.
+    """
+
+    key: str
+    row: Row
+    plane: PredictPlane | None
+
+    @property
+    def drawable(self) -> bool:
+        """True where there is anything to draw."""
+        return self.plane is not None
+
+
+@dataclass(frozen=True, slots=True)
+class PartBar:
+    """One part of a composite operation in the bar of the lower bound."""
+
+    label: str
+    result: Forecast
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepsTable:
+    """The steps of one row, cells as everywhere else; long ones are closed until they are wanted."""
+
+    heading: str
+    opened: bool
+    cells: tuple[tuple[str, ...], ...]
+    left_out: int
+    notes: tuple[str, ...]
+
+
+def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
+    """Render one self-contained HTML page of predictions.
+
+    Args:
+        rows: One or more, each with at least one step.
+        lacking: What is said of each GPU that has no peak for the type.
+    """
+    if len(rows) > MAX_PLANES:
+        # Too many to draw: the fastest come first, in the table and in the planes.
+        rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
+    shown = rows[:MAX_PLANES]
+    figures = _figures(shown)
+    specs = {figure.key: _spec(figure.plane) for figure in figures if figure.plane is not None}
+    title = predict_words.title(rows)
+    few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
+    body = render(
+        "predict",
+        title=title,
+        facts=_facts(rows),
+        rows=rows,
+        figures=figures,
+        undrawn=len(rows) - len(shown),
+        lacking=lacking,
+        bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
+        tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
+        untabled=len(rows) - min(len(rows), MAX_TABLES),
+        columns=forecasts.COLUMNS,
+        words=predict_words,
+        sizes_text=forecasts.sizes_text,
+        short_name=short_name,
+    )
+    return small_document(title, body, specs, "Skip to the tables")
+
+
+def _figures(rows: Sequence[Row]) -> list[Figure]:
+    """Place what has FLOPs; all planes share their axes."""
+    drawable = [row for row in rows if any(one.flop for _, result in row.steps for one in (result, *result.parts))]
+    placed = dict(zip(map(id, drawable), planes(drawable) if drawable else (), strict=True))
+    return [Figure(f"plane-{i}", row, placed.get(id(row))) for i, row in enumerate(rows)]
+
+
+def _spec(plane: PredictPlane) -> dict[str, object]:
+    row = plane.row
+    subtitle = [predict_words.title([row]), "Predicted from dense peaks of the datasheet"]
+    return predict_spec(plane, title=short_name(row.gpu), subtitle=subtitle)
+
+
+def part_bars(row: Row) -> list[PartBar]:
+    """Say where the lower bound of the last step goes: the longest part first."""
+    whole = row.steps[-1][1]
+    found = [
+        PartBar(part.label, part, part.t_lower_s / whole.t_lower_s if whole.t_lower_s else 0.0) for part in whole.parts
+    ]
+    return sorted(found, key=lambda bar: -bar.share)
+
+
+def _table(row: Row, *, opened: bool) -> StepsTable:
+    cells = forecasts.table_rows(row)
+    return StepsTable(
+        heading=forecasts.heading(row),
+        opened=opened,
+        cells=tuple(cells[:MAX_STEPS]),
+        left_out=len(cells) - min(len(cells), MAX_STEPS),
+        notes=tuple(forecasts.notes(row)),
+    )
+
+
+def _facts(rows: Sequence[Row]) -> list[str]:
+    gpus = dict.fromkeys(row.gpu.name for row in rows)
+    named = next(iter(gpus)) if len(gpus) == 1 else fmt.count(len(gpus), "GPU")
+    steps = len(rows[0].steps)
+    found = ["predicted, not measured", named]
+    return [*found, fmt.count(steps, "size")] if steps > 1 else found

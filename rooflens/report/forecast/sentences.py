@@ -1,0 +1,184 @@
+"""What a page of predictions says: the answer first, which peak was used and why, and how the numbers were counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model import units
+from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.text import forecast as forecasts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.predict.forecast import Forecast, Row
+    from rooflens.model.predict.operations import Operation
+    from rooflens.model.roofline.datasheets import Gpu
+
+SPARSE_FROM = 8
+"""Major compute capability from which tensor cores have a rate for 2:4 sparsity."""
+
+TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
+"""Pipes whose sparse figure is twice the dense one on every GPU that has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How the FLOPs and bytes of one operation are counted."""
+
+    name: str
+    summary: str
+    flop: str
+    moved: str
+
+
+def title(rows: Sequence[Row]) -> str:
+    """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
+    row = rows[0]
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(one.dtype for one in rows))}: {_range(row)}"
+
+
+def _range(row: Row) -> str:
+    first, last = (forecasts.sizes_text(row, row.steps[i][0]) for i in (0, -1))
+    if len(row.steps) == 1:
+        return first
+    name, _, value = last.rpartition(" ")
+    return f"{first} to {value if first.startswith(f'{name} ') else last}"
+
+
+def answer(row: Row) -> str:
+    """Say in a sentence which wall is met, and where it changes."""
+    if len(row.steps) == 1:
+        return _single(row, row.steps[0][1])
+    first, last = row.steps[0][1], row.steps[-1][1]
+    if row.crossing is None:
+        return (
+            f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
+            f"{'below' if last.regime == 'memory' else 'above'} the ridge of {units.significant(last.ridge)}."
+            if not last.parts
+            else f"{last.regime.capitalize()}-bound at every size."
+        )
+    sizes, regime = row.crossing
+    why = "" if last.parts else f", where {units.significant(last.ridge)} FLOP/B are reached"
+    return f"{regime.capitalize()}-bound from {forecasts.sizes_text(row, sizes)}{why}; {first.regime}-bound before."
+
+
+def _single(row: Row, result: Forecast) -> str:
+    least, most = (fmt.duration(seconds * 1e9) for seconds in (result.t_lower_s, result.t_upper_s))
+    bounds = f"At least {least}, at most {most}."
+    if result.tokens_per_s:
+        bounds = f"At least {least}, at best {units.significant(result.tokens_per_s)} tokens/s."
+    if result.parts:
+        share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
+        return f"{result.regime.capitalize()}-bound for {units.percent(share)} of its lower bound. {bounds}"
+    if not result.flop:
+        return f"Memory-bound: it has no FLOPs, only {fmt.si(result.moved_bytes, 'B')} to move. {bounds}"
+    reached = ""
+    if (of_its_roof := of_roof(row, result)) is not None:
+        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {units.percent(of_its_roof)} of its roof."
+    return f"{result.regime.capitalize()}-bound: {_against_ridge(result)}. {bounds}{reached}"
+
+
+def _against_ridge(result: Forecast) -> str:
+    factor = result.intensity / result.ridge
+    apart = f"{fmt.factor(factor)} the ridge" if factor >= 1 else f"{fmt.factor(1 / factor)} below the ridge"
+    return f"{units.significant(result.intensity)} FLOP/B, {apart} of {units.significant(result.ridge)}"
+
+
+def _from_to(low: float, high: float) -> str:
+    first, last = units.significant(low), units.significant(high)
+    return first if first == last else f"{first} to {last}"
+
+
+def peak_words(row: Row) -> tuple[str, str]:
+    """Say which peak was used and why, and which one was not."""
+    result = row.steps[-1][1]
+    pipe, peak = result.peak, result.peak_flop_per_s
+    used = (
+        f"{resource_label(pipe)} at {fmt.si(peak, 'FLOP/s')}, dense, from the datasheet at boost clock: "
+        f"{_why_pipe(row, pipe)}."
+    )
+    return f"{used[0].upper()}{used[1:]}", _not_used(row.gpu, pipe, result)
+
+
+def _why_pipe(row: Row, pipe: str) -> str:
+    if pipe.startswith("tensor"):
+        return f"products of {row.dtype} run on the tensor cores"
+    if row.operation.unit == "matrix":
+        return f"products of {row.dtype} run on the CUDA cores unless tf32 is chosen"
+    return f"the operation has no products, so that it runs on the CUDA cores in {resource_label(pipe)}"
+
+
+def _not_used(gpu: Gpu, pipe: str, result: Forecast) -> str:
+    major = int(gpu.compute_capability.partition(".")[0])
+    if not pipe.startswith("tensor"):
+        return "Tensor cores are faster, and do only products: their peak says nothing here."
+    if major < SPARSE_FROM or pipe == "tensor_fp64":
+        return "This pipe has no faster rate for sparse operands."
+    if pipe in TWICE:
+        sparse = fmt.si(2 * result.peak_flop_per_s, "FLOP/s")
+        return (
+            f"The headline figure of {sparse} assumes that half of the weights are zero (2:4 sparsity): with dense "
+            f"operands it is out of reach, and its ridge of {fmt.intensity(2 * result.ridge)} is too far right."
+        )
+    return "Headline figures assume that half of the weights are zero (2:4 sparsity): out of reach with dense operands."
+
+
+def sources(row: Row) -> list[tuple[str, str, str]]:
+    """List name, value and published source of each roof that was used."""
+    gpu, result = row.gpu, row.steps[-1][1]
+    pipes = dict.fromkeys(one.peak for one in (result, *result.parts) if one.flop or one is result)
+    found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
+    return [*found, ("HBM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
+
+
+def counted(row: Row) -> list[Counted]:
+    """Say how the FLOPs and bytes are counted: of the operation, and of each kind of part."""
+    operation = row.operation
+    parts = operation.parts(row.steps[-1][0]) if operation.parts else ()
+    kinds = dict.fromkeys([operation.name, *(part.operation for part in parts)])
+    return [_counted(OPERATIONS.get(name, operation)) for name in kinds]
+
+
+def _counted(operation: Operation) -> Counted:
+    return Counted(operation.name, operation.summary, operation.flop_source, operation.bytes_source)
+
+
+def derivation(row: Row) -> list[tuple[str, str]]:
+    """Work the last step out in numbers."""
+    sizes, result = row.steps[-1]
+    lower = "max of both" if not result.parts else "max of both for each part, added up"
+    intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
+    rates = fmt.si(result.peak_flop_per_s, "FLOP/s"), fmt.si(result.bandwidth_bytes_per_s, "B/s")
+    math = "each part on its own pipe" if result.parts else f"{fmt.si(result.flop, 'FLOP')} / {rates[0]}"
+    return [
+        ("at", forecasts.sizes_text(row, sizes)),
+        ("intensity", f"{intensity} = {fmt.intensity(result.intensity)}"),
+        ("ridge", f"{rates[0]} / {rates[1]} = {fmt.intensity(result.ridge)}"),
+        ("T math", f"{math} = {fmt.duration(result.t_math_s * 1e9)}"),
+        ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
+        ("at least", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
+        ("at most", f"T math + T memory = {fmt.duration(result.t_upper_s * 1e9)}"),
+    ]
+
+
+def sizes(row: Row) -> list[tuple[str, str, str]]:
+    """List each size with its meaning and its values."""
+    return [
+        (size.name, size.meaning, _from_to_sizes([step[size.name] for step, _ in row.steps]))
+        for size in row.operation.sizes
+    ]
+
+
+def _from_to_sizes(values: Sequence[int]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def element_words(dtypes: Iterable[str]) -> str:
+    """Say how many bytes an element takes."""
+    return ", ".join(f"{name}: {ELEMENT_BYTES[name]:g} B" for name in dict.fromkeys(dtypes))

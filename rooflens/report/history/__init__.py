@@ -1,0 +1,1 @@
+"""Draw the page of many runs."""

@@ -1,0 +1,434 @@
+"""The history of one program on one GPU, ready to be drawn: runs in order, lines with gaps, labels that keep apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from math import ceil, floor, log10
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from rooflens.model import units
+from rooflens.model.launches import Launch
+from rooflens.report import format as fmt
+from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.plane.geometry import segment, text_px
+from rooflens.report.plane.legend import verdict_channels
+from rooflens.report.plane.placement import LINE_PX, Canvas, Wish, place, spots_around
+from rooflens.report.plane.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+from rooflens.report.plane.text_marks import SLOT, at_spot, leads
+from rooflens.report.plane.viewport import SIZES, point_box
+from rooflens.report.text.history import wall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.compare.history import Point, Series
+    from rooflens.model.records import Run
+    from rooflens.report.plane.viewport import SizeClass
+
+    Style = Mapping[str, Any]
+    Row = dict[str, Any]
+
+
+MAX_LINES = 8
+"""Kernels drawn as lines, those with most time in the newest run first."""
+
+LOG_FROM_RATIO = 30.0
+"""Times that differ by more than this stand on a logarithmic axis: on another the short ones would lie on its foot."""
+
+MANY_RUNS = 40
+
+POINT_PX2, SMALL_POINT_PX2 = 80, 30
+
+LABEL_GAP_PX = 14
+
+AIR_PART = 0.04
+"""Room beside the first and the last run, as a part of the room of all runs."""
+
+TICKS = 5
+
+WIDTH = 1100
+
+HEIGHT = 440
+
+QUIET: Style = {"aria": False}
+
+_TOOLTIP = "merge({title: datum.name}, datum.facts)"
+
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"))
+
+_TIME = (
+    "datum.value === 0 ? '0' : "
+    + " : ".join(f"datum.value >= {ns:.0f} ? format(datum.value / {ns:.0f}, '~g') + ' {unit}'" for ns, unit in _UNITS)
+    + " : format(datum.value, '~g') + ' ns'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One program on one GPU.
+
+    Attributes:
+        runs: Every run in which one of its kernels was recorded, oldest first.
+        series: Its kernels, those with most time in their newest run first.
+    """
+
+    program: str
+    gpu: str | None
+    runs: tuple[Run, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def drawn(self) -> tuple[Series, ...]:
+        """Kernels that are drawn: those with a time."""
+        return tuple(one for one in self.series if any(point.time_ns for point in one.points))[:MAX_LINES]
+
+    @property
+    def is_drawable(self) -> bool:
+        """True where there is a way from one run to another."""
+        return len(self.runs) > 1 and bool(self.drawn)
+
+    def at(self, point: Point) -> int:
+        """Give the number of a point's run, from 0."""
+        return next(i for i, run in enumerate(self.runs) if run.digest == point.run.digest)
+
+    def total_ns(self, at: int) -> float | None:
+        """Add up the GPU time of all kernels of one run; None where one of them has none."""
+        digest = self.runs[at].digest
+        times = [point.time_ns for one in self.series for point in one.points if point.run.digest == digest]
+        return sum(time or 0.0 for time in times) if times and all(time is not None for time in times) else None
+
+    @property
+    def when(self) -> tuple[str, ...]:
+        """Name each run by its day, with the time of day where one day has several, or by its number."""
+        days = [fmt.date(run.created_unix_s) for run in self.runs]
+        return tuple(
+            f"run {i + 1}"
+            if run.created_unix_s is None
+            else day
+            if days.count(day) == 1
+            else _moment(run.created_unix_s)
+            for i, (day, run) in enumerate(zip(days, self.runs, strict=True))
+        )
+
+
+def _moment(unix_s: int) -> str:
+    return datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def groups(series: Iterable[Series]) -> tuple[Group, ...]:
+    """Sort kernels by program and GPU, in the order of their longest kernels."""
+    found: dict[tuple[str, str | None], list[Series]] = {}
+    for one in series:
+        found.setdefault((one.program, one.gpu), []).append(one)
+    return tuple(Group(program, gpu, _runs(own), tuple(own)) for (program, gpu), own in found.items())
+
+
+def _runs(series: Iterable[Series]) -> tuple[Run, ...]:
+    runs = {point.run.digest: point.run for one in series for point in one.points}
+    return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, run.source)))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """The axis of times in nanoseconds."""
+
+    low: float
+    high: float
+    is_log: bool
+    ticks: tuple[float, ...]
+
+    def part(self, time_ns: float) -> float:
+        """Say how far up a time stands, 0 to 1."""
+        if self.is_log:
+            return log10(time_ns / self.low) / log10(self.high / self.low)
+        return (time_ns - self.low) / (self.high - self.low)
+
+
+def time_axis(group: Group) -> TimeAxis:
+    """Choose the axis: from zero, or logarithmic where times differ by much."""
+    times = [point.time_ns for one in group.drawn for point in one.points if point.time_ns]
+    low, high = min(times), max(times)
+    if high / low <= LOG_FROM_RATIO:
+        step = _nice(high * 1.08 / TICKS)
+        count = ceil(high * 1.04 / step)
+        return TimeAxis(0.0, max(high * 1.08, step), is_log=False, ticks=tuple(step * i for i in range(count + 1)))
+    low, high = low / 1.6, high * 1.6
+    ticks = [10.0**power for power in range(ceil(log10(low)), floor(log10(high)) + 1)]
+    return TimeAxis(low, high, is_log=True, ticks=tuple(ticks))
+
+
+def _nice(value: float) -> float:
+    """Round up to 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** floor(log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.999)
+
+
+def labels(group: Group, width: int) -> list[str]:
+    """Name the drawn kernels in so many characters."""
+    newest = {f"g{s}": one.points[-1].analysis for s, one in enumerate(group.drawn)}
+    launches = [Launch(key, one, one.gpu_time_ns, None, None, None, group_key=key) for key, one in newest.items()]
+    names = short_names(launches, width)
+    return [names[key] for key in newest]
+
+
+def label_room_px(group: Group, size: SizeClass) -> int:
+    """Measure the room that the names at the right end need."""
+    names = labels(group, _width(size))
+    ends = [name for name, one in zip(names, group.drawn, strict=True) if _is_last(group, one)]
+    return round(max((text_px(name) for name in ends), default=0.0)) + LABEL_GAP_PX + 4
+
+
+def _width(size: SizeClass) -> int:
+    return NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
+
+
+def _is_last(group: Group, one: Series) -> bool:
+    """Tell whether a kernel was timed in the newest run."""
+    return group.at(one.points[-1]) == len(group.runs) - 1 and bool(one.points[-1].time_ns)
+
+
+def datasets(group: Group) -> dict[str, list[Row]]:
+    """Make all rows of the chart: points, parts of lines without gaps, and labels."""
+    return {
+        "points": [row for s, one in enumerate(group.drawn) for row in _point_rows(group, s, one)],
+        "labels": _label_rows(group),
+    }
+
+
+def _point_rows(group: Group, s: int, one: Series) -> list[Row]:
+    """Write the points of one kernel; `part` counts the stretches between runs that lack it."""
+    rows: list[Row] = []
+    part, before = 0, None
+    when = group.when
+    for point in one.points:
+        at = group.at(point)
+        if not point.time_ns:
+            continue
+        if before is not None and at != before[0] + 1:
+            part += 1
+        change = f"{(point.time_ns / before[1] - 1) * 100:+.1f}{fmt.NBSP}%" if before and before[1] else fmt.MISSING
+        rows.append(
+            {
+                "s": s,
+                "part": f"{s}.{part}",
+                "x": at + 1,
+                "y": units.round_significant(point.time_ns, 5),
+                "bound": point.analysis.verdict.bound,
+                "name": units.cut_middle(units.plain_name(point.analysis.kernel.name), 120),
+                "facts": {
+                    "Run": point.run.source,
+                    "Recorded": when[at],
+                    "Time": fmt.duration(point.time_ns),
+                    "To the run before": change,
+                    "Verdict": wall(point.analysis),
+                    "Class": BOUND_LABELS[point.analysis.verdict.bound],
+                },
+            }
+        )
+        before = (at, point.time_ns)
+    return rows
+
+
+def _label_rows(group: Group) -> list[Row]:
+    """Place the names: in a column at the right for kernels of the newest run, beside their last point for others."""
+    axis, found = time_axis(group), [_placed(group, size) for size in SIZES]
+    rows = []
+    for s, one in enumerate(group.drawn):
+        last = next(point for point in reversed(one.points) if point.time_ns)
+        row: Row = {
+            "x": group.at(last) + 1,
+            "y": units.round_significant(last.time_ns or 0.0, 5),
+            "texts": [labels(group, _width(size))[s] for size in SIZES],
+        }
+        if _is_last(group, one):
+            height = [size.height_px * (1 - axis.part(last.time_ns or 0.0)) for size in SIZES]
+            row |= {"ends": [round(px, 1) for px in height], "parts": [ends[s] for ends, _ in found]}
+        else:
+            row |= {"spots": [gone[s] for _, gone in found]}
+        rows.append(row)
+    return rows
+
+
+def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, list[float] | None]]:
+    axis = time_axis(group)
+    drawn = list(enumerate(group.drawn))
+    ends = {
+        s: size.height_px * (1 - axis.part(one.points[-1].time_ns or 0)) for s, one in drawn if _is_last(group, one)
+    }
+    canvases = [_canvas(group, axis, size, width_px) for width_px in size.widths_px]
+    names = labels(group, _width(size))
+    gone: dict[int, list[float] | None] = {}
+    for s, one in drawn:
+        if s not in ends:
+            last = next(point for point in reversed(one.points) if point.time_ns)
+            spot = place(Wish(names[s], group.at(last), last.time_ns or 0.0, spots_around(5)), canvases)
+            gone[s] = spot.row if spot else None
+    return {s: round(y, 1) for s, y in apart(ends, size.height_px).items()}, gone
+
+
+def apart(wanted: dict[int, float], height_px: float) -> dict[int, float]:
+    """Move texts up and down until none overlaps another, each as near to its place as the others let it."""
+    keys = sorted(wanted, key=lambda key: wanted[key])
+    low, high = LINE_PX / 2, height_px - LINE_PX / 2
+    placed: list[float] = []
+    for i, key in enumerate(keys):
+        floor_px = placed[-1] + LINE_PX + 2 if placed else low
+        most = high - (len(keys) - 1 - i) * (LINE_PX + 2)
+        placed.append(min(max(wanted[key], floor_px), max(most, floor_px)))
+    return dict(zip(keys, placed, strict=True))
+
+
+def _canvas(group: Group, axis: TimeAxis, size: SizeClass, width_px: int) -> Canvas:
+    """Begin a drawing with the points and lines of all drawn kernels."""
+    room = width_px - label_room_px(group, size)
+    count = max(len(group.runs) - 1, 1)
+
+    def at(run: float, time_ns: float) -> tuple[float, float]:
+        return (AIR_PART + (1 - 2 * AIR_PART) * run / count) * room, size.height_px * (1 - axis.part(time_ns))
+
+    dots = [[at(group.at(p), p.time_ns) for p in one.points if p.time_ns] for one in group.drawn]
+    lines = [segment(*pair) for line in dots for pair in pairwise(line)]
+    boxes = [point_box(dot, 5) for line in dots for dot in line]
+    return Canvas(at, room, size.height_px, taken=boxes, lines=lines)
+
+
+def sparkline_parts(group: Group, one: Series, width: float, height: float) -> list[str]:
+    """Draw a kernel over all runs of its program as points of SVG lines; a run without it leaves a gap."""
+    most = max((point.time_ns or 0.0 for point in one.points), default=0.0)
+    if not most or len(group.runs) < 2:
+        return []
+    parts: list[list[tuple[float, float]]] = []
+    before: int | None = None
+    for point in one.points:
+        if not point.time_ns:
+            continue
+        at = group.at(point)
+        spot = (at / (len(group.runs) - 1) * width, height * (1 - point.time_ns / most))
+        if before is not None and at == before + 1:
+            parts[-1].append(spot)
+        else:
+            parts.append([spot])
+        before = at
+    return [" ".join(f"{x:.1f},{y:.1f}" for x, y in part) for part in parts]
+
+
+def point_area_px2(group: Group) -> int:
+    """Choose the size of points: small ones where there are many runs."""
+    return POINT_PX2 if len(group.runs) <= MANY_RUNS else SMALL_POINT_PX2
+
+
+def runs_of(series: Sequence[Series]) -> int:
+    """Count the runs of all series."""
+    return len({point.run.digest for one in series for point in one.points})
+
+
+def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
+    """Specify a line for each kernel, points by verdict, and names at the right end."""
+    layers = [
+        _named("points").mark_line(style="note", strokeWidth=1.5, **QUIET).encode(_x(group), _y(group), _line()),
+        *_end_labels(),
+        *_gone_labels(group),
+        _points(group),
+    ]
+    size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 480 ? 12 : 14")}
+    slot = " : ".join(f"w >= {one.from_px} ? {label_room_px(group, one)}" for one in SIZES[:-1])
+    chart = (
+        alt.LayerChart(layer=layers)
+        .properties(name="plane", width=WIDTH, height=HEIGHT, title=alt.Title(title, subtitle=subtitle, **size))
+        .add_params(
+            alt.param(name="w", value=WIDTH),
+            alt.param(name="h", value=HEIGHT),
+            alt.param(name="slot", expr=SLOT),
+            alt.param(name="room", expr=f"w - ({slot} : {label_room_px(group, SIZES[-1])})"),
+            alt.param(name="when", value=list(group.when)),
+        )
+    )
+    spec: dict[str, Any] = chart.to_dict()
+    spec.pop("config", None)
+    spec["datasets"] = datasets(group)
+    return spec
+
+
+def _named(name: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=name))
+
+
+def _line() -> alt.Detail:
+    return alt.Detail("part:N")
+
+
+def _x(group: Group) -> alt.X:
+    """Put runs at even distances: they are counted, whatever time lies between them."""
+    count = len(group.runs)
+    air = AIR_PART / (1 - 2 * AIR_PART) * (count - 1)
+    scale = alt.Scale(domain=[1 - air, count + air], nice=False, zero=False, range=[0, alt.ExprRef("room")])
+    axis = alt.Axis(
+        values=list(range(1, count + 1)),
+        labelExpr="when[datum.value - 1]",
+        labelOverlap="greedy",
+        labelSeparation=16,
+        grid=False,
+        title=None,
+    )
+    return alt.X("x", type="quantitative", scale=scale, axis=axis)
+
+
+def _y(group: Group) -> alt.Y:
+    found = time_axis(group)
+    scale = alt.Scale(type="log" if found.is_log else "linear", domain=[found.low, found.high], nice=False)
+    values = [tick for tick in found.ticks if found.low <= tick <= found.high]
+    return alt.Y("y", type="quantitative", scale=scale, axis=alt.Axis(values=values, labelExpr=_TIME, title=None))
+
+
+def _end_labels() -> list[alt.Chart]:
+    """Write the names of kernels of the newest run in a column, each led to from its last point."""
+    rows = _named("labels").transform_filter("isValid(datum.parts)").transform_calculate(text="datum.texts[slot]")
+    height = "datum.parts[slot]"
+    begin, end = f"room * {1 - AIR_PART:g} + 8", f"room + {LABEL_GAP_PX - 4}"
+    at: Style = {"x": _value(begin), "y": _value("datum.ends[slot]"), "x2": _value(end), "y2": _value(height)}
+    beside: Style = {"x": _value(f"room + {LABEL_GAP_PX}"), "y": _value(height)}
+    lead = rows.mark_rule(style="lead", **QUIET).encode(**at)
+    words = rows.mark_text(style="label", align="left", baseline="middle", **QUIET).encode(**beside, text="text:N")
+    return [lead, words]
+
+
+def _value(expression: str) -> Any:
+    return alt.value(alt.ExprRef(expression))
+
+
+def _gone_labels(group: Group) -> list[alt.Chart]:
+    """Write the names of kernels that the newest run lacks beside their last point, where there is room."""
+    rows = (
+        _named("labels")
+        .transform_filter("isValid(datum.spots) && datum.spots[slot] !== null")
+        .transform_calculate(spot="datum.spots[slot]", text="datum.texts[slot]")
+    )
+    text: Style = {**at_spot(), **QUIET}
+    return [
+        leads(rows).encode(_x(group), _y(group), alt.X2("x"), alt.Y2("y")),
+        *(
+            rows.mark_text(style=style, **text).encode(_x(group), _y(group), alt.Text("text:N"))
+            for style in ("halo", "label")
+        ),
+    ]
+
+
+def _points(group: Group) -> alt.Chart:
+    """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
+    present = {point.analysis.verdict.bound for one in group.drawn for point in one.points if point.time_ns}
+    solid = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
+    points: alt.Chart = (
+        _named("points")
+        .mark_point(filled=True, opacity=1, size=point_area_px2(group), tooltip=alt.ExprRef(_TOOLTIP))
+        .encode(
+            _x(group),
+            _y(group),
+            *verdict_channels(present),
+            fillOpacity=solid,
+        )
+    )
+    return points

@@ -1,0 +1,202 @@
+"""The page of `rooflens history`: for each program on each GPU the time of its kernels over the runs, and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model import units
+from rooflens.report import format as fmt
+from rooflens.report.history.chart import MAX_LINES, groups, history_spec, runs_of, sparkline_parts, time_axis
+from rooflens.report.html.document import small_document
+from rooflens.report.html.templates import render
+from rooflens.report.text.history import run_cells, verdicts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.compare.history import Series
+    from rooflens.model.records import Bound
+    from rooflens.report.history.chart import Group
+
+MAX_GROUPS = 12
+MAX_KERNELS = 30
+MAX_RUNS = 200
+"""Programs with a chart, kernels of each in the tables, and runs in the table of a kernel; JSON holds the rest."""
+
+SPARK_PX = (96, 20)
+
+CHANGED = 0.03
+"""Changes against the run before that are smaller than this are not named: recordings differ by so much by chance."""
+
+MAX_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """One kernel in the overview.
+
+    Attributes:
+        runs: In how many of the runs it was timed or not: `12 of 14`.
+        note: Where it appeared or vanished along the way; else empty.
+        spark: Its time over the runs as points of SVG lines.
+        cells: Its runs: date, report, time, change, HBM, verdict.
+        left_out: Runs that are older than those in `cells`.
+    """
+
+    name: str
+    runs: str
+    note: str
+    first: str
+    last: str
+    change: str
+    bound: Bound
+    verdict: str
+    spark: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One program on one GPU, ready to be placed."""
+
+    key: str
+    group: Group
+    sentences: tuple[str, ...]
+    rows: tuple[KernelRow, ...]
+    left_out: int
+    undrawn: int
+
+
+def render_history(series: Sequence[Series]) -> str:
+    """Render one self-contained HTML page of the history of kernels; it may be empty."""
+    found = groups(series)
+    shown = [_section(f"history-{i}", group) for i, group in enumerate(found[:MAX_GROUPS])]
+    title = _title(found)
+    specs = {
+        section.key: history_spec(section.group, title=_name(section.group), subtitle=_span(section.group))
+        for section in shown
+        if section.group.is_drawable
+    }
+    body: Markup = render(
+        "history",
+        title=title,
+        facts=_facts(series, found),
+        sections=shown,
+        left_out=len(found) - len(shown),
+        synthetic=sum(run.synthetic for run in {p.run.digest: p.run for one in series for p in one.points}.values()),
+        spark_px=SPARK_PX,
+    )
+    return small_document(title, body, specs, "Skip to the first table")
+
+
+def _title(found: Sequence[Group]) -> str:
+    programs = list(dict.fromkeys(group.program for group in found))
+    return f"History of {programs[0]}" if len(programs) == 1 else f"History of {fmt.count(len(programs), 'program')}"
+
+
+def _name(group: Group) -> str:
+    return f"{units.cut_middle(group.program, 60)} on {group.gpu or 'an unknown GPU'}"
+
+
+def _span(group: Group) -> str:
+    axis = "GPU time, logarithmic" if time_axis(group).is_log else "GPU time"
+    return f"{axis}; {fmt.count(len(group.runs), 'run')}, {group.when[0]} to {group.when[-1]}"
+
+
+def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
+    gpus = list(dict.fromkeys(group.gpu or "unknown GPU" for group in found))
+    facts = [gpus[0] if len(gpus) == 1 else fmt.count(len(gpus), "GPU")] if gpus else []
+    facts += [fmt.count(runs_of(series), "run"), fmt.count(len(series), "kernel")]
+    times = [point.run.created_unix_s for one in series for point in one.points if point.run.created_unix_s]
+    return [*facts, f"recorded {_days(fmt.date(min(times)), fmt.date(max(times)))}"] if times else facts
+
+
+def _days(first: str, last: str) -> str:
+    return first if first == last else f"{first} to {last}"
+
+
+def _section(key: str, group: Group) -> Section:
+    timed = sum(any(point.time_ns for point in one.points) for one in group.series)
+    return Section(
+        key=key,
+        group=group,
+        sentences=tuple(_sentences(group)),
+        rows=tuple(_row(group, one) for one in group.series[:MAX_KERNELS]),
+        left_out=len(group.series) - min(len(group.series), MAX_KERNELS),
+        undrawn=timed - min(timed, MAX_LINES),
+    )
+
+
+def _sentences(group: Group) -> list[str]:
+    """Say what became of the whole, and what changed last."""
+    if len(group.runs) < 2:
+        return []
+    first, last = group.total_ns(0), group.total_ns(len(group.runs) - 1)
+    said = []
+    if first and last:
+        span = f"GPU time of all kernels: {fmt.duration(first)} in the first run, {fmt.duration(last)} in the last"
+        said.append(f"{span}: {_factor_words(first / last)}.")
+    changed = sorted(_last_changes(group), key=lambda one: -abs(one[1]))
+    if changed:
+        named = [f"{name} {change * 100:+.1f}{fmt.NBSP}%" for name, change in changed[:MAX_NAMED]]
+        more = f", and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
+        said.append(f"Last run against the one before: {', '.join(named)}{more}.")
+    else:
+        said.append("Last run against the one before: no kernel changed by more than 3\u00a0%.")
+    return said
+
+
+def _factor_words(factor: float) -> str:
+    if abs(factor - 1) < CHANGED:
+        return "about the same"
+    return f"{fmt.factor(factor)} faster" if factor > 1 else f"{fmt.factor(1 / factor)} slower"
+
+
+def _last_changes(group: Group) -> list[tuple[str, float]]:
+    """List the kernels whose time changed from the last run but one to the last."""
+    found = []
+    for one in group.series:
+        if len(one.points) < 2 or [group.at(point) for point in one.points[-2:]] != [
+            len(group.runs) - 2,
+            len(group.runs) - 1,
+        ]:
+            continue
+        before, now = (point.time_ns for point in one.points[-2:])
+        if before and now and abs(now / before - 1) > CHANGED:
+            found.append((units.cut_name(units.plain_name(one.name), 40), now / before - 1))
+    return found
+
+
+def _row(group: Group, one: Series) -> KernelRow:
+    cells = list(run_cells(one))
+    last = one.points[-1]
+    return KernelRow(
+        name=units.plain_name(one.name),
+        runs=f"{len(one.points)} of {len(group.runs)}" if len(one.points) < len(group.runs) else str(len(one.points)),
+        note=_note(group, one),
+        first=fmt.duration(one.points[0].time_ns),
+        last=fmt.duration(last.time_ns),
+        change=fmt.MISSING if one.factor is None else _factor_words(one.factor),
+        bound=last.analysis.verdict.bound,
+        verdict=verdicts([point.analysis for point in one.points]).replace("->", "\u2192"),
+        spark=tuple(sparkline_parts(group, one, *SPARK_PX)),
+        cells=tuple(cells[-MAX_RUNS:]),
+        left_out=len(cells) - min(len(cells), MAX_RUNS),
+    )
+
+
+def _note(group: Group, one: Series) -> str:
+    """Say where a kernel appeared or vanished."""
+    at = [group.at(point) for point in one.points]
+    notes = []
+    if at[0] > 0:
+        notes.append(f"new in {group.when[at[0]]}")
+    if at[-1] < len(group.runs) - 1:
+        notes.append(f"gone after {group.when[at[-1]]}")
+    if at[-1] - at[0] + 1 > len(at):
+        notes.append(f"not in {fmt.count(at[-1] - at[0] + 1 - len(at), 'run')} between")
+    return ", ".join(notes)

@@ -1,0 +1,1 @@
+"""Put pages together: document, templates, themes and what is embedded."""

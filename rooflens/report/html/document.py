@@ -1,0 +1,95 @@
+"""The frame of every page: one offline HTML file with its content policy, both themes, styles and scripts inside it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from rooflens.report.html import theme
+from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.html.templates import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+
+KERNELS = ("kernels", "Skip to the kernels table")
+
+STYLES = ("page.css", "charts.css", "small.css", "print.css")
+
+SCRIPTS = ("state.js", "theme.js", "charts.js", "reveal.js")
+
+
+def document(  # noqa: PLR0913 - a page is made of these
+    title: str,
+    sections: Sequence[Markup],
+    *,
+    blocks: Iterable[Markup],
+    styles: Iterable[str],
+    codes: Sequence[str],
+    skip: tuple[str, str] = KERNELS,
+) -> str:
+    """Put a page together.
+
+    Args:
+        title: Stands in the browser's tab.
+        sections: What is shown, from top to bottom.
+        blocks: JSON blocks that the scripts read; the charts' themes are added.
+        styles: Style sheets of `assets`, in order.
+        codes: Scripts, in order; no other script may run.
+        skip: Where the link for readers with a keyboard leads, and its words.
+    """
+    themes = {
+        "light": theme.vega_config(theme.LIGHT, dark=False),
+        "dark": theme.vega_config(theme.DARK, dark=True),
+    }
+    return render(
+        "page",
+        title=title,
+        skip=skip,
+        policy=content_policy(*codes),
+        style=_style(styles),
+        sections=sections,
+        blocks=[json_block("themes", themes), *blocks],
+        scripts=[script(code) for code in codes],
+    )
+
+
+def joined(names: Iterable[str]) -> str:
+    """Join files of `assets`."""
+    assets = files("rooflens.report").joinpath("assets")
+    return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _style(styles: Iterable[str]) -> Markup:
+    """Put the themes' colours before the style sheets; paper is always light."""
+    light = theme.css_variables(theme.LIGHT, dark=False)
+    dark = theme.css_variables(theme.DARK, dark=True)
+    rules = (
+        f":root{{color-scheme:light;--font:{theme.FONT};{light}}}",
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}",
+        f"@media screen{{:root[data-theme=dark]{{color-scheme:dark;{dark}}}}}",
+        joined(styles),
+    )
+    return Markup("\n".join(rules))  # noqa: S704 -- our own style sheet and colour table
+
+
+def small_document(title: str, body: Markup, specs: Mapping[str, Mapping[str, Any]], skip: str) -> str:
+    """Put a small page together.
+
+    Args:
+        title: Stands in the browser's tab.
+        body: What is shown.
+        specs: Charts by the key of their place in the body.
+        skip: Words of the link that leads readers with a keyboard to the tables.
+    """
+    return document(
+        title,
+        [body],
+        blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
+        styles=STYLES,
+        codes=(vega_bundle(), joined(SCRIPTS)),
+        skip=("tables", skip),
+    )

@@ -1,0 +1,48 @@
+"""What the keys of the records are called on the page: levels, pipes, verdicts, stalls, flags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.verdict.causes import STALLS
+from rooflens.model.verdict.flags import MEANINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Bound
+
+BOUND_LABELS: Mapping[Bound, str] = {
+    "memory": "memory-bound",
+    "compute": "compute-bound",
+    "latency": "latency-bound",
+    "overhead": "overhead-bound",
+    "balanced": "balanced",
+    "unknown": "unknown",
+}
+
+_READY = {"not_selected": "ready, another warp was picked", "selected": "issuing"}
+"""Warp states that are no stall."""
+
+FLOP_SOURCE_LABELS: Mapping[str, str] = {
+    "opcode": "executed opcodes of the report's SASS table",
+    "tensor_ops": "NVIDIA's tensor operation counters",
+    "sass": "NVIDIA's SASS instruction counters",
+    "estimated": "estimated from pipe activity",
+}
+
+
+def stall_label(reason: str) -> str:
+    """Say what a warp waits for; an unknown reason keeps NVIDIA's own word."""
+    known = STALLS.get(reason)
+    return known[0] if known else _READY.get(reason, reason.replace("_", " "))
+
+
+def flag_name(flag: str) -> str:
+    """Say a flag in its few short words."""
+    return flag.replace("_", " ")
+
+
+def flag_label(flag: str) -> str:
+    """Explain a flag in the model's sentence; one that it does not know is shown by its name."""
+    return MEANINGS.get(flag, flag_name(flag))

@@ -1,0 +1,1 @@
+"""Draw the page of a report, part by part."""

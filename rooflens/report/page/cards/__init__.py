@@ -1,0 +1,1 @@
+"""Draw the card of a kernel, part by part."""

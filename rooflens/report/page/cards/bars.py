@@ -1,0 +1,139 @@
+"""Bars of a card: memory levels, pipes and warp stalls, each a share with its numbers in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.roofline.levels import binding_stage
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.labels import stall_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflens.model.records import Analysis, Level, Pipe
+
+MIN_SHARE = 0.01
+"""Pipes and stalls below this part are named, not drawn."""
+LEAST_PIPES = 3
+"""So many pipes are drawn however little they did."""
+MAX_STALLS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One share as a bar.
+
+    Attributes:
+        share: 0 to 1; None where it is unknown.
+        part: What the share is of, below the label: a stage of a level, NVIDIA's word for a stall.
+        rate: What was reached, of what peak.
+        amount: How much that was in all.
+        mark: Attainable over peak, 0 to 1: a line on the bar; None where no calibration knows it.
+    """
+
+    label: str
+    share: float | None
+    part: str = ""
+    rate: str = ""
+    amount: str = ""
+    mark: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Bars, and the names of those that are too small to draw."""
+
+    shown: tuple[Bar, ...]
+    small: tuple[str, ...] = ()
+
+
+def level_bars(analysis: Analysis) -> Bars:
+    """Draw every memory level that was measured, from the far one to the near one."""
+    levels = analysis.levels.items()
+    measured = [(name, level) for name, level in levels if level.amount_bytes is not None or level.share is not None]
+    return Bars(tuple(_level_bar(name, level) for name, level in measured))
+
+
+def pipe_bars(analysis: Analysis) -> Bars:
+    """Draw the pipes that did something, the busiest first."""
+    used = _used(analysis)
+    drawn = drawn_pipes(analysis)
+    small = (_small_pipe(name, pipe) for name, pipe in used.items() if name not in drawn)
+    return Bars(tuple(_pipe_bar(name, used[name]) for name in drawn), tuple(small))
+
+
+def drawn_pipes(analysis: Analysis) -> tuple[str, ...]:
+    """Choose the pipes that get a bar: the busiest, and every one that is not idle."""
+    used = _used(analysis).items()
+    return tuple(name for i, (name, pipe) in enumerate(used) if i < LEAST_PIPES or (pipe.share or 0.0) >= MIN_SHARE)
+
+
+def _used(analysis: Analysis) -> dict[str, Pipe]:
+    used = [(name, pipe) for name, pipe in analysis.pipes.items() if pipe.amount or pipe.share]
+    return dict(sorted(used, key=lambda item: -(item[1].share or 0.0)))
+
+
+def stall_bars(analysis: Analysis) -> Bars:
+    """Draw what the warps wait for, the most frequent first, in plain words with NVIDIA's own below."""
+    stalls = sorted(analysis.kernel.stalls.items(), key=lambda item: -item[1])
+    shown = [(reason, share) for reason, share in stalls[:MAX_STALLS] if share >= MIN_SHARE]
+    return Bars(tuple(_stall_bar(reason, share) for reason, share in shown))
+
+
+def _stall_bar(reason: str, share: float) -> Bar:
+    words = stall_label(reason).removeprefix("waits for ").removeprefix("waits at ")
+    return Bar(words, share, rate=reason if words != reason.replace("_", " ") else "")
+
+
+def _level_bar(name: str, level: Level) -> Bar:
+    stage, intensity = binding_stage(level) if len(level.stages) > 1 else None, level.intensity_flop_per_byte
+    amount = [] if level.amount_bytes is None else [fmt.si(level.amount_bytes, "B")]
+    attainable = [] if level.attainable_per_s is None else [f"attainable {fmt.si(level.attainable_per_s, 'B/s')}"]
+    return Bar(
+        label=resource_label(name),
+        share=level.share,
+        part=f"{stage.replace('_', ' ').replace('l2', 'L2')} stage" if stage else "",
+        rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
+        amount=", ".join([*amount, *([fmt.intensity(intensity)] if intensity is not None else []), *attainable]),
+        mark=_mark(level.attainable_per_s, level.peak_bytes_per_s),
+    )
+
+
+def _pipe_bar(name: str, pipe: Pipe) -> Bar:
+    write, unit = _writer(pipe)
+    attainable = [] if pipe.attainable_per_s is None else [f"attainable {write(pipe.attainable_per_s, f'{unit}/s')}"]
+    return Bar(
+        label=resource_label(name),
+        share=pipe.share,
+        rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
+        amount=", ".join([*([] if pipe.amount is None else [_amount(pipe)]), *attainable]),
+        mark=_mark(pipe.attainable_per_s, pipe.peak_per_s),
+    )
+
+
+def _small_pipe(name: str, pipe: Pipe) -> str:
+    """Name a pipe, with its FLOPs where it has some: they count in the intensity however few they are."""
+    return resource_label(name) + (f" ({_amount(pipe)})" if pipe.unit in {"FLOP", "op"} and pipe.amount else "")
+
+
+def _amount(pipe: Pipe) -> str:
+    write, unit = _writer(pipe)
+    return ("about " if pipe.source == "estimated" else "") + write(pipe.amount, unit)
+
+
+def _writer(pipe: Pipe) -> tuple[Callable[[float | None, str], str], str]:
+    """Choose how a pipe's amounts are written: FLOPs take a prefix themselves, instructions do not."""
+    return (fmt.si, "FLOP") if pipe.unit == "FLOP" else (fmt.si_of, "inst" if pipe.unit == "issue" else pipe.unit)
+
+
+def _mark(attainable: float | None, peak: float | None) -> float | None:
+    return attainable / peak if attainable is not None and peak else None
+
+
+def _rate(write: Callable[[float | None, str], str], reached: float | None, peak: float | None, unit: str) -> str:
+    if reached is None:
+        return ""
+    return f"{write(reached, unit)} of {write(peak, unit)}" if peak else write(reached, unit)

@@ -1,0 +1,144 @@
+"""Forecast against measured, as rows of a card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from rooflens.model.predict.explain import wall_words
+from rooflens.report import format as fmt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.launches import Launch
+    from rooflens.model.predict.measured import Checked, Topic
+    from rooflens.model.records import Prediction
+    from rooflens.report.content import Page
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedRow:
+    """One quantity of a checked prediction, in words.
+
+    Attributes:
+        factor: Measured over predicted; None for words, and where either is missing.
+        why: What explains the gap, in a sentence; empty where nothing needs to be explained.
+        source: What made the prediction; empty in all rows but the first.
+    """
+
+    label: str
+    predicted: str
+    measured: str
+    factor: float | None = None
+    why: str = ""
+    source: str = ""
+
+
+def title_of(prediction: Prediction) -> str:
+    """Name a prediction: `gemm bf16_4096`; one without a case by its type."""
+    return f"{prediction.operation} {prediction.case or prediction.dtype}"
+
+
+def sizes_text(parameters: Mapping[str, int]) -> str:
+    """Write sizes: `m = 4,096, n = 4,096`."""
+    return ", ".join(f"{name}{fmt.NBSP}={fmt.NBSP}{value:,}" for name, value in parameters.items())
+
+
+def _rows(checked: Checked) -> tuple[PredictedRow, ...]:
+    """Put each quantity beside its measurement."""
+    prediction, measured, unit = checked.prediction, checked.measured, checked.unit
+    rows = []
+    if prediction.flop:
+        rows.append(_row(checked, unit, prediction.flop, measured.work, unit))
+    if prediction.moved_bytes:
+        rows.append(_row(checked, "HBM bytes", prediction.moved_bytes, measured.moved_bytes, "B"))
+    if prediction.flop and prediction.moved_bytes and unit == "FLOP":
+        found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
+        expected = prediction.flop / prediction.moved_bytes
+        factor = found / expected if found is not None else None
+        rows.append(PredictedRow("Intensity", fmt.intensity(expected), fmt.intensity(found), factor))
+    return tuple(rows)
+
+
+def _row(checked: Checked, label: str, expected: float, found: float | None, unit: str) -> PredictedRow:
+    at_least = "at least " if checked.at_least and found is not None else ""
+    factor = found / expected if found is not None else None
+    return PredictedRow(label, fmt.si(expected, unit), f"{at_least}{fmt.si(found, unit)}", factor)
+
+
+def predicted_rows(page: Page, launch: Launch) -> tuple[PredictedRow, ...]:
+    """Give the rows of a kernel's card; none where its report has no prediction, or where it stands for a sum."""
+    checked = _checked_for(launch, page.predictions)
+    if checked is None or page.aggregated or launch.failed:
+        return ()
+    if checked.kernel is not None:
+        return tuple(_sourced(_rows_of_launch(checked, launch), checked))
+    alone = sum(one.kernel.digest == launch.analysis.kernel.digest for one in page.analyses) == 1
+    rows = _rows_of_whole(checked) if alone else _rows_of_part(checked, launch)
+    return tuple(_sourced(rows, checked))
+
+
+def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
+    """Find the prediction of a launch: that of its kernel before that of its whole report."""
+    mine = [one for one in predictions if one.digest == launch.analysis.kernel.digest]
+    by_name = (one for one in mine if one.kernel is not None and fnmatchcase(launch.name, one.kernel))
+    return next(by_name, None) or next((one for one in mine if one.kernel is None), None)
+
+
+def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[PredictedRow]:
+    source = f"{title_of(checked.prediction)}: {checked.prediction.source}"
+    return (replace(row, source=source if at == 0 else "") for at, row in enumerate(rows))
+
+
+def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
+    """Write the rows of a kernel that is all of its report."""
+    why = {gap.topic: gap for gap in checked.gaps if not gap.as_predicted}
+    topics: Mapping[str, Topic] = {checked.unit: "work", "HBM bytes": "bytes"}
+    rows = [
+        replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
+        for row in _rows(checked)
+    ]
+    prediction, wall = checked.prediction, checked.measured.wall
+    if prediction.bound and wall:
+        reason = f"Expected because: {prediction.why}." if "wall" in why and prediction.why else ""
+        rows.append(
+            PredictedRow("Wall", wall_words(prediction.bound, prediction.resource), wall_words(*wall), why=reason)
+        )
+    return rows
+
+
+def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | None, float | None, str], ...]:
+    """List label, predicted and measured amount of one launch, and its unit."""
+    prediction, analysis, unit = checked.prediction, launch.analysis, checked.unit
+    work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == unit and pipe.amount]
+    return (
+        (unit, prediction.flop, sum(work) if analysis.flop_total is not None else None, unit),
+        ("HBM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
+    )
+
+
+def _rows_of_launch(checked: Checked, launch: Launch) -> list[PredictedRow]:
+    """Write what one launch did of what was predicted for each."""
+    return [
+        PredictedRow(
+            label, fmt.si(expected, unit), fmt.si(found, unit), found / expected if found is not None else None
+        )
+        for label, expected, found, unit in _amounts_of(checked, launch)
+        if expected
+    ]
+
+
+def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:
+    """Write what one of several kernels did of what was predicted for all of them."""
+    analysis = launch.analysis
+    why = f"One of {checked.measured.launches} launches that the prediction is for."
+    rows = []
+    for label, expected, amount, name in _amounts_of(checked, launch):
+        if expected:
+            found = amount * analysis.launches if amount is not None else None
+            factor = found / expected if found is not None else None
+            rows.append(PredictedRow(label, f"{fmt.si(expected, name)} for all", fmt.si(found, name), factor, why))
+            why = ""
+    return rows

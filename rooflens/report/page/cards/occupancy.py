@@ -1,0 +1,83 @@
+"""Occupancy of a card: warps allowed and resident, what limits them, waves and tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.roofline.occupancy import find_occupancy
+from rooflens.report import format as fmt
+from rooflens.report.page.cards.bars import Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.model.records import Kernel
+    from rooflens.model.roofline.occupancy import Occupancy
+
+_HARDLY = 0.01
+"""A last wave that leaves less than this of the SM time idle is as good as full."""
+_SLOTS = {"warps a block": "warp slots"}
+"""Limits that the card names by what runs out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """Bars of the warps an SM could hold and does hold, and facts beside them."""
+
+    bars: tuple[Bar, ...]
+    facts: tuple[str, ...]
+
+
+def resident(kernel: Kernel) -> Resident | None:
+    """Say how full the SMs are and why; None where the report holds nothing of it."""
+    found = find_occupancy(kernel)
+    rows = (("Allowed", found.theoretical, "by this launch"), ("Achieved", found.achieved, "mean of the active cycles"))
+    bars = tuple(Bar(label, share, rate=what) for label, share, what in rows if share is not None)
+    facts = tuple(_facts(kernel, found))
+    return Resident(bars, facts) if bars or facts else None
+
+
+def _facts(kernel: Kernel, found: Occupancy) -> Iterator[str]:
+    if found.limiters:
+        yield from _limits(kernel, found)
+    elif found.theoretical is not None and found.block_limits:
+        yield "nothing limits it: the launch can fill every warp slot"
+    if found.waves is not None and found.tail_share is not None:
+        yield _waves(kernel, found.waves, found.tail_share)
+    ready, issued = kernel.counters.get("eligible_warps_per_cycle"), kernel.counters.get("issue_active_per_cycle")
+    if ready is not None:
+        slots = "" if issued is None else f"; {fmt.number(issued, 2)} instructions issued"
+        yield f"a cycle and scheduler: {fmt.number(ready, 2)} warps ready{slots}"
+
+
+def _limits(kernel: Kernel, found: Occupancy) -> Iterator[str]:
+    """Name the scarcest resources with what a block takes of them, then what the others would allow."""
+    blocks = found.block_limits[0][1]
+    scarce = " and ".join(_slots(name) + _taken(kernel, name) for name in found.limiters)
+    yield f"limited by {scarce} to {fmt.count(round(blocks), 'block')} an SM"
+    rest = [f"{_slots(name)} {limit:.0f}" for name, limit in found.block_limits if name not in found.limiters]
+    if rest:
+        yield f"blocks an SM by the other limits: {', '.join(rest)}"
+
+
+def _slots(name: str) -> str:
+    return _SLOTS.get(name, name)
+
+
+def _taken(kernel: Kernel, name: str) -> str:
+    registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
+    if name == "registers" and registers:
+        return f" ({registers:.0f} a thread)"
+    if name == "shared memory" and shared:
+        return f" ({fmt.si(shared, 'B')} a block)"
+    return ""
+
+
+def _waves(kernel: Kernel, waves: float, idle: float) -> str:
+    blocks, sms = kernel.counters.get("grid_size"), kernel.counters.get("sm_count")
+    grid = f" ({fmt.count(round(blocks), 'block')} on {sms:.0f} SMs)" if blocks and sms else ""
+    if waves < 1:
+        return f"{fmt.number(waves, 2)} waves{grid}: {fmt.percent(idle, 0)} of the block slots stay empty"
+    tail = "hardly a tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle, 0)} of the SM time idle"
+    return f"{fmt.number(waves)} waves{grid}: {tail}"

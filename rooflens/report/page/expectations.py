@@ -1,0 +1,193 @@
+"""Predicted against measured: the section of the page, the rows of a kernel's card, and the lines of the terminal.
+
+All of them are written from the one `Checked` prediction of a report.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.predict.expectations import check_reports
+from rooflens.model.predict.explain import wall_words
+from rooflens.model.predict.measured import is_expected
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.html.templates import render
+from rooflens.report.page.cards.expectation import _rows, sizes_text, title_of
+from rooflens.report.page.sweeps import LADDERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.predict.expectations import Rule
+    from rooflens.model.predict.measured import Checked, Topic
+    from rooflens.model.records import Bound, Prediction
+    from rooflens.report.content import Page
+    from rooflens.report.page.cards.expectation import PredictedRow
+
+
+OPEN_BLOCKS = 2
+"""With no more checked predictions than this, all of them stand open."""
+
+MAX_BLOCKS = 60
+
+TOPIC_WORDS: Mapping[Topic, str] = {
+    "scope": "Scope",
+    "work": "Work",
+    "type": "Type",
+    "bytes": "Bytes",
+    "time": "Time",
+    "wall": "Wall",
+}
+
+Kind = Literal["memory", "compute", "bound", "measured"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One time of a checked prediction: `share` is its part of the longest."""
+
+    label: str
+    time: str
+    share: float
+    note: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One checked prediction as the page shows it."""
+
+    key: str
+    title: str
+    sizes: str
+    digest: str
+    reports: str
+    checked: Checked
+    factors: tuple[tuple[str, str], ...]
+    expected: tuple[str, str] | None
+    found: tuple[str, str] | None
+    as_expected: bool
+    rows: tuple[PredictedRow, ...]
+    times: tuple[TimeRow, ...]
+
+
+def with_predictions(page: Page, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Page:
+    """Put what has a prediction, reports by digest and kernels by name, beside what was measured."""
+    return replace(page, predictions=check_reports(page.runs, page.analyses, predictions, rules))
+
+
+def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
+    """Put the cases of one program and type beside one another, in order of their work."""
+    size = prediction.flop or prediction.moved_bytes or 0.0
+    dtype = "" if LADDERS & prediction.parameters.keys() else prediction.dtype
+    return prediction.operation, dtype, size, prediction.case
+
+
+def prediction_lines(checked: Checked) -> tuple[str, ...]:
+    """Write for a terminal what was predicted for one iteration, what the kernels did, and why they differ."""
+    prediction, measured = checked.prediction, checked.measured
+    rows = {row.label: row for row in _rows(checked)}
+    told = [f"{row.predicted} at HBM" if row.label == "HBM bytes" else row.predicted for row in _amounts(rows)]
+    wall = [wall_words(prediction.bound, prediction.resource)] if prediction.bound else []
+    found = [f"{_beside(row)} at HBM" if row.label == "HBM bytes" else _beside(row) for row in _amounts(rows)]
+    launches = fmt.count(measured.launches, "launch")
+    lines = (
+        f"{title_of(prediction)} predicted, one iteration: {', '.join([*told, *wall])}",
+        f"{title_of(prediction)} measured, {launches}: {', '.join([*found, _wall(checked)])}",
+    )
+    gaps = (
+        f"  {TOPIC_WORDS[gap.topic].lower()}: {gap.text}" for gap in checked.gaps if gap.reasons or not gap.as_predicted
+    )
+    return tuple(line.replace(fmt.NBSP, " ") for line in (*lines, *gaps))
+
+
+def _amounts(rows: Mapping[str, PredictedRow]) -> list[PredictedRow]:
+    return [rows[label] for label in ("FLOP", "op", "HBM bytes") if label in rows]
+
+
+def _beside(row: PredictedRow) -> str:
+    if row.factor is None:
+        return f"{'B' if row.label == 'HBM bytes' else row.label} not measured"
+    return f"{row.measured} ({fmt.number(row.factor)}x)"
+
+
+def _wall(checked: Checked) -> str:
+    measured = checked.measured
+    if measured.wall is None:
+        return "no time measured"
+    return f"{wall_words(*measured.wall)} for {fmt.percent(measured.wall_share, 0)} of the time"
+
+
+def predicted(page: Page) -> Markup:
+    """Show every report that has a prediction beside it; nothing where none has."""
+    sources = {run.digest: PurePath(run.source).name for run in page.runs}
+    shown = sorted(page.predictions, key=lambda one: order_of(one.prediction))[:MAX_BLOCKS]
+    blocks = [_block(f"predicted-{i}", one, sources) for i, one in enumerate(shown)]
+    left_out = len(page.predictions) - len(shown)
+    is_open = len(blocks) <= OPEN_BLOCKS
+    return render("predicted", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS)
+
+
+def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
+    prediction, measured = checked.prediction, checked.measured
+    expected = _wall_look(prediction.bound, prediction.resource)
+    return Block(
+        key=key,
+        title=title_of(prediction),
+        sizes=sizes_text(prediction.parameters),
+        digest=checked.digest,
+        reports=sources.get(checked.digest, "") + (f", kernels {checked.kernel}" if checked.kernel else ""),
+        checked=checked,
+        factors=_factors(checked),
+        expected=expected,
+        found=_wall_look(*measured.wall) if measured.wall else None,
+        as_expected=measured.wall is not None and is_expected(measured.wall, prediction),
+        rows=_rows(checked),
+        times=_times(checked),
+    )
+
+
+def _wall_look(bound: Bound | None, resource: str | None) -> tuple[str, str] | None:
+    """Return the class, for its colour and shape, and the words of a wall."""
+    return (bound, wall_words(bound, resource)) if bound else None
+
+
+def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:
+    """Write how measured and predicted compare in work, bytes and time."""
+    lower_ns, time_ns = checked.times.lower_ns, checked.measured.time_ns
+    listed = (
+        (checked.unit, checked.work_ratio),
+        ("bytes", checked.bytes_ratio),
+        ("time over bound", time_ns / lower_ns if time_ns and lower_ns else None),
+    )
+    least = "\u2265\u00a0" if checked.at_least else ""
+    return tuple(
+        (label, f"{least}{fmt.number(found)}x" if found is not None else fmt.MISSING) for label, found in listed
+    )
+
+
+def _times(checked: Checked) -> tuple[TimeRow, ...]:
+    """List the times of the predicted work and the measured one, for bars on one scale."""
+    bounds, prediction = checked.times, checked.prediction
+    work = f"{fmt.si(prediction.flop, checked.unit)} at {fmt.si(bounds.peak_per_s, f'{checked.unit}/s')}"
+    moved = f"{fmt.si(prediction.moved_bytes, 'B')} at {fmt.si(bounds.bandwidth_bytes_per_s, 'B/s')}"
+    count = fmt.count(checked.measured.launches, "launch")
+    published = " (published: it did nothing here)" if bounds.is_published else ""
+    listed: tuple[tuple[str, float | None, str, Kind], ...] = (
+        ("T_math", bounds.math_ns, f"{work}, {resource_label(bounds.pipe)}{published}", "compute"),
+        ("T_memory", bounds.memory_ns, f"{moved}, HBM", "memory"),
+        ("Lower bound", bounds.lower_ns, "max(): fully overlapped", "bound"),
+        ("Upper bound", bounds.upper_ns, "sum(): one after the other", "bound"),
+        ("Measured", checked.measured.time_ns, f"{'at least, ' if checked.at_least else ''}{count}", "measured"),
+    )
+    longest = max((time_ns or 0.0 for _, time_ns, _, _ in listed), default=0.0)
+    return tuple(
+        TimeRow(label, fmt.duration(time_ns), time_ns / longest, note, kind)
+        for label, time_ns, note, kind in listed
+        if time_ns
+    )

@@ -1,0 +1,53 @@
+"""The kernels table: one row per launch that is drawn, sortable and searchable, a plain table without scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model import units
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.html.templates import render
+from rooflens.report.page.cards.card import carded
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from rooflens.model.launches import Launch
+    from rooflens.report.content import Page
+
+NAME_WIDTH = 72
+TITLE_WIDTH = 400
+
+LONG_FROM = 24
+"""With more rows than this the table scrolls in a box of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One launch with the words of its cells."""
+
+    launch: Launch
+    name: str
+    title: str
+    leader: str
+    has_card: bool
+
+
+def kernels(page: Page) -> Markup:
+    """List the launches in order of time."""
+    with_card = {launch.key for launch in carded(page)}
+    rows = [_row(launch, has_card=launch.key in with_card) for launch in page.launches]
+    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1, long_from=LONG_FROM)
+
+
+def _row(launch: Launch, *, has_card: bool) -> Row:
+    leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
+    return Row(
+        launch=launch,
+        name=units.cut_middle(launch.shown, NAME_WIDTH),
+        title=units.cut_middle(launch.name, TITLE_WIDTH),
+        leader=leader,
+        has_card=has_card,
+    )

@@ -1,0 +1,42 @@
+"""The method: formulas, thresholds, where the numbers came from, and what the page cannot know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from rooflens import __version__
+from rooflens.model.launches import timed
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.html.templates import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from markupsafe import Markup
+
+    from rooflens.model.records import Analysis
+    from rooflens.report.content import Page
+
+
+def method(page: Page) -> Markup:
+    """Explain how each number was made."""
+    limits, usual = page.limits, default_thresholds()
+    changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
+    return render(
+        "method",
+        page=page,
+        limits=limits,
+        changed=changed,
+        version=__version__,
+        sources=counter_sources(timed(page.analyses)),
+    )
+
+
+def counter_sources(analyses: Iterable[Analysis]) -> list[tuple[str, str, int]]:
+    """List which stored metrics gave each counter, and for how many launches."""
+    pairs: Counter[tuple[str, str]] = Counter()
+    for analysis in analyses:
+        pairs.update(analysis.kernel.counter_sources.items())
+    return [(counter, source, count) for (counter, source), count in sorted(pairs.items())]

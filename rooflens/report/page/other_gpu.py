@@ -1,0 +1,271 @@
+"""What if another GPU ran this: ridges by GPU, the kernels that change side, and the select that asks for one.
+
+All numbers and sentences are made here, for every GPU; the script only puts those of the chosen one into the page.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from rooflens.model import units
+from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
+from rooflens.model.roofline.datasheets import PEAK_KEYS, find_gpu, load_gpus
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.html.embed import json_block
+from rooflens.report.html.templates import render
+from rooflens.report.page.other_gpu_sentences import Subject, effect_words, factor_words, part_of_time
+from rooflens.report.roofline.datasheet import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.launches import Launch
+    from rooflens.model.predict.other_gpu import Change, Effect, Roofs, Standing
+    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.report.content import Page
+    from rooflens.report.page.other_gpu_sentences import Words
+
+STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
+"""Three generations that stand in the table before any GPU is chosen, by id."""
+
+MAX_ROWS = 40
+"""Kernels in the table, the longest first: what the page holds of 60 GPUs stays below 100 kB."""
+
+MAX_HOMES = 4
+"""GPUs of a mixed page that stand in the table of ridges, those of the longest kernels first."""
+
+MAX_PRECISIONS = 4
+NAME_WIDTH = 56
+TITLE_WIDTH = 400
+
+ARCHITECTURES = {
+    "gb": "Blackwell",
+    "gh": "Hopper",
+    "ad": "Ada Lovelace",
+    "ga": "Ampere",
+    "tu": "Turing",
+    "gv": "Volta",
+    "gp": "Pascal",
+}
+"""First letters of a chip -> architecture, the newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One launch of the page and its place under the roofs of its own GPU."""
+
+    launch: Launch
+    here: Standing
+
+    @property
+    def name(self) -> str:
+        """Name that fits the table."""
+        return units.cut_middle(self.launch.shown, NAME_WIDTH)
+
+    @property
+    def title(self) -> str:
+        """Name that fits a tooltip."""
+        return units.cut_middle(self.launch.name, TITLE_WIDTH)
+
+    @property
+    def lower_ns(self) -> float:
+        """Lower bound of all its launches here."""
+        return self.here.place.lower_s * self.here.launches * 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class RidgeRow:
+    """One GPU of the table of ridges, as text.
+
+    Attributes:
+        id: Of its file; empty where no file has it.
+        ridges: Ridge and peak by precision; `MISSING` and nothing where it has no such pipe.
+        changes: How many kernels change side, and their part of the GPU time; both may be empty.
+    """
+
+    id: str
+    name: str
+    note: str
+    bandwidth: str
+    ridges: tuple[tuple[str, str], ...]
+    changes: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that the page says of one GPU.
+
+    Attributes:
+        cells: For each kernel of the table its side, lower bound and factor; empty where nothing can change.
+    """
+
+    words: Words
+    row: RidgeRow
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A GPU of the page: its name in the report, its file, and the roofs its kernels are compared with."""
+
+    name: str
+    gpu: Gpu | None
+    roofs: Roofs
+
+
+def what_if(page: Page) -> Markup:
+    """Offer every GPU with a datasheet, and show the ridges of three generations beside the page's own."""
+    if not page.timed:
+        return Markup("")
+    placed = [Placed(launch, here) for launch in page.timed if (here := standing(launch.analysis))]
+    if not placed:
+        return render("whatif", placed=[], page=page)
+    precisions = used_precisions([one.here for one in placed])
+    homes = _homes(placed)
+    views = {gpu.id: _view(gpu, placed, page, precisions) for gpu in load_gpus()}
+    present = {home.gpu.id for home in homes if home.gpu}
+    rows = [_home_row(home, page, precisions, views) for home in homes[:MAX_HOMES]]
+    rows += [views[key].row for key in STORY if key in views and key not in {row.id for row in rows}]
+    return render(
+        "whatif",
+        page=page,
+        placed=placed[:MAX_ROWS],
+        left_out=len(page.timed) - len(placed),
+        cut=len(placed) > MAX_ROWS,
+        noun=_noun(page),
+        choices=choices(present),
+        precisions=[resource_label(key) for key in precisions],
+        story=story(precisions),
+        rows=rows,
+        more_homes=max(0, len(homes) - MAX_HOMES),
+        unlisted=[home.name for home in homes if home.gpu is None],
+        tensor=any(key.startswith("tensor") for key in precisions),
+        block=json_block("what-if-data", {key: _embedded(view) for key, view in views.items()}),
+    )
+
+
+def used_precisions(standings: Iterable[Standing]) -> tuple[str, ...]:
+    """List the pipes that do a part of any kernel's work worth a ridge, the one with most operations first."""
+    amounts: defaultdict[str, float] = defaultdict(float)
+    for here in standings:
+        for key, amount in here.load.ops.items():
+            if key in PEAK_KEYS and amount >= SMALL_PART * here.load.total_ops:
+                amounts[key] += amount * here.launches
+    return tuple(sorted(amounts, key=lambda key: -amounts[key])[:MAX_PRECISIONS])
+
+
+def story(precisions: Sequence[str]) -> tuple[str, list[tuple[str, str]]] | None:
+    """Follow the ridge of the main precision over three generations; None where fewer than two of them have it."""
+    gpus = {gpu.id: gpu for gpu in load_gpus()}
+    if not precisions:
+        return None
+    ridges = [
+        (short_name(gpus[id_]), fmt.number(ridge))
+        for id_ in STORY
+        if id_ in gpus and (ridge := gpu_roofs(gpus[id_]).ridge_per_byte(precisions[0]))
+    ]
+    return (resource_label(precisions[0]), ridges) if len(ridges) > 1 else None
+
+
+def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Group the GPUs by architecture, those of the page first: heading, then id and name of each."""
+    here = set(present)
+    groups: dict[str, list[tuple[str, str]]] = {"Profiled here": []}
+    groups |= {name: [] for name in ARCHITECTURES.values()}
+    for gpu in sorted(load_gpus(), key=lambda gpu: gpu.name.casefold()):
+        if gpu.id in here:
+            groups["Profiled here"].append((gpu.id, f"{short_name(gpu)}: this GPU's datasheet"))
+        else:
+            heading = ARCHITECTURES.get(gpu.chip[:2], f"CC {gpu.compute_capability}")
+            groups.setdefault(heading, []).append((gpu.id, short_name(gpu)))
+    return [(heading, options) for heading, options in groups.items() if options]
+
+
+def _homes(placed: Sequence[Placed]) -> list[Home]:
+    homes: dict[str, Home] = {}
+    for one in placed:
+        name, roofs = one.launch.gpu, one.here.roofs
+        # A report's roofs are those of the pipes that one kernel uses: other kernels add theirs.
+        peaks = {**roofs.peaks_per_s, **homes[name].roofs.peaks_per_s} if name in homes else roofs.peaks_per_s
+        homes[name] = Home(name, find_gpu(name), replace(roofs, peaks_per_s=peaks))
+    return list(homes.values())
+
+
+def _home_row(home: Home, page: Page, precisions: Sequence[str], views: Mapping[str, View]) -> RidgeRow:
+    if home.gpu is None:
+        return _ridge_row(("", home.name, "roofs of its report"), home.roofs, precisions, ("", ""))
+    changes = views[home.gpu.id].row.changes if len(page.gpus) > 1 else ("", "")
+    who = (home.gpu.id, short_name(home.gpu), "profiled here")
+    return _ridge_row(who, home.roofs, precisions, changes)
+
+
+def _ridge_row(
+    who: tuple[str, str, str], roofs: Roofs, precisions: Sequence[str], changes: tuple[str, str]
+) -> RidgeRow:
+    ridges = tuple(
+        (
+            fmt.number(roofs.ridge_per_byte(key)),
+            fmt.si(peak, _unit(key)) if (peak := roofs.peaks_per_s.get(key)) else "",
+        )
+        for key in precisions
+    )
+    return RidgeRow(*who, fmt.si(roofs.bandwidth_bytes_per_s, "B/s"), ridges, changes)
+
+
+def _unit(key: str) -> str:
+    return "op/s" if "int" in key else "FLOP/s"
+
+
+def _view(gpu: Gpu, placed: Sequence[Placed], page: Page, precisions: Sequence[str]) -> View:
+    """Work out all that the page says of one GPU."""
+    roofs = gpu_roofs(gpu)
+    changes = [change(one.here, roofs) for one in placed]
+    effect = sum_up(changes)
+    subject = Subject(
+        name=short_name(gpu),
+        noun=_noun(page),
+        total_ns=page.total_ns,
+        main=precisions[0] if precisions else "",
+        here=placed[0].here.roofs if len(page.gpus) == 1 else None,
+        there=roofs,
+        at_home=all(find_gpu(one.launch.gpu) is gpu for one in placed),
+    )
+    return View(
+        words=effect_words(effect, subject),
+        row=_ridge_row((gpu.id, subject.name, ""), roofs, precisions, _changes_cell(effect, page.total_ns)),
+        cells=() if subject.at_home else tuple(_cell(one) for one in changes[:MAX_ROWS]),
+    )
+
+
+def _changes_cell(effect: Effect, total_ns: float) -> tuple[str, str]:
+    changed = effect.changed
+    if not effect.placed.count or not changed.count:
+        return "none" if effect.placed.count else fmt.MISSING, ""
+    return str(changed.count), part_of_time(changed, total_ns)
+
+
+def _cell(one: Change) -> str:
+    """Write side, lower bound and its change as one short text: those of every GPU stand in the page."""
+    if one.there is None:
+        return ""
+    lower = fmt.duration(one.there.lower_s * one.here.launches * 1e9)
+    return f"{one.there.side[0]}|{lower}|{factor_words(one.factor) if one.here.told else fmt.MISSING}"
+
+
+def _embedded(view: View) -> dict[str, Any]:
+    row = view.row
+    return {
+        "words": [view.words.head, view.words.body, view.words.aside],
+        "row": [row.name, row.bandwidth, row.ridges, row.changes],
+        "cells": view.cells,
+    }
+
+
+def _noun(page: Page) -> str:
+    """Call rows launches where a kernel has several of them."""
+    return "kernel" if page.aggregated or len(page.groups) == len(page.timed) else "launch"

@@ -1,0 +1,98 @@
+"""The page: one offline HTML file, made of sections in a fixed order."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_page
+from rooflens.report.html.document import document, joined
+from rooflens.report.html.embed import json_block, table_library, vega_bundle
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.charts import charts
+from rooflens.report.page.expectations import predicted, with_predictions
+from rooflens.report.page.first_screen import banner, header, losses, many, summary
+from rooflens.report.page.kernels_table import kernels
+from rooflens.report.page.method import method
+from rooflens.report.page.other_gpu import what_if
+from rooflens.report.page.selectors import items, selectors
+from rooflens.report.page.sweep_chart import sweeps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.predict.expectations import Rule
+    from rooflens.model.records import Analysis, Prediction, Run
+    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.report.content import Page
+
+    Section = Callable[[Page], Markup]
+
+SECTIONS: tuple[Section, ...] = (
+    header,
+    banner,
+    summary,
+    losses,
+    many,
+    selectors,
+    charts,
+    sweeps,
+    what_if,
+    predicted,
+    kernels,
+    cards,
+    method,
+)
+"""What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
+
+STYLES = (
+    "page.css",
+    "cards.css",
+    "selectors.css",
+    "charts.css",
+    "kernels.css",
+    "whatif.css",
+    "sweep.css",
+    "predicted.css",
+    "print.css",
+)
+SCRIPTS = ("state.js", "theme.js", "charts.js", "selectors.js", "table.js", "cards.js", "whatif.js")
+"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
+
+
+def render_page(  # noqa: PLR0913 - a page is made of these
+    runs: Sequence[Run],
+    analyses: Sequence[Analysis],
+    *,
+    title: str,
+    limits: Thresholds | None = None,
+    unread: Sequence[tuple[str, str]] = (),
+    predictions: Mapping[str, Prediction] = MappingProxyType({}),
+    rules: Sequence[Rule] = (),
+) -> str:
+    """Render one self-contained HTML page of all analyses.
+
+    Args:
+        runs: Provenance of the reports the analyses came from.
+        analyses: The model's records, failed kernels included.
+        title: What ran, in the words of the caller.
+        limits: The thresholds the verdicts were reached with; the shipped ones by default.
+        unread: Path and error of each report that could not be read; the page names them.
+        predictions: By digest of the report, what its program must compute and move.
+        rules: What one launch of a kernel of a name must compute and move.
+
+    Returns:
+        The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
+    """
+    page = build_page(runs, analyses, title, limits or default_thresholds(), unread)
+    page = with_predictions(page, predictions, rules)
+    return document(
+        title,
+        [section(page) for section in SECTIONS],
+        blocks=[json_block("items", items(page))],
+        styles=STYLES,
+        codes=(vega_bundle(), table_library(), joined(SCRIPTS)),
+    )

@@ -1,0 +1,216 @@
+"""Time by kernel as a Vega-Lite specification: names, times and one bar per kernel, split by verdict.
+
+The rows are launches; sums, ranks and the words beside the bars are worked out in the chart, so that hiding launches
+lays out anew the bars that are left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+
+from rooflens.model import units
+from rooflens.model.records import BOUNDS
+from rooflens.model.units import plain_name
+from rooflens.report.html.theme import LOOKS
+from rooflens.report.plane.short_names import short_names
+
+if TYPE_CHECKING:
+    from rooflens.model.launches import Launch
+    from rooflens.report.content import Page
+
+WIDTH = 400
+ROW_PX = 40
+MAX_ROWS = 12
+NAME_WIDTH = 40
+FULL_WIDTH = 160
+
+FAINT = 0.2
+"""Opacity of the other kernels while one is isolated."""
+
+LAST = 1_000_000
+"""Order of the kernels that are not drawn: after all others."""
+
+_LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
+
+
+def time_spec(page: Page) -> dict[str, Any]:
+    """Specify the bars of the kernels that take most time; the rest share the last bar.
+
+    Kernels without a duration have no bar. The page sets the signals `hidden` (keys of launches left out), `kernel`
+    (key of the kernel that is isolated) and `w` (width in pixels).
+    """
+    pieces = time_pieces(page)
+    count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
+    chart = alt.layer(*_layers(count), data=alt.NamedData(name="pieces"))
+    spec: dict[str, Any] = chart.properties(width=WIDTH, height=ROW_PX * count).to_dict()
+    spec.pop("config", None)
+    spec["params"] = [{"name": "hidden", "value": {}}, {"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
+    spec["transform"] = [*_summed(), *_placed(page.other.kernels if page.other else 0), *_stacked(page.total_ns)]
+    spec["datasets"] = {"pieces": pieces}
+    return spec
+
+
+def time_pieces(page: Page) -> list[dict[str, Any]]:
+    """List the launches that are drawn, those that lose most first, then the time of all others by verdict.
+
+    Keys: `k` launch and `g` kernel (both empty for the others), `o` place of the kernel by time, `name` and the short
+    `label` of the kernel, `bound`, `ns`.
+    """
+    launches = sorted((launch for launch in page.timed if launch.duration_ns), key=_loss, reverse=True)
+    labels = short_names(launches, NAME_WIDTH)
+    others = page.other.bound_ns if page.other else {}
+    return [_piece(launch, labels[launch.group_key]) for launch in launches] + [
+        {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}
+        for bound, time_ns in others.items()
+    ]
+
+
+def _loss(launch: Launch) -> tuple[float, float]:
+    return launch.loss_ns or 0.0, launch.duration_ns or 0.0
+
+
+def _piece(launch: Launch, label: str) -> dict[str, Any]:
+    return {
+        "k": launch.key,
+        "g": launch.group_key,
+        "o": int(launch.group_key.removeprefix("g")),
+        "name": units.cut_middle(plain_name(launch.name), FULL_WIDTH),
+        "label": label,
+        "bound": launch.bound,
+        "ns": launch.duration_ns,
+    }
+
+
+def _summed() -> list[dict[str, Any]]:
+    """Sum what is not hidden by kernel and verdict; `worst` is the launch of the kernel that loses most."""
+    return [
+        {"filter": "!hidden[datum.k]"},
+        {"joinaggregate": [_op("sum", "ns", "total")], "groupby": ["g"]},
+        # Rows come in order of falling loss: the first one of a kernel is its worst.
+        {"window": [_op("first_value", "k", "worst")], "groupby": ["g"], "frame": [None, None]},
+        {"aggregate": [_op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "worst", "total", "bound"]},
+    ]
+
+
+def _placed(undrawn_kernels: int) -> list[dict[str, Any]]:
+    """Number the bars from 0 as `i`: the kernels with most time have one each, and the rest the last one.
+
+    An isolated kernel always has a bar of its own: where it takes too little time for one, the last kernel gives way.
+    """
+    order = [_falling("total"), {"field": "o", "order": "ascending"}]
+    bars = f"datum.rows > {MAX_ROWS} ? {MAX_ROWS - 1} : datum.rows - datum.undrawn"
+    rest = f"datum.rows - datum.undrawn - datum.own + datum.undrawn * {undrawn_kernels}"
+    others = f"format({rest}, ',') + ({rest} === 1 ? ' other kernel' : ' other kernels')"
+    return [
+        _set("last", "datum.g === '' ? 1 : 0"),
+        {"window": [_op("dense_rank", None, "rank")], "sort": [{"field": "last", "order": "ascending"}, *order]},
+        {"joinaggregate": [_op("max", "rank", "rows"), _op("max", "last", "undrawn")]},
+        _set("own", bars),
+        _set("pulled", "datum.g !== '' && datum.g === kernel && datum.rank > datum.own ? 1 : 0"),
+        {"joinaggregate": [_op("max", "pulled", "gone")]},
+        _set("single", "datum.pulled || datum.rank <= datum.own - datum.gone"),
+        _set("i", "datum.pulled ? datum.own - 1 : datum.single ? datum.rank - 1 : datum.own"),
+        # Signals run these again on the same rows, so none may write over what it reads.
+        _set("to_g", "datum.single ? datum.g : ''"),
+        _set("to_k", "datum.single ? datum.worst : ''"),
+        _set("title", f"datum.single ? datum.name : {others}"),
+        _set("text", f"datum.single ? datum.label : {others}"),
+    ]
+
+
+def _stacked(total_ns: float) -> list[dict[str, Any]]:
+    """Lay the pieces of each bar side by side in the order of verdicts, and write their words."""
+    return [
+        {"aggregate": [_op("sum", "ns", "ns")], "groupby": ["i", "to_g", "to_k", "title", "text", "bound"]},
+        _set("g", "datum.to_g"),
+        _set("k", "datum.to_k"),
+        {"joinaggregate": [_op("sum", "ns", "total")], "groupby": ["i"]},
+        {"joinaggregate": [_op("max", "total", "longest")]},
+        _set("part", "datum.ns / datum.longest"),
+        {"window": [_op("first_value", "bound", "main")], "groupby": ["i"], "sort": [_falling("ns")],
+         "frame": [None, None]},
+        _set("b", f"indexof({list(BOUNDS)}, datum.bound)"),
+        {"stack": "part", "groupby": ["i"], "sort": [{"field": "b", "order": "ascending"}], "as": ["x", "x2"]},
+        _set("timeText", f"{_duration('datum.total')} + '  ' + {_percent(f'datum.total / {total_ns!r}')}"),
+        _set("pieceText", f"{_duration('datum.ns')} + ' ' + datum.bound"),
+    ]  # fmt: skip
+
+
+def _op(op: str, field: str | None, name: str) -> dict[str, str]:
+    return {"op": op, "as": name} | ({} if field is None else {"field": field})
+
+
+def _set(name: str, expression: str) -> dict[str, str]:
+    return {"calculate": expression, "as": name}
+
+
+def _falling(field: str) -> dict[str, str]:
+    return {"field": field, "order": "descending"}
+
+
+def _duration(ns: str) -> str:
+    """Write nanoseconds as `units.duration` does: in the largest unit that leaves one digit before the point."""
+    steps = "".join(
+        f"{ns} >= {0.9995 * size:.10g} ? format({ns} / {size:.10g}, ',.3r') + '\u00a0{unit}' : "
+        for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"))
+    )
+    return f"({steps}format({ns}, ',.3r') + '\u00a0ns')"
+
+
+def _percent(share: str) -> str:
+    """Write a share as `format.percent` does: only none rounds to 0 and only all of it to 100."""
+    unit = "\u00a0%"
+    return (
+        f"({share} < 0.0005 ? '<0.1{unit}' : {share} >= 0.9995 && {share} < 1 - 1e-11 ? '>99.9{unit}' : "
+        f"format(100 * {share}, '.1f') + '{unit}')"
+    )
+
+
+def _layers(count: int) -> list[alt.Chart]:
+    """Draw a line of words per kernel, and its bar below it."""
+    rows = alt.Scale(domain=[count, 0], nice=False, zero=False)
+    words = alt.Chart().transform_filter("datum.x === 0").transform_calculate(mid="datum.i + 0.32")
+    y = alt.Y("mid:Q", axis=None, scale=rows)
+    lit = alt.ExprRef(_LIT)
+    name = words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"), opacity=lit)
+    time = words.mark_text(style="note", align="right", opacity=lit)
+    return [
+        _symbols(words, y),
+        name.encode(y, alt.Text("text:N"), x=alt.value(18), tooltip=alt.Tooltip("title:N", title="Kernel")),
+        time.encode(y, alt.Text("timeText:N"), x=alt.value("width")),
+        _bars(rows),
+    ]
+
+
+def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
+    """Draw the shape of the verdict with most of the kernel's time before its name."""
+    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
+    symbol = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=alt.ExprRef(_LIT))
+    drawn: alt.Chart = symbol.encode(
+        y,
+        alt.Shape("main:N", scale=shapes, legend=None),
+        _colour(alt.Fill, "main:N"),
+        _colour(alt.Stroke, "main:N"),
+        x=alt.value(6),
+        fillOpacity=alt.condition("datum.main === 'unknown'", alt.value(0), alt.value(1)),
+    )
+    return drawn
+
+
+def _bars(rows: alt.Scale) -> alt.Chart:
+    bars = alt.Chart().transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", cornerRadius=1, opacity=alt.ExprRef(_LIT)).encode(
+        alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
+        alt.X2("x2"),
+        alt.Y("top:Q", axis=None, scale=rows),
+        alt.Y2("bottom"),
+        _colour(alt.Fill, "bound:N"),
+        tooltip=[alt.Tooltip("title:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
+    )
+    return drawn
+
+
+def _colour(channel: type[alt.Fill | alt.Stroke], field: str) -> alt.Fill | alt.Stroke:
+    return channel(field, scale=alt.Scale(domain=list(BOUNDS)), legend=None)

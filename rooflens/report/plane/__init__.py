@@ -1,0 +1,1 @@
+"""Draw the log-log plane: axes, roofs, points, and text that overlaps nothing."""

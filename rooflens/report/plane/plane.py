@@ -1,0 +1,202 @@
+"""Where kernels and roofs stand in the roofline plane of one GPU: plain rows, SI base units, no drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+from typing import TYPE_CHECKING, TypeGuard
+
+from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.launches import Launch
+    from rooflens.model.records import Bound, Level
+    from rooflens.model.roofline.roofs import Roof
+
+
+MIN_X_DECADES = 4
+
+LEVEL_LABEL_PART = 0.14
+
+PIPE_LABEL_PART = 0.3
+"""Parts of the width that the names of diagonal roofs (left) and flat roofs (right) take."""
+
+MIN_Y_DECADES = 3.5
+
+Domain = tuple[float, float]
+"""From the low end to the high end, in the units of the axis."""
+
+HALF_DECADE = sqrt(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A launch at one memory level.
+
+    Attributes:
+        roof_flop_per_s: min(P, AI x BW) with the launch's own peaks; None where its report holds neither.
+        nearest: True at the level whose roof is the lowest above this launch.
+    """
+
+    launch: Launch
+    level: str
+    intensity_flop_per_byte: float
+    flop_per_s: float
+    roof_flop_per_s: float | None
+    nearest: bool
+
+    @property
+    def gap(self) -> float | None:
+        """Factor between the launch and its roof at this level."""
+        return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class StripPoint:
+    """A launch without FLOPs: its share of one level's bandwidth."""
+
+    launch: Launch
+    level: str
+    share: float
+    nearest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """The roofline of one GPU.
+
+    Attributes:
+        clocks_hz: Lowest and highest SM clock of the launches in the plane; None where no report states it.
+        unplaced: Launches with neither a position nor a bandwidth share.
+        drawn: How many launches have a place in the plane or the strip.
+        longest_share: Largest share of GPU time among them; 1 where no time is known.
+    """
+
+    gpu: str
+    points: tuple[Point, ...]
+    strip: tuple[StripPoint, ...]
+    level_roofs: tuple[Roof, ...]
+    pipe_roofs: tuple[Roof, ...]
+    clocks_hz: tuple[float, float] | None
+    unplaced: int
+    drawn: int
+    longest_share: float
+
+    @property
+    def placed(self) -> tuple[Point | StripPoint, ...]:
+        """Everything that is drawn, in the plane and in the strip."""
+        return (*self.points, *self.strip)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Verdict classes of everything that is placed."""
+        present = {p.launch.bound for p in self.placed}
+        return tuple(bound for bound in BOUNDS if bound in present)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels at which anything is placed, far to near."""
+        present = {p.level for p in self.placed}
+        return tuple(level for level in LEVELS if level in present)
+
+    @property
+    def first_level(self) -> str:
+        """Level shown first: the farthest one that has data; empty where nothing is placed."""
+        return next(iter(self.levels), "")
+
+    def ridges(self, level: str) -> tuple[tuple[float, float], ...]:
+        """List the corners where a level's slope meets the flat roofs: intensity and performance."""
+        slope = next((roof.peak for roof in self.level_roofs if level in roof.keys), None)
+        return tuple((pipe.peak / slope, pipe.peak) for pipe in self.pipe_roofs) if slope else ()
+
+    def x_domain(self) -> tuple[float, float]:
+        """Find the range of intensities: data and ridge points with half a decade of air."""
+        ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
+        placed = [p.intensity_flop_per_byte for p in self.points]
+        low, high = aired(placed + ridges, MIN_X_DECADES)
+        # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
+        low = min(low, _edge_beside(min(placed, default=high), high, LEVEL_LABEL_PART))
+        return (low, max(high, _edge_beside(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
+
+    def y_domain(self) -> tuple[float, float]:
+        """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
+        reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        return aired(reached + [roof.peak for roof in self.pipe_roofs], MIN_Y_DECADES)
+
+
+def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
+    """Place the launches of one GPU."""
+    points = tuple(point for launch in launches for point in _points(launch))
+    strip = tuple(point for launch in launches for point in _strip(launch))
+    placed = {p.launch.key for p in points} | {p.launch.key for p in strip}
+    in_plane = {p.launch.key for p in points}
+    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
+    drawn = [launch for launch in launches if launch.key in in_plane] or launches
+    return Plane(
+        gpu=gpu,
+        points=points,
+        strip=strip,
+        level_roofs=level_roofs(launch.analysis for launch in drawn),
+        pipe_roofs=pipe_roofs(launch.analysis for launch in drawn),
+        clocks_hz=_clocks(drawn),
+        unplaced=sum(launch.key not in placed for launch in launches),
+        drawn=len(placed),
+        longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
+        or 1.0,
+    )
+
+
+def _points(launch: Launch) -> list[Point]:
+    """Place a launch at each level where it has an intensity."""
+    a = launch.analysis
+    if not _drawable(a.flop_per_s):
+        return []
+    placed = {
+        name: (level.intensity_flop_per_byte, _roof(level, a.flop_peak_per_s))
+        for name, level in a.levels.items()
+        if _drawable(level.intensity_flop_per_byte)
+    }
+    nearest = min(placed, key=lambda name: placed[name][1] or float("inf"), default=None)
+    return [
+        Point(launch, name, intensity, a.flop_per_s, roof, nearest=name == nearest)
+        for name, (intensity, roof) in placed.items()
+    ]
+
+
+def _drawable(value: float | None) -> TypeGuard[float]:
+    """Tell whether a logarithmic axis can place a value."""
+    return value is not None and 0 < value < inf
+
+
+def _roof(level: Level, flop_peak_per_s: float | None) -> float | None:
+    """Work out min(P, AI x BW) of one launch, over what its report holds of the two."""
+    slope = (level.intensity_flop_per_byte or 0.0) * (level.peak_bytes_per_s or 0.0)
+    return min((v for v in (slope, flop_peak_per_s) if v), default=None)
+
+
+def _strip(launch: Launch) -> list[StripPoint]:
+    """Keep a launch that has no place in the plane by its bandwidth shares."""
+    if launch.failed or _points(launch):
+        return []
+    shares = {name: level.share for name, level in launch.analysis.levels.items() if level.share is not None}
+    nearest = max(shares, key=lambda name: shares[name], default=None)
+    return [StripPoint(launch, name, share, nearest=name == nearest) for name, share in shares.items()]
+
+
+def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
+    clocks = [hz for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+    return (min(clocks), max(clocks)) if clocks else None
+
+
+def _edge_beside(value: float, opposite: float, part: float) -> float:
+    """Find the edge of a logarithmic axis that leaves `part` of its length free beside a value."""
+    return float((value / opposite**part) ** (1 / (1 - part)))
+
+
+def aired(values: Sequence[float], least_decades: float) -> Domain:
+    """Put half a decade of air around values; a range that would be too short grows at its low end."""
+    low, high = min(values, default=1.0) / HALF_DECADE, max(values, default=1000.0) * HALF_DECADE
+    return min(low, high / 10**least_decades), high

@@ -1,0 +1,75 @@
+"""Names of kernels short enough to stand in a chart: the function alone, and what tells it from its namesakes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.model import units
+from rooflens.model.units import plain_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.launches import Launch
+
+LABEL_WIDTH = 26
+NARROW_LABEL_WIDTH = 15
+"""Characters of a name in a chart."""
+
+ARGUMENT_WIDTH = 12
+"""Characters of a template argument in such a name."""
+
+_ARGUMENTS = re.compile(r"[<({].*", re.DOTALL)
+_WORDS = re.compile(r"\w+")
+_BLANKS = re.compile(r"\s+")
+_TOLD_BY_ARGUMENT = re.compile(r"^kernel\d*$", re.IGNORECASE)
+"""Names of functions that say nothing: libraries write what they do into the first template argument."""
+
+_FIRST_ARGUMENT = re.compile(r"<(?:\w+::)*(\w+)")
+
+
+def short_names(launches: Iterable[Launch], width: int = LABEL_WIDTH) -> dict[str, str]:
+    """Name kernels by their function, and namesakes by the first template argument they differ in; by group key."""
+    kernels = {launch.group_key: launch for launch in launches}
+    functions = {key: _function(launch) for key, launch in kernels.items()}
+    namesakes: dict[str, list[str]] = {}
+    for key, function in functions.items():
+        namesakes.setdefault(function, []).append(key)
+    names: dict[str, str] = {}
+    for function, keys in namesakes.items():
+        arguments = _differing(keys, kernels) if len(keys) > 1 else [_telling(function, kernels[keys[0]])]
+        names |= {key: _cut(function, argument, width) for key, argument in zip(keys, arguments, strict=True)}
+    return names
+
+
+def _function(launch: Launch) -> str:
+    """Take the last part of the function's path."""
+    path = launch.analysis.kernel.function_name or launch.name
+    return _one_line(_ARGUMENTS.sub("", path).rpartition("::")[2]) or _one_line(launch.name)
+
+
+def _telling(function: str, launch: Launch) -> str:
+    argument = _FIRST_ARGUMENT.search(plain_name(launch.name)) if _TOLD_BY_ARGUMENT.match(function) else None
+    return argument[1] if argument else ""
+
+
+def _differing(keys: Sequence[str], kernels: Mapping[str, Launch]) -> list[str]:
+    """Find for each of several kernels the first word of its name that not all of them share."""
+    words = [_WORDS.findall(plain_name(kernels[key].name)) for key in keys]
+    longest = max(len(own) for own in words)
+    padded = [[*own, *[""] * (longest - len(own))] for own in words]
+    place = next((i for i, column in enumerate(zip(*padded, strict=True)) if len(set(column)) > 1), None)
+    return ["" if place is None else own[place] for own in padded]
+
+
+def _cut(function: str, argument: str, width: int) -> str:
+    """Write a name in so many characters."""
+    if not argument:
+        return units.cut_middle(function, width)
+    shown = units.cut_middle(argument, min(ARGUMENT_WIDTH, width // 2))
+    return f"{units.cut_middle(function, width - len(shown) - 2)}<{shown}>"
+
+
+def _one_line(name: str) -> str:
+    return _BLANKS.sub(" ", name).strip()

@@ -1,0 +1,1 @@
+"""Draw the hierarchical roofline in its plane."""

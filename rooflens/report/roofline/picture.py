@@ -1,0 +1,136 @@
+"""The rooflines as a picture for slides and documents: SVG and PNG without a browser and without a network."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import altair as alt
+import vl_convert
+
+from rooflens.errors import InputError
+from rooflens.model.units import cut_middle
+from rooflens.report.html import theme
+from rooflens.report.plane.plane import plane
+from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.rows import clock_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.report.content import Page
+    from rooflens.report.plane.plane import Plane
+
+MAX_GPUS = 6
+"""Rooflines in one picture, one below the other; a taller one fits no document."""
+
+PNG_SCALE = 2.0
+"""Pixels of a PNG for each of the SVG: sharp on a dense screen, and legible scaled down to a column of text."""
+
+PADDING_PX = 16
+GAP_PX = 16
+TITLE_WIDTH = 60
+FONT = '"Liberation Sans", Arial, Helvetica, sans-serif'
+"""vl-convert carries the first one, and the others are as wide: a picture looks the same wherever it is made."""
+
+_SIZE = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"')
+_CLIP = re.compile(r'(?<=\bid=")clip\d+|(?<=url\(#)clip\d+')
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A drawing.
+
+    Attributes:
+        notes: What it does not show, in words.
+    """
+
+    svg: str
+    notes: tuple[str, ...] = ()
+
+    def png(self) -> bytes:
+        """Draw it as pixels."""
+        pixels: bytes = vl_convert.svg_to_png(self.svg, scale=PNG_SCALE)
+        return pixels
+
+
+def draw_rooflines(page: Page, *, dark: bool = False) -> Picture:
+    """Draw the roofline of each GPU, one below the other, the GPU with the longest launch first.
+
+    Raises:
+        InputError: No kernel has a place in a roofline.
+    """
+    planes = [plane(gpu, [launch for launch in page.timed if launch.gpu == gpu]) for gpu in page.gpus]
+    placed = [one for one in planes if one.placed]
+    if not placed:
+        raise InputError(
+            "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
+            "collect them with `ncu --set full`; --format md or html shows what the reports do hold",
+        )
+    notes = [f"no kernel of {one.gpu} can be placed: it is not in the picture" for one in planes if not one.placed]
+    if len(placed) > MAX_GPUS:
+        notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports for the others")
+    drawings = [_renamed(_draw(one, page, dark=dark), f"gpu{i}") for i, one in enumerate(placed[:MAX_GPUS])]
+    return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
+
+
+def _draw(one: Plane, page: Page, *, dark: bool) -> str:
+    spec = roofline_spec(one, title=_title(one, page), picked="", ranks={})
+    svg: str = vl_convert.vegalite_to_svg(
+        _drawable(spec),
+        vl_version=".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]),
+        config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
+        allowed_base_urls=[],
+    )
+    return svg
+
+
+def _title(one: Plane, page: Page) -> str:
+    """Name what ran and where; that data is synthetic comes first, where no title is too long for it."""
+    clock = clock_text(one.clocks_hz)
+    where = f"{one.gpu}, SM {clock}" if clock else one.gpu
+    synthetic = "Synthetic data: " if page.synthetic else ""
+    return f"{synthetic}{cut_middle(page.title, TITLE_WIDTH)}, {where}" if page.title else f"{synthetic}{where}"
+
+
+def _drawable(value: Any) -> Any:
+    """Replace, in all texts of a specification, the characters that no XML holds: the renderer aborts at them."""
+    if isinstance(value, str):
+        return _NO_XML.sub("?", value)
+    if isinstance(value, dict):
+        return {key: _drawable(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_drawable(one) for one in value]
+    return value
+
+
+def _renamed(svg: str, prefix: str) -> str:
+    """Number clip paths from 1 in each drawing: Vega counts on, and a drawing must not depend on those before it."""
+    names = {name: f"{prefix}-clip{i}" for i, name in enumerate(dict.fromkeys(_CLIP.findall(svg)), 1)}
+    return _CLIP.sub(lambda found: names[found[0]], svg)
+
+
+def _stacked(drawings: Sequence[str], background: str) -> str:
+    """Put drawings below one another."""
+    sizes = [_size(svg) for svg in drawings]
+    width = max(size[0] for size in sizes)
+    parts, top = [], 0.0
+    for svg, (_, height) in zip(drawings, sizes, strict=True):
+        parts.append(svg.replace("<svg ", f'<svg y="{top:g}" ', 1))
+        top += height + GAP_PX
+    box = f'width="{width:g}" height="{top - GAP_PX:g}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {box} viewBox="0 0 {width:g} {top - GAP_PX:g}">'
+    return f'{head}<rect {box} fill="{background}"/>{"".join(parts)}</svg>'
+
+
+def _size(svg: str) -> tuple[float, float]:
+    found = _SIZE.match(svg)
+    if found is None:
+        raise ValueError("a drawing without a size")
+    return float(found[1]), float(found[2])
+
+
+def _inks(*, dark: bool) -> theme.Inks:
+    return theme.DARK if dark else theme.LIGHT

@@ -1,0 +1,204 @@
+"""The plane of `roofline_data` as the rows its chart draws: short keys, numbers rounded, no colour.
+
+What belongs to a launch stands once, in the rows of `kernel_rows`; the chart looks it up for each level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from rooflens.model import units
+from rooflens.model.launches import BUSIEST
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
+from rooflens.report.plane.viewport import strip_lanes
+from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable
+
+    from rooflens.model.launches import Launch
+    from rooflens.model.roofline.roofs import Roof
+    from rooflens.report.plane.plane import Plane, Point
+
+Row = dict[str, Any]
+
+__all__ = ["BAND_FROM_RATIO", "LEVEL_MARKS"]
+"""Passed on to the parts of the page that speak of the chart."""
+
+SHARED_WORDS = ("name", "verdict", "flags")
+"""Fields of a launch that are the same for many."""
+
+NAME_WIDTH = 64
+DIGITS = 4
+"""Significant digits of numbers that are drawn: a thousandth of a decade is a third of a pixel."""
+
+
+def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
+    """Make one row per launch that is drawn, with its words; what is empty is left out.
+
+    Keys: `k` launch, `time` share of GPU time, `peers` launches of the kernel in the plane.
+
+    Returns:
+        The rows, and the words that many launches share: `name`, `verdict` and `flags` of a row are places in them.
+    """
+    launches = {point.launch.key: point.launch for point in plane.placed}
+    drawn = {point.launch.key: point.launch for point in plane.points}
+    peers = Counter(launch.group_key for launch in drawn.values())
+    texts: dict[str, int] = {}
+    rows = [_kernel_row(launch, peers[launch.group_key]) for launch in launches.values()]
+    for row in rows:
+        row |= {key: texts.setdefault(row[key], len(texts)) for key in SHARED_WORDS if key in row}
+    return rows, list(texts)
+
+
+def _kernel_row(launch: Launch, peers: int) -> Row:
+    verdict = launch.analysis.verdict
+    row = {
+        "k": launch.key,
+        "name": units.cut_middle(launch.shown, NAME_WIDTH),
+        "bound": launch.bound,
+        "time": rounded(launch.time_share or 0.0),
+        "timeText": _time_text(launch),
+        "verdict": _verdict_text(launch),
+        "wall": _wall_text(launch),
+        "sure": verdict.confidence,
+        "peers": peers,
+        "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
+        "hollow": 1 if launch.estimated or launch.bound == "unknown" else None,
+    }
+    return {key: value for key, value in row.items() if value not in {None, ""}}
+
+
+def _time_text(launch: Launch) -> str:
+    if launch.duration_ns is None:
+        return "not in the report"
+    time = f"{fmt.duration(launch.duration_ns)}, {fmt.percent(launch.time_share)} of GPU time"
+    launches = launch.analysis.launches
+    return f"{time}, {fmt.count(launches, 'launch')}" if launches > 1 else time
+
+
+def _verdict_text(launch: Launch) -> str:
+    """Say class, resource and cause of a verdict in a few words."""
+    verdict = launch.analysis.verdict
+    resource = f": {resource_label(verdict.resource)}" if verdict.resource else ""
+    cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
+    return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
+
+
+def _wall_text(launch: Launch) -> str:
+    """Name the resource nearest its peak, with its share; empty where none is known."""
+    if launch.leader is None:
+        return ""
+    name, share = launch.leader
+    return f"{resource_label(None if name == BUSIEST else name)} {fmt.percent(share)}"
+
+
+def point_rows(plane: Plane, flipped: Container[tuple[str, str]] = ()) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top.
+
+    Args:
+        plane: The plane.
+        flipped: Launch and level of the points whose gap has its factor on the other side.
+    """
+    ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
+    by_launch: dict[str, dict[str, float]] = {}
+    for point in plane.points:
+        by_launch.setdefault(point.launch.key, {})[point.level] = point.intensity_flop_per_byte
+    offsets = {key: name_offsets(places) for key, places in by_launch.items()}
+    rows = []
+    for point in ordered:
+        offset = offsets[point.launch.key][point.level]
+        row = _point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push})
+        rows.append(row | ({"flip": 1} if (point.launch.key, point.level) in flipped else {}))
+    return rows
+
+
+def _point_row(point: Point) -> Row:
+    gap = {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
+    return (
+        _level_row(point.launch, point.level, nearest=point.nearest)
+        | {
+            "x": rounded(point.intensity_flop_per_byte),
+            "y": rounded(point.flop_per_s),
+            "roof": rounded(point.roof_flop_per_s),
+        }
+        | gap
+    )
+
+
+def _level_row(launch: Launch, level: str, *, nearest: bool) -> Row:
+    """Make the fields that plane and strip share: keys, and the traffic at a level."""
+    traffic = launch.analysis.levels[level]
+    row: Row = {"k": launch.key, "g": launch.group_key, "level": level}
+    row |= {"near": 1} if nearest else {}
+    row |= {"bytes": rounded(traffic.amount_bytes)} if traffic.amount_bytes else {}
+    row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
+    return row | ({"share": rounded(traffic.share)} if traffic.share is not None else {})
+
+
+def strip_rows(plane: Plane) -> list[Row]:
+    """Make one row per launch without FLOPs and level, spread over a few lanes so that they do not cover each other."""
+    lanes = strip_lanes(plane)
+    return [
+        _level_row(point.launch, point.level, nearest=point.nearest)
+        | {"share": rounded(point.share), "lane": lanes[point.launch.key]}
+        for point in plane.strip
+    ]
+
+
+def roof_rows(plane: Plane) -> list[Row]:
+    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `att` what is attained of it."""
+    return [_roof_row(roof) | {"level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
+
+
+def pipe_rows(plane: Plane) -> list[Row]:
+    """Make one row per flat roof, the highest first: `v` FLOP per second, `att` what is attained of it."""
+    return [_roof_row(roof) | {"key": roof.keys[0]} for roof in plane.pipe_roofs]
+
+
+def _roof_row(roof: Roof) -> Row:
+    row: Row = {"v": rounded(roof.peak)}
+    row |= {"att": rounded(roof.attainable)} if roof.attainable else {}
+    return row | ({"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {})
+
+
+def slope_names(roof: Roof) -> tuple[str, str]:
+    """Name a diagonal roof with its value, then shorter."""
+    name = _joined(roof.keys)
+    return f"{name}  {fmt.si(roof.peak, 'B/s')}", name
+
+
+def flat_names(roof: Roof, clocks_hz: tuple[float, float] | None) -> tuple[str, ...]:
+    """Name a flat roof with value and clock, then shorter; the shortest is for planes whose axis has no unit either."""
+    # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
+    instruction = " mma" if roof.instruction == "mma" else ""
+    name = f"{_joined(roof.keys)}{instruction}  {fmt.si(roof.peak, 'FLOP/s')}"
+    clock = clock_text(clocks_hz)
+    short = name.removesuffix("FLOP/s")
+    return (f"{name} at {clock}", name, short) if clock else (name, short)
+
+
+def _joined(keys: Iterable[str]) -> str:
+    return ", ".join(resource_label(key) for key in keys)
+
+
+def clock_text(clocks_hz: tuple[float, float] | None) -> str:
+    """Write a clock, or its range when launches differ by more than a band would show."""
+    if clocks_hz is None:
+        return ""
+    low, high = clocks_hz
+    if high / low < BAND_FROM_RATIO:
+        return fmt.si((low + high) / 2, "Hz")
+    return f"{fmt.si(low, 'Hz')} to {fmt.si(high, 'Hz')}"
+
+
+def rounded(value: float | None) -> float | int | None:
+    """Round to what can be seen; whole numbers take less room without their `.0`."""
+    if value is None:
+        return None
+    rounded = units.round_significant(value, DIGITS)
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,254 @@
+"""What a report comes to: facts, counts, shares of time, and where the time is lost; no HTML."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.launches import cautions, timed
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report import format as fmt
+from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.roofline.rows import BAND_FROM_RATIO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.model.launches import Group, Launch
+    from rooflens.model.records import Bound
+    from rooflens.report.content import Page
+
+
+LOSSES_SHOWN = 3
+
+LOSS_FROM_SHARE = 0.01
+"""A loss below this part of the biggest one is not worth a line."""
+
+GPUS_NAMED = 3
+
+FLAGS_NAMED = 2
+
+FEW_SHARE = 0.05
+"""Launches with less of the GPU time than this are short ones."""
+
+CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One verdict class in the bar of GPU time."""
+
+    bound: Bound
+    time_ns: float
+    share: float
+    kernels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """One line of the list of losses.
+
+    Attributes:
+        wall: The verdict with its decisive share: `memory-bound: HBM 38.2 %`.
+    """
+
+    rank: int
+    group: Group
+    loss_ns: float
+    headroom: float | None
+    wall: str
+    cause: str
+    move: str
+
+
+@dataclass(frozen=True, slots=True)
+class LostTime:
+    """Where time can be won back, and where not.
+
+    Attributes:
+        at_roof: Kernels at their roof that are not ranked.
+        unranked: Kernels without the counters of every wall.
+        advice: How to collect what they lack.
+    """
+
+    ranked: tuple[Loss, ...]
+    at_roof: tuple[Group, ...]
+    unranked: tuple[Group, ...]
+    advice: str
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """What the header says of flags: the launches that have any, the most frequent ones, and what each means."""
+
+    launches: int
+    names: str
+    meanings: str
+
+
+def synthetic_words(page: Page) -> str:
+    """Say which part of the page was written by a generator; empty where all of it was recorded."""
+    if not page.synthetic:
+        return ""
+    runs, synthetic = len(page.runs), sum(run.synthetic for run in page.runs)
+    if not synthetic:
+        subject = "Some of these kernels were"
+    elif runs == 1:
+        subject = "This report was"
+    else:
+        subject = f"All {runs} reports were" if synthetic == runs else f"{synthetic} of {runs} reports were"
+    whole = runs > 0 and synthetic == runs
+    worth = "No number below is a measurement." if whole else "Numbers that include it are no measurement."
+    return f"{subject} written by a generator, not recorded on a GPU. {worth}"
+
+
+def lost_time(page: Page) -> LostTime:
+    """Sort the kernels by what can be won: the biggest losses, those at their roof, and those without a rank."""
+    ranked = biggest_losses(page)
+    named = {loss.group.worst.key for loss in ranked}
+    unranked = tuple(group for group in page.groups if group.loss_ns is None)
+    return LostTime(
+        ranked=tuple(ranked),
+        at_roof=tuple(g for g in page.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named),
+        unranked=unranked,
+        advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
+    )
+
+
+def biggest_losses(page: Page) -> list[Loss]:
+    """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back.
+
+    Kernels at their roof are ranked only where there are no others: little is to be gained there.
+    """
+    known = [(g, g.loss_ns) for g in page.groups if g.loss_ns]
+    open_ended = [(g, loss_ns) for g, loss_ns in known if not g.worst.analysis.verdict.at_roof]
+    losing = sorted(open_ended or known, key=lambda pair: -pair[1])
+    worth = [pair for pair in losing[:LOSSES_SHOWN] if pair[1] >= LOSS_FROM_SHARE * losing[0][1]]
+    return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(worth, start=1)]
+
+
+def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
+    total_ns = group.duration_ns or 0.0
+    return Loss(
+        rank=rank,
+        group=group,
+        loss_ns=loss_ns,
+        headroom=total_ns / (total_ns - loss_ns) if total_ns > loss_ns else None,
+        wall=wall(group.worst),
+        cause=(group.worst.analysis.verdict.cause or "").replace("_", " "),
+        move=next(iter(group.worst.analysis.verdict.advice), group.worst.analysis.verdict.sentence),
+    )
+
+
+def wall(launch: Launch) -> str:
+    """Name the verdict with the resource nearest its peak."""
+    label = BOUND_LABELS[launch.bound]
+    if launch.leader is None:
+        return label
+    name, share = launch.leader
+    near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
+    roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
+    return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}{roof}"
+
+
+def facts(page: Page) -> list[str]:
+    """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
+    kernels = [analysis.kernel for analysis in page.analyses]
+    capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
+    passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
+    facts = [
+        _listed(page.gpus, "GPUs"),
+        f"CC {', '.join(capabilities)}" if len(page.gpus) == 1 and capabilities else "",
+        _clock(page),
+        _listed(sorted({f"ncu {run.ncu_version}" for run in page.runs if run.ncu_version}), "ncu versions"),
+        _span(passes, "pass", "passes"),
+        _recorded(page),
+    ]
+    return [fact for fact in facts if fact]
+
+
+def _clock(page: Page) -> str:
+    """Say the SM clock and who set it; on several GPUs their charts say it."""
+    text = _clock_words(page)
+    if not text or len(page.gpus) > 1:
+        return ""
+    modes = {run.clock_control for run in page.runs}
+    words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
+    how = words.pop() if len(words) == 1 else "clock control differs between reports"
+    return f"SM {text} ({how})"
+
+
+def _clock_words(page: Page) -> str:
+    """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
+    known = [(hz, a.gpu_time_ns or 0.0) for a in timed(page.analyses) if (hz := a.kernel.counters.get("sm_clock_hz"))]
+    if not known:
+        return ""
+    main_hz = max(known, key=lambda pair: pair[1])[0]
+    low, high = min(hz for hz, _ in known), max(hz for hz, _ in known)
+    moved = [
+        f"{word} {fmt.si(hz, 'Hz')}"
+        for word, hz in (("down to", low), ("up to", high))
+        if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO
+    ]
+    if not moved:
+        return fmt.si(main_hz, "Hz")
+    others_ns = sum(time_ns for hz, time_ns in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO)
+    which = "short launches" if others_ns < FEW_SHARE * page.total_ns or not page.total_ns else "other launches"
+    return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
+
+
+def _listed(names: Iterable[str], plural: str) -> str:
+    """Join a few names, or count many."""
+    known = list(names)
+    return ", ".join(known) if len(known) <= GPUS_NAMED else f"{len(known)} {plural}"
+
+
+def _span(values: list[int], one: str, several: str) -> str:
+    """Write `7 passes` or `3 to 7 passes`."""
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    text = f"{high}" if low == high else f"{low} to {high}"
+    return f"{text} {one if high == 1 else several}"
+
+
+def _recorded(page: Page) -> str:
+    dates = sorted(fmt.date(run.created_unix_s) for run in page.runs if run.created_unix_s)
+    if not dates:
+        return ""
+    return f"recorded {dates[0]}" if dates[0] == dates[-1] else f"recorded {dates[0]} to {dates[-1]}"
+
+
+def counts(page: Page) -> list[str]:
+    """Count kernels, launches and reports, and sum up the GPU time."""
+    kernels, launches = len(page.groups), sum(group.launch_count for group in page.groups)
+    parts = [fmt.count(kernels, "kernel")]
+    if launches != kernels:
+        parts.append(fmt.count(launches, "launch"))
+    if len(page.runs) > 1:
+        parts.append(fmt.count(len(page.runs), "report"))
+    if page.total_ns:
+        parts.append(f"{fmt.duration(page.total_ns)} of GPU time")
+    return parts
+
+
+def noun(page: Page) -> str:
+    """Call results launches where kernels ran more than once."""
+    return "kernel" if len(page.groups) == len(timed(page.analyses)) else "launch"
+
+
+def flagged(page: Page) -> Flagged | None:
+    """Name the most frequent flags, and count the others."""
+    cautioned = [flags for analysis in timed(page.analyses) if (flags := cautions(analysis))]
+    if not cautioned:
+        return None
+    amounts = Counter(sorted(flag for flags in cautioned for flag in flags))
+    frequent = [flag for flag, _ in amounts.most_common()]
+    others = len(frequent) - FLAGS_NAMED
+    names = ", ".join(flag_name(flag) for flag in frequent[:FLAGS_NAMED])
+    return Flagged(
+        launches=len(cautioned),
+        names=f"{names} and {others} more" if others > 0 else names,
+        meanings="\n".join(f"{fmt.count(amounts[flag], 'launch')}: {flag_label(flag)}" for flag in frequent),
+    )

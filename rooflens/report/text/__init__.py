@@ -1,0 +1,1 @@
+"""Write results as text: terminal, JSON, CSV, Markdown."""

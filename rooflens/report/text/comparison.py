@@ -1,0 +1,223 @@
+"""A comparison as text: the table of the terminal, JSON, Markdown for a pull request, and JUnit XML for CI."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
+
+from rich.table import Table
+
+from rooflens.model.compare.sentences import (
+    change_sentence,
+    growth_words,
+    spread_words,
+    timing_words,
+    total_sentence,
+)
+from rooflens.model.units import cut_name, percent, plain_name, printable, significant
+from rooflens.report.text.markdown_escape import code_cell, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
+    from rooflens.model.compare.gate import Compared, Gate
+    from rooflens.model.records import Analysis
+
+
+SCHEMA_VERSION = 1
+
+NAME_WIDTH = 48
+
+KERNELS_SHOWN = 30
+"""Kernels listed in Markdown and on the terminal, the biggest differences first; JSON holds all."""
+
+
+def to_json(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+    """Write every program with all its kernels: SI base units, null where nothing was measured."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "programs": [_program(one) for one in compared],
+        "gate": _gate(compared, gate),
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _gate(compared: Sequence[Compared], gate: Gate | None) -> dict[str, Any] | None:
+    if gate is None:
+        return None
+    failures = gate.failures(compared)
+    return {"fail_on": gate.fail_on, "per_kernel": gate.per_kernel, "failed": bool(failures), "failures": failures}
+
+
+def _program(one: Compared) -> dict[str, Any]:
+    comparison = one.comparison
+    return {
+        "program": one.program,
+        "base": _side(comparison.base),
+        "head": _side(comparison.head),
+        "threshold": comparison.threshold,
+        "warnings": list(one.warnings),
+        "total": _timing(comparison.total, comparison.threshold),
+        "kernels": [_change(change, comparison) for change in comparison.changes],
+    }
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"label": side.label, "recordings": len(side.recordings), "sources": [run.source for run in side.runs]}
+
+
+def _timing(timing: Timing, threshold: float) -> dict[str, Any]:
+    return {
+        "base_ns": _spread(timing.base),
+        "head_ns": _spread(timing.head),
+        "factor": timing.factor,
+        "change": timing.change,
+        "outcome": timing.outcome(threshold),
+    }
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    return {
+        "median": spread.median_ns,
+        "low": spread.low_ns,
+        "high": spread.high_ns,
+        "samples": len(spread.times_ns),
+    }
+
+
+def _change(change: Change, comparison: Comparison) -> dict[str, Any]:
+    return {
+        "matched": change.how,
+        "launches": {"base": change.launches[0], "head": change.launches[1]},
+        "time": _timing(change.timing, comparison.threshold),
+        "base": _kernel(change.base),
+        "head": _kernel(change.head),
+        "sentence": change_sentence(change, comparison),
+    }
+
+
+def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
+    if analysis is None:
+        return None
+    kernel, verdict = analysis.kernel, analysis.verdict
+    return {
+        "name": kernel.name,
+        "nvtx_range": kernel.nvtx_range,
+        "gpu": kernel.gpu,
+        "flop": analysis.flop_total,
+        "bytes": {name: level.amount_bytes for name, level in analysis.levels.items()},
+        "intensity": {name: level.intensity_flop_per_byte for name, level in analysis.levels.items()},
+        "share": {name: level.share for name, level in analysis.levels.items()},
+        "bound": verdict.bound,
+        "resource": verdict.resource,
+        "at_roof": verdict.at_roof,
+        "headroom": verdict.headroom,
+    }
+
+
+def print_comparison(console: Console, one: Compared) -> None:
+    """Print one program: the total, a line for each kernel with its story, and what to keep in mind."""
+    comparison = one.comparison
+    console.print(
+        printable(f"{one.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
+    )
+    console.print(_ranges(comparison.total), markup=False, highlight=False)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("kernel", "before", "after", "what became of it"):
+        table.add_column(name, justify="right" if name in {"before", "after"} else "left", overflow="fold")
+    for cells in _lines(comparison):
+        table.add_row(*map(printable, cells))
+    console.print(table, markup=False, highlight=False)
+    if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
+        console.print(f"and {left} more with smaller differences", style="dim")
+    for warning in one.warnings:
+        console.print(printable(f"note: {warning}"), markup=False, highlight=False)
+
+
+def _ranges(timing: Timing) -> str:
+    return f"{spread_words(timing.base)} -> {spread_words(timing.head)}"
+
+
+def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]:
+    for change in comparison.changes[:KERNELS_SHOWN]:
+        name = cut_name(plain_name(change.name), NAME_WIDTH)
+        mark = "" if change.how == "same" else f" ({change.how})"
+        yield (
+            f"{name}{mark}",
+            spread_words(change.timing.base) if change.base else "-",
+            spread_words(change.timing.head) if change.head else "-",
+            change_sentence(change, comparison),
+        )
+
+
+def to_markdown(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+    """Write GitHub-flavoured Markdown for a pull request."""
+    blocks = [block for one in compared for block in _markdown(one)]
+    if gate is not None:
+        failures = gate.failures(compared)
+        lines = [f"- {prose(line)}" for line in failures] or ["- nothing"]
+        blocks.append("\n".join([f"**Slower by more than {percent(gate.fail_on)} and more than noise**", "", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _markdown(one: Compared) -> Iterator[str]:
+    comparison = one.comparison
+    yield f"### {prose(one.program)}: {prose(total_sentence(comparison))}"
+    yield prose(_ranges(comparison.total))
+    rows = ["| kernel | before | after | what became of it |", "|---|---:|---:|---|"]
+    for change in comparison.changes[:KERNELS_SHOWN]:
+        before = spread_words(change.timing.base) if change.base else "-"
+        after = spread_words(change.timing.head) if change.head else "-"
+        name = code_cell(cut_name(plain_name(change.name), NAME_WIDTH))
+        mark = "" if change.how == "same" else f" ({change.how})"
+        rows.append(f"| {name}{mark} | {before} | {after} | {prose(change_sentence(change, comparison))} |")
+    yield "\n".join(rows)
+    if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
+        yield f"and {left} more with smaller differences"
+    if one.warnings:
+        yield "\n".join(f"- {prose(warning)}" for warning in one.warnings)
+
+
+def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+    """Write a test suite for each program and a test case for its total and each of its kernels.
+
+    Without a gate no case fails; a single sample is skipped, for it says nothing about noise.
+    """
+    suites = "".join(_suite(one, gate) for one in compared)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="rooflens">\n{suites}</testsuites>'
+
+
+def _suite(one: Compared, gate: Gate | None) -> str:
+    comparison = one.comparison
+    cases = [_case(one.program, "GPU time", comparison.total, total_sentence(comparison), gate, judged=True)]
+    judged = gate is not None and gate.per_kernel
+    for change in comparison.changes:
+        sentence = change_sentence(change, comparison)
+        cases.append(_case(one.program, plain_name(change.name), change.timing, sentence, gate, judged=judged))
+    failed, skipped = (sum(f"<{kind}" in case for case in cases) for kind in ("failure", "skipped"))
+    counts = f'tests="{len(cases)}" failures="{failed}" skipped="{skipped}"'
+    return f"<testsuite name={quoteattr(_xml(one.program))} {counts}>\n{''.join(cases)}</testsuite>\n"
+
+
+def _case(program: str, name: str, timing: Timing, sentence: str, gate: Gate | None, *, judged: bool) -> str:  # noqa: PLR0913 - a row
+    """Write one test case; its time is the head's median in seconds."""
+    seconds = (timing.head.median_ns or 0.0) / 1e9
+    text = escape(_xml(sentence))
+    inner = f"<system-out>{text}</system-out>"
+    if judged and gate is not None:
+        outcome = timing.outcome(gate.fail_on)
+        if outcome == "slower":
+            inner = f"<failure message={quoteattr(_xml(growth_words(timing)))}>{text}</failure>"
+        elif outcome in {"single", "unknown"}:
+            inner = f"<skipped message={quoteattr(_xml(timing_words(timing, gate.fail_on)))}/>"
+    head = f"<testcase classname={quoteattr(_xml(program))} name={quoteattr(_xml(name))}"
+    return f'{head} time="{significant(seconds, 6).replace(",", "")}">{inner}</testcase>\n'
+
+
+def _xml(text: str) -> str:
+    """Drop what XML 1.0 cannot hold."""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,0 +1,192 @@
+"""Predictions as text: the table of the terminal, JSON, CSV and Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from math import isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from rooflens.model.predict.forecast import moving, of_roof
+from rooflens.model.units import duration, percent, si, significant
+from rooflens.model.verdict.sentences import resource_label
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.console import Console
+
+    from rooflens.model.predict.forecast import Forecast, Row
+
+
+DENSE = (
+    "Peaks are dense, from the datasheet at boost clock. Headline figures with 2:4 sparsity are twice as high and hold "
+    "for pruned weights only."
+)
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """Write one prediction as one object, several as a list under `predictions`."""
+    objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
+    document = objects[0] if len(objects) == 1 else {"predictions": objects}
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
+    reached = of_roof(row, result)
+    return {
+        "operation": row.operation.name,
+        "sizes": dict(sizes),
+        "dtype": row.dtype,
+        "gpu": row.gpu.name,
+        **_numbers(result),
+        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
+        "tokens_per_s": result.tokens_per_s,
+        "achieved_flop_per_s": row.achieved_flop_per_s,
+        "achieved_share_of_roof": reached,
+        "headroom": 1 / reached if reached else None,
+        "parts": [{"part": part.label, "count": part.count, **_numbers(part)} for part in result.parts],
+    }
+
+
+def _numbers(result: Forecast) -> dict[str, Any]:
+    return {
+        "flop": result.flop,
+        "bytes": result.moved_bytes,
+        "intensity": result.intensity if isfinite(result.intensity) else None,
+        "peak": result.peak,
+        "peak_flop_per_s": result.peak_flop_per_s,
+        "ridge": result.ridge,
+        "regime": result.regime,
+        "t_math_s": result.t_math_s,
+        "t_memory_s": result.t_memory_s,
+        "t_lower_s": result.t_lower_s,
+        "t_upper_s": result.t_upper_s,
+        "attainable_flop_per_s": result.attainable_flop_per_s,
+        "share_of_peak": result.share_of_peak,
+    }
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
+    objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
+    for one in objects:
+        one.pop("parts")
+        sizes = one.pop("sizes")
+        one.update({f"size_{name}": value for name, value in sizes.items()})
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=list(objects[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(objects)
+    return file.getvalue().rstrip("\n")
+
+
+COLUMNS = (
+    "sizes",
+    "FLOP",
+    "bytes",
+    "FLOP/B",
+    "ridge",
+    "regime",
+    "T math",
+    "T memory",
+    "at least",
+    "at most",
+    "of peak",
+)
+
+
+def _cells(sizes: str, result: Forecast) -> tuple[str, ...]:
+    return (
+        sizes,
+        si(result.flop, "FLOP"),
+        si(result.moved_bytes, "B"),
+        significant(result.intensity),
+        significant(result.ridge),
+        f"{result.regime}-bound",
+        duration(result.t_math_s * 1e9),
+        duration(result.t_memory_s * 1e9),
+        duration(result.t_lower_s * 1e9),
+        duration(result.t_upper_s * 1e9),
+        percent(result.share_of_peak),
+    )
+
+
+def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
+    """Write the sizes that tell a step apart: `m = n = k = 4,096`."""
+    names = moving(row)
+    if len(names) > 1 and len({sizes[name] for name in names}) == 1:
+        return f"{' = '.join(names)} = {sizes[names[0]]:,}"
+    return ", ".join(f"{name} {sizes[name]:,}" for name in names) or "usual sizes"
+
+
+def heading(row: Row) -> str:
+    """Name operation, type and GPU."""
+    return f"{row.operation.name}, {row.dtype}, on {row.gpu.name}"
+
+
+def notes(row: Row) -> list[str]:
+    """Say which roofs were used, where the regime changes, and what was reached."""
+    last = row.steps[-1][1]
+    compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
+    said = [f"roofs: {resource_label(last.peak)} {compute}, HBM {memory}"]
+    if row.crossing:
+        sizes, regime = row.crossing
+        said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
+    if last.tokens_per_s and len(row.steps) == 1:
+        said.append(f"at best {significant(last.tokens_per_s)} tokens/s")
+    if row.achieved_flop_per_s:
+        said += [_achieved(row, sizes, result) for sizes, result in row.steps]
+    return said
+
+
+def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
+    share, roof = of_roof(row, result), result.attainable_flop_per_s
+    reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
+    if share is None or roof is None:
+        return "nothing to compare: the operation has no FLOPs"
+    at = f", {sizes_text(row, sizes)}" if len(row.steps) > 1 else ""
+    return f"{reached} of {si(roof, 'FLOP/s')}: {percent(share)} of its roof{at}"
+
+
+def print_rows(console: Console, rows: Sequence[Row]) -> None:
+    """Print one table for each operation, type and GPU, and what it means below it."""
+    for row in rows:
+        table = Table(box=None, pad_edge=False, header_style="bold", title=heading(row), title_justify="left")
+        for name in COLUMNS:
+            table.add_column(name, justify="left" if name in {"sizes", "regime"} else "right", no_wrap=True)
+        for cells in table_rows(row):
+            table.add_row(*cells)
+        console.print(table)
+        for note in notes(row):
+            console.print(note, markup=False, highlight=False)
+        console.print()
+    console.print(DENSE, style="dim", markup=False, highlight=False)
+
+
+def table_rows(row: Row) -> list[tuple[str, ...]]:
+    """Write the steps as cells; a single composite operation shows its parts and their sum."""
+    if len(row.steps) > 1 or not row.steps[0][1].parts:
+        return [_cells(sizes_text(row, sizes), result) for sizes, result in row.steps]
+    result = row.steps[0][1]
+    parts = [_cells(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in result.parts]
+    return [*parts, _cells("all", result)]
+
+
+def to_markdown(rows: Sequence[Row]) -> str:
+    """Write a Markdown table for each operation, type and GPU."""
+    blocks = []
+    for row in rows:
+        lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+        lines += ["| " + " | ".join(cells) + " |" for cells in table_rows(row)]
+        blocks.append("\n".join([f"**{heading(row)}**", "", *lines, "", *(f"- {note}" for note in notes(row))]))
+    return "\n\n".join([*blocks, DENSE])
+
+
+WRITERS: Mapping[str, Callable[[Sequence[Row]], str]] = MappingProxyType(
+    {"json": to_json, "csv": to_csv, "md": to_markdown}
+)

@@ -1,0 +1,143 @@
+"""The history of a store as text: a line for each kernel, or for each run of one, and JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from rooflens.model.units import cut_name, duration, percent, plain_name, printable, significant
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.format import date
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from rooflens.model.compare.history import Point, Series
+    from rooflens.model.records import Analysis
+
+SCHEMA_VERSION = 1
+NAME_WIDTH = 44
+KERNELS_SHOWN = 30
+BLOCKS = "▁▂▃▄▅▆▇█"
+PLAIN_BLOCKS = "_.-=+*#@"
+
+
+def print_overview(console: Console, series: Sequence[Series]) -> None:
+    """Print a line for each kernel: its time over the runs, and what its verdict was and is."""
+    blocks = BLOCKS if (console.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict"):
+        table.add_column(name, justify="right" if name in {"runs", "first", "last", "faster"} else "left", no_wrap=True)
+    for one in series[:KERNELS_SHOWN]:
+        table.add_row(*map(printable, _overview_cells(one, blocks)))
+    console.print(table, markup=False, highlight=False)
+    if (left := len(series) - KERNELS_SHOWN) > 0:
+        console.print(f"and {left} more that take less time", style="dim")
+
+
+def _overview_cells(one: Series, blocks: str) -> tuple[str, ...]:
+    first, last = one.points[0], one.points[-1]
+    return (
+        cut_name(plain_name(one.name), NAME_WIDTH),
+        one.program,
+        str(len(one.points)),
+        _time(first),
+        _time(last),
+        "-" if one.factor is None else f"{significant(one.factor)}x",
+        sparkline([point.time_ns for point in one.points], blocks),
+        verdicts([point.analysis for point in one.points]),
+    )
+
+
+def sparkline(values: Sequence[float | None], blocks: str = BLOCKS) -> str:
+    """Draw values as block characters from nothing to the largest; a space where one is missing."""
+    most = max((value for value in values if value is not None), default=0.0)
+    top = len(blocks) - 1
+    return "".join(" " if value is None or not most else blocks[round(value / most * top)] for value in values)
+
+
+def _time(point: Point) -> str:
+    return "-" if point.time_ns is None else duration(point.time_ns)
+
+
+def wall(analysis: Analysis) -> str:
+    """Say the class of a verdict, where its wall is and how near it is."""
+    verdict = analysis.verdict
+    where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
+    share = f" {percent(1 / verdict.headroom)}" if verdict.headroom and verdict.resource else ""
+    return f"{verdict.bound}{where}{share}"
+
+
+def verdicts(analyses: Sequence[Analysis]) -> str:
+    """Say the last verdict, and the first one where it was another."""
+    first, last = analyses[0].verdict, analyses[-1].verdict
+    if (first.bound, first.resource) == (last.bound, last.resource):
+        return wall(analyses[-1])
+    return f"{wall(analyses[0])} -> {wall(analyses[-1])}"
+
+
+def print_runs(console: Console, series: Sequence[Series]) -> None:
+    """Print each kernel run by run."""
+    for one in series:
+        title = Text(printable(f"{plain_name(one.name)}, {one.program}, {one.gpu or 'unknown GPU'}"))
+        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
+        for name in ("recorded", "report", "time", "to the run before", "HBM", "verdict"):
+            table.add_column(name, justify="right" if name in {"time", "to the run before", "HBM"} else "left")
+        for cells in run_cells(one):
+            table.add_row(*map(printable, cells))
+        console.print(table, markup=False, highlight=False)
+        console.print()
+
+
+def run_cells(one: Series) -> Iterator[tuple[str, ...]]:
+    """Write a line for each run: date, report, time, change to the run before, share of HBM, verdict."""
+    before: float | None = None
+    for point in one.points:
+        now, share = point.time_ns, point.analysis.levels["dram"].share
+        change = f"{(now / before - 1) * 100:+.1f} %" if now is not None and before else "-"
+        name = point.analysis.kernel.name
+        yield (
+            date(point.run.created_unix_s),
+            point.run.source + (f" ({cut_name(plain_name(name), NAME_WIDTH)})" if name != one.name else ""),
+            _time(point),
+            change,
+            "-" if share is None else percent(share),
+            wall(point.analysis),
+        )
+        before = now
+
+
+def to_json(series: Sequence[Series]) -> str:
+    """Write every kernel with its runs: SI base units, null where nothing was measured."""
+    document = {"schema_version": SCHEMA_VERSION, "kernels": [_series(one) for one in series]}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _series(one: Series) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "program": one.program,
+        "gpu": one.gpu,
+        "runs": [_point(point) for point in one.points],
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    analysis, verdict = point.analysis, point.analysis.verdict
+    return {
+        "digest": point.run.digest,
+        "source": point.run.source,
+        "created_unix_s": point.run.created_unix_s,
+        "name": analysis.kernel.name,
+        "launches": analysis.launches,
+        "time_ns": point.time_ns,
+        "share": {name: level.share for name, level in analysis.levels.items()},
+        "bound": verdict.bound,
+        "resource": verdict.resource,
+        "headroom": verdict.headroom,
+    }

@@ -1,0 +1,191 @@
+"""The bundled workloads and their cases, as tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Protocol
+
+from rich.table import Table
+from rich.text import Text
+
+from rooflens.model.units import si, significant
+from rooflens.model.verdict.sentences import resource_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.model.roofline.datasheets import Gpu
+
+
+_COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
+
+HEADINGS = ("metric", "counted by", "from tier", "meaning")
+
+_COSTS = (
+    ("sass", "one SASS collection"),
+    ("sampling", "warp sampling"),
+)
+"""Kind -> what ncu runs for it beside the hardware passes."""
+
+
+class _Expectation(Protocol):
+    @property
+    def bound(self) -> str: ...
+    @property
+    def resource(self) -> str | None: ...
+
+
+class _Case(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> Mapping[str, int]: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def expect(self) -> _Expectation: ...
+    def flop_count(self) -> float | None: ...
+    def byte_count(self) -> float | None: ...
+
+
+class _Workload(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def cases(self) -> Sequence[_Case]: ...
+
+
+def workload_table(workloads: Sequence[_Workload]) -> Table:
+    """Make a table of all workloads."""
+    table = _table("workload", "kind", "cases", "what it shows")
+    for workload in workloads:
+        table.add_row(workload.name, workload.kind, ", ".join(case.name for case in workload.cases), workload.summary)
+    return table
+
+
+def case_table(cases: Sequence[_Case]) -> Table:
+    """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
+    table = _table("case", "type", "sizes", "FLOP", "bytes", "FLOP/B", "expected")
+    for case in cases:
+        flop, moved = case.flop_count(), case.byte_count()
+        expected = case.expect
+        table.add_row(
+            case.name,
+            case.dtype,
+            " ".join(f"{name}={value}" for name, value in case.parameters.items()),
+            "-" if flop is None else si(flop, ""),
+            "-" if moved is None else si(moved, "B"),
+            significant(flop / moved) if flop and moved else "-",
+            expected.bound + (f" at {resource_label(expected.resource)}" if expected.resource else ""),
+        )
+    return table
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def gpu_table(gpus: Sequence[Gpu]) -> Table:
+    """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("gpu", "short name", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
+        table.add_column(heading, justify="left" if heading in {"gpu", "short name"} else "right", no_wrap=True)
+    for gpu in gpus:
+        peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
+        table.add_row(
+            gpu.name.removeprefix("NVIDIA "),
+            gpu.id,
+            gpu.compute_capability,
+            f"{gpu.sm_count.value:.0f}",
+            si(gpu.boost_clock.value, "Hz"),
+            si(gpu.dram_bandwidth.value, "B/s"),
+            *peaks,
+        )
+    return table
+
+
+def gpu_details(gpu: Gpu) -> Table:
+    """Make a table of one GPU's numbers, each with its source."""
+    table = Table(box=None, pad_edge=False, header_style="bold", title=gpu.name, title_justify="left")
+    for heading in ("number", "value", "source"):
+        table.add_column(heading)
+    for label, quantity in _quantities(gpu).items():
+        table.add_row(label, quantity[0], quantity[1])
+    return table
+
+
+def _quantities(gpu: Gpu) -> dict[str, tuple[str, str]]:
+    rows = {"SMs": (significant(gpu.sm_count.value), gpu.sm_count.source)}
+    named = {
+        "boost clock": gpu.boost_clock,
+        "base clock": gpu.base_clock,
+        "DRAM": gpu.dram_bandwidth,
+        "L2": gpu.l2_size,
+    }
+    named |= {key.replace("_", " "): quantity for key, quantity in gpu.peaks.items()}
+    units = {"byte": "B", "byte/s": "B/s"}
+    for label, quantity in named.items():
+        if quantity is not None:
+            rows[label] = (si(quantity.value, units.get(quantity.unit, quantity.unit)), quantity.source)
+    return rows
+
+
+class MetricLike(Protocol):
+    """What a row needs of a metric."""
+
+    @property
+    def name(self) -> str:
+        """Whole name, as ncu takes it."""
+
+    @property
+    def kind(self) -> str:
+        """Who counts: hardware, sass, sampling or launch."""
+
+    @property
+    def meaning(self) -> str:
+        """What it counts, in a few words."""
+
+    @property
+    def detail(self) -> str:
+        """The tier from which on it is collected."""
+
+
+def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardware_passes: int | None) -> Table:
+    """Make a table of what one tier collects on one chip.
+
+    Args:
+        chip: The chip, as `gh100`.
+        detail: The tier.
+        metrics: What ncu is asked for.
+        hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
+    """
+    title = f"{chip}, {detail}: {_count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
+    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="bold")
+    for heading in HEADINGS:
+        table.add_column(heading, no_wrap=heading != "meaning", overflow="fold")
+    for metric in metrics:
+        table.add_row(Text(metric.name), metric.kind, metric.detail, Text(metric.meaning))
+    return table
+
+
+def passes_text(metrics: Iterable[MetricLike], hardware_passes: int | None) -> str:
+    """Write what a collection costs: `3 hardware passes, one SASS collection, warp sampling`."""
+    kinds = Counter(metric.kind for metric in metrics)
+    passes = "passes not counted" if hardware_passes is None else _count(hardware_passes, "hardware pass")
+    return ", ".join((passes, *(cost for kind, cost in _COSTS if kinds[kind])))
+
+
+def metric_names(metrics: Iterable[MetricLike]) -> str:
+    """Write the bare names, one a line."""
+    return "\n".join(metric.name for metric in metrics)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"

@@ -1,0 +1,267 @@
+"""The report as Markdown for a pull request: what ran, where the time is lost, and the kernels with most time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rooflens import __version__
+from rooflens.model import units
+from rooflens.model.aggregate import aggregate
+from rooflens.model.launches import bound_times_ns, cautions, time_part, timed
+from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report import format as fmt
+from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.summary import LOSSES_SHOWN, counts, facts, lost_time, synthetic_words
+from rooflens.report.text.markdown_escape import code, code_cell, heading, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rooflens.model.launches import Group
+    from rooflens.model.records import Analysis, Bound
+    from rooflens.report.content import Page
+    from rooflens.report.summary import Loss
+
+    Section = Callable[[Page], str]
+
+MAX_ROWS = 20
+"""Kernels in the table; one line more sums the others up."""
+
+MAX_NAMED = 5
+"""Failed kernels, unread reports and reports that are named; of more, only the count is told."""
+
+METHOD = (
+    "Peaks are the reports' own, at the profiled clock. Nearest wall: the largest share of a peak, of the launch that "
+    "loses most. AI: FLOPs of all launches over the bytes that they moved. Lost: time x (1 - largest share), which "
+    f"reaching that peak would give back. {fmt.MISSING} stands for what was not measured; it is never zero."
+)
+
+NAME_WIDTH = 72
+TITLE_WIDTH = 200
+SENTENCE_WIDTH = 400
+
+
+def render_markdown(page: Page) -> str:
+    """Write GitHub-flavoured Markdown; it holds no HTML but one folded part, and no text of a report is read as any."""
+    parts = [section(page) for section in SECTIONS]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(page: Page) -> str:
+    return f"## {heading(units.cut_middle(page.title, TITLE_WIDTH)) or 'rooflens'}"
+
+
+def _banner(page: Page) -> str:
+    words = synthetic_words(page)
+    return f"> [!WARNING]\n> **Synthetic data.** {prose(words)}" if words else ""
+
+
+def _facts(page: Page) -> str:
+    """Say what ran, where, on which clock, and who measured it."""
+    lines = (" \u00b7 ".join(prose(_cut(part)) for part in parts) for parts in (facts(page), counts(page)))
+    return "\\\n".join(line for line in lines if line)
+
+
+def _verdicts(page: Page) -> str:
+    """Share the GPU time out by verdict, on one line."""
+    times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
+    if not times_ns:
+        return ""
+    shares = (f"**{fmt.percent(ns / page.total_ns, 0)}** {BOUND_LABELS[bound]}" for bound, ns in times_ns)
+    return f"**GPU time by verdict:** {', '.join(shares)}"
+
+
+def _losses(page: Page) -> str:
+    """Name the kernels where the most time is lost, the wall of each, and the one move."""
+    if not page.groups:
+        return ""
+    lost = lost_time(page)
+    parts = ["### Where the time is lost"]
+    if lost.ranked:
+        parts.append("\n".join(_loss(loss, named=len(page.gpus) > 1) for loss in lost.ranked))
+    elif lost.unranked and not lost.at_roof:
+        parts.append(f"No kernel can be ranked: the report lacks the counters of every wall. {_sentence(lost.advice)}")
+    else:
+        parts.append("Nothing to win back: every kernel that counts stands at its roof.")
+    if lost.at_roof:
+        names = ", ".join(_code_name(group.shown) for group in lost.at_roof[:LOSSES_SHOWN])
+        more = " and others" if len(lost.at_roof) > LOSSES_SHOWN else ""
+        parts.append(f"{'Also at' if lost.ranked else 'At'} a roof already{_part(lost.at_roof)}: {names}{more}.")
+    if lost.unranked and (lost.ranked or lost.at_roof):
+        kernels = fmt.count(len(lost.unranked), "kernel")
+        parts.append(f"Not ranked for lack of counters: {kernels}{_part(lost.unranked)}.")
+    return "\n\n".join(parts)
+
+
+def _loss(loss: Loss, *, named: bool) -> str:
+    group = loss.group
+    launches = f"{fmt.count(group.launch_count, 'launch')}, " if group.launch_count > 1 else ""
+    where = f" on {code(group.gpu)}" if named else ""
+    share = f"{launches}{fmt.percent(group.time_share, 0)} of GPU time"
+    headroom = f", {fmt.factor(loss.headroom)} to the busiest unit's peak" if loss.headroom else ""
+    cause = f" ({prose(_cut(loss.cause))})" if loss.cause else ""
+    lost = f"**{fmt.duration(loss.loss_ns)}** of {fmt.duration(group.duration_ns)} lost{headroom} ({share})"
+    verdict = f"{prose(_cut(loss.wall))}{cause}"
+    return f"{loss.rank}. {_code_name(group.shown)}{where}: {lost}.\n   {_capital(verdict)}. {_sentence(loss.move)}"
+
+
+def _kernels(page: Page) -> str:
+    """Tabulate the kernels with most time, and sum the others up in one line."""
+    if not page.groups:
+        return ""
+    mixed = len(page.gpus) > 1
+    headings = ("Kernel", *(("GPU",) if mixed else ()), "Time", "Share", "Verdict", "Nearest wall", "AI at HBM", "Lost")
+    words = {"Kernel", "GPU", "Verdict"}
+    rules = ("---" if name in words else "---:" for name in headings)
+    rows = [_row(group, mixed=mixed) for group in page.groups[:MAX_ROWS]]
+    rest = page.groups[MAX_ROWS:]
+    if rest:
+        rows.append(_rest(rest, mixed=mixed))
+    lines = (f"| {' | '.join(cells)} |" for cells in (headings, tuple(rules), *rows))
+    return "### Kernels\n\n" + "\n".join(lines)
+
+
+def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
+    whole = aggregate([launch.analysis for launch in group.launches])
+    times = f" \u00d7{group.launch_count:,}" if group.launch_count > 1 else ""
+    return (
+        code_cell(_short(group.shown)) + times,
+        *((code_cell(_cut(group.gpu)),) if mixed else ()),
+        fmt.duration(group.duration_ns),
+        fmt.percent(group.time_share),
+        _verdict(group),
+        _nearest(group),
+        fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
+        fmt.duration(group.loss_ns),
+    )
+
+
+def _nearest(group: Group) -> str:
+    """Name the resource nearest its peak, of the launch that loses most."""
+    leader = group.worst.leader
+    return f"{prose(resource_label(leader[0]))} {fmt.percent(leader[1])}" if leader else fmt.MISSING
+
+
+def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
+    times_ns = [group.duration_ns for group in groups if group.duration_ns is not None]
+    losses_ns = [group.loss_ns for group in groups if group.loss_ns is not None]
+    return (
+        f"{len(groups):,} other{'' if len(groups) == 1 else 's'}",
+        *(("",) if mixed else ()),
+        fmt.duration(sum(times_ns) if times_ns else None),
+        fmt.percent(time_part(groups)),
+        _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
+        fmt.MISSING,
+        fmt.MISSING,
+        fmt.duration(sum(losses_ns) if losses_ns else None),
+    )
+
+
+def _verdict(group: Group) -> str:
+    """Name the verdict; with its share where launches differ."""
+    words = _classes(group.bound_ns) if group.bound_ns else group.worst.bound
+    return f"{words}, at the roof" if group.worst.analysis.verdict.at_roof else words
+
+
+def _classes(times_ns: Mapping[Bound, float]) -> str:
+    total_ns = sum(times_ns.values())
+    ordered = sorted(times_ns.items(), key=lambda item: -item[1])
+    if len(ordered) == 1:
+        return ordered[0][0]
+    return ", ".join(f"{bound} {fmt.percent(ns / total_ns, 0)}" for bound, ns in ordered) or fmt.MISSING
+
+
+def _cautions(page: Page) -> str:
+    """Name what is in no number, and what is to be read with care."""
+    lines = [*_failed(page), *_unread(page), *_flagged(page.analyses)]
+    return "### Read with care\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _failed(page: Page) -> list[str]:
+    if not page.failed_count:
+        return []
+    names = _named([_code_name(launch.shown) for launch in page.failed], page.failed_count)
+    return [f"{fmt.count(page.failed_count, 'launch')} failed while being profiled, in no number here: {names}."]
+
+
+def _unread(page: Page) -> list[str]:
+    if not page.unread:
+        return []
+    names = _named([f"{_file(source)} ({prose(_cut(error))})" for source, error in page.unread], len(page.unread))
+    return [
+        f"{len(page.unread)} of {fmt.count(len(page.unread) + len(page.runs), 'report')} could not be read: {names}."
+    ]
+
+
+def _flagged(analyses: Iterable[Analysis]) -> list[str]:
+    """Explain the most frequent flags, and name the others."""
+    amounts = Counter(flag for analysis in timed(analyses) for flag in cautions(analysis))
+    ordered = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+    lines = [
+        f"{fmt.count(amount, 'launch')}: {prose(flag_name(flag))}. {_sentence(flag_label(flag))}"
+        for flag, amount in ordered[:MAX_NAMED]
+    ]
+    others = ", ".join(f"{prose(flag_name(flag))} ({amount:,})" for flag, amount in ordered[MAX_NAMED:])
+    return [*lines, f"Other flags, with their launches: {others}."] if others else lines
+
+
+def _method(page: Page) -> str:
+    """Say how the numbers were made, where they came from, and by what."""
+    usual = default_thresholds()
+    changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
+    reports = [f"{_file(run.source)} ({run.digest[:12]})" for run in page.runs]
+    lines = (
+        METHOD,
+        f"Thresholds changed: {prose(', '.join(changed))}." if changed else "",
+        f"Reports, with the beginning of their SHA-256: {_named(reports, len(reports))}." if reports else "",
+        f"Made by rooflens {__version__}; `rooflens report` draws the page with rooflines and a card for each kernel.",
+    )
+    text = "\n\n".join(line for line in lines if line)
+    return f"<details><summary>Method</summary>\n\n{text}\n\n</details>"
+
+
+SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _losses, _kernels, _cautions, _method)
+"""What the Markdown holds, from top to bottom."""
+
+
+def _named(names: Sequence[str], total: int) -> str:
+    """List a few, and count the others."""
+    shown = names[:MAX_NAMED]
+    more = total - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _part(groups: Sequence[Group]) -> str:
+    share = time_part(groups)
+    return "" if share is None else f", {fmt.percent(share, 0)} of GPU time"
+
+
+def _code_name(name: str) -> str:
+    return code(_short(name))
+
+
+def _short(name: str) -> str:
+    return units.cut_name(name.strip() or "(no name)", NAME_WIDTH)
+
+
+def _file(path: str) -> str:
+    """Name a file without its folders: they are of one machine and say nothing to others."""
+    return code(_cut(PurePath(path.replace("\\", "/")).name))
+
+
+def _cut(text: str) -> str:
+    return units.cut_middle(text, TITLE_WIDTH)
+
+
+def _sentence(text: str) -> str:
+    """Write a move or a meaning as a sentence of its own."""
+    words = prose(units.cut_middle(text, SENTENCE_WIDTH)).strip()
+    return _capital(words) + ("" if words.endswith(".") or not words else ".")
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
