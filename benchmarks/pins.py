@@ -101,7 +101,7 @@ def table_text(file: Path) -> str:
 def report_pins(report: str) -> dict[str, str]:
     """Produce everything that one report gives."""
     pins = {f"analyze.{style}": run(("analyze", report, "--format", style)) for style in ("table", "json", "csv", "md")}
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         out = Path(folder)
         for style in ("html", "md", "svg"):
             file = out / f"page.{style}"
@@ -124,7 +124,7 @@ def pair_pins(pair: tuple[str, str]) -> dict[str, str]:
     base, head = pair
     name = f"{Path(base).name}..{Path(head).name}"
     pins = {f"compare.{style}": run(("compare", base, head, "--format", style)) for style in ("table", "md", "json")}
-    with tempfile.TemporaryDirectory(dir=".") as folder:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         page = Path(folder) / "page.html"
         run(("compare", base, head, "--format", "html", "-o", str(page)))
         if page.exists():
@@ -147,7 +147,7 @@ def other_pins() -> dict[str, str]:
     for arguments in FORECASTS:
         name = " ".join(("predict", *arguments))
         pins |= {f"{name}.{style}": run(("predict", *arguments, "--format", style)) for style in ("table", "json")}
-        with tempfile.TemporaryDirectory(dir=".") as folder:
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
             page = Path(folder) / "page.html"
             run(("predict", *arguments, "--format", "html", "-o", str(page)))
             if page.exists():

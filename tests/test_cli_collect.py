@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
-from rooflens.cli.collect import collect, profile, progress_line
 from support import fake_ncu
 from support.left_processes import TEST, left_processes
 
 from rooflens import collecting
+from rooflens.cli.commands.collect import collect, progress_line
+from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
 from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
 from rooflens.ingest.ncu.log import Progress
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 
 LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900_000}
 PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
-REGISTER = "from rooflens.cli.group import main; from rooflens.cli.commands.collect import *; "
-START = f"{REGISTER}main.add_command(collect); main.add_command(profile); main()"
+START = "from rooflens.cli.group import main; main()"
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make this machine one with nothing on PATH; return the folder to work in."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("rooflens.ingest.ncu._INSTALL_PATTERNS", ())
+    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path

@@ -117,7 +117,7 @@ def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None
     assert run(*GEMM, "-o", str(file)).exit_code == 2
     assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
     page = file.read_text(encoding="utf-8")
-    assert "Compute-bound: 1,370 FLOP/B" in page
+    assert "Compute-bound: 1,370\u00a0FLOP/B" in page
     refused = run(*GEMM, "--format", "html", "-o", str(file))
     assert refused.exit_code == 2
     assert "exists" in refused.stderr

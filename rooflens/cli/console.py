@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.errors import InputError, UsageError
-from rooflens.model.units import printable
+from rooflens.format import count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -141,8 +141,3 @@ def write_file(path: Path, data: bytes) -> None:
         partial.replace(path)
     except OSError as error:
         raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
-
-
-def count(number: int, noun: str) -> str:
-    """Write a number with its noun: `1 report`, `3 reports`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.errors import InputError
-from rooflens.model.units import printable
+from rooflens.format import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import count, progress
+from rooflens.cli.console import progress
 from rooflens.errors import InputError, UsageError
-from rooflens.model.units import printable
+from rooflens.format import count, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

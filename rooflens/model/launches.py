@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
 from rooflens.model.records import BOUNDS
-from rooflens.model.units import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rooflens.format import duration
 from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.pairing import pair_programs, warnings
 from rooflens.report.comparison.page import render_comparison
-from rooflens.report.format import duration
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -155,7 +155,7 @@ def test_useful_bytes_stand_beside_moved_ones() -> None:
     assert [(bar.label, bar.share) for bar in shown.bars] == [("Global memory", 0.5), ("Shared memory", 0.75)]
     words = [f"{bar.rate}; {bar.amount}".replace("\u00a0", " ") for bar in shown.bars]
     assert words[0] == "160 MB of sectors needed; 320 MB touched"
-    assert words[1] == "3.00 GB asked for, 4.00 GB moved; 25.0 % of it replays of bank conflicts"
+    assert words[1] == "3.00 GB asked for, 4.00 GB moved; 25 % of it replays of bank conflicts"
 
 
 def test_conflicts_stand_in_where_nobody_counted_what_was_asked() -> None:

@@ -9,9 +9,9 @@ import pytest
 from support import samples
 from support.samples import Sample
 
+from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import change, gpu_roofs, standing
 from rooflens.model.roofline.datasheets import load_gpus
-from rooflens.report import format as fmt
 from rooflens.report.page.other_gpu_sentences import factor_words
 
 if TYPE_CHECKING:

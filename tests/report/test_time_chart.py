@@ -11,9 +11,9 @@ import vl_convert
 from support import samples
 from support.snapshots import check_snapshot
 
+from rooflens import format as fmt
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report import format as fmt
 from rooflens.report.content import MAX_SUMS, Page, build_page
 from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
 

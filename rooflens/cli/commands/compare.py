@@ -11,8 +11,8 @@ import click
 from rooflens.cli.console import check_output, console, show_error, write_text
 from rooflens.cli.loading import load_analyses, read_thresholds
 from rooflens.errors import InputError, UsageError
+from rooflens.format import printable
 from rooflens.model.compare.gate import Gate
-from rooflens.model.units import printable
 
 if TYPE_CHECKING:
     from rooflens.model.compare.gate import Compared

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from rooflens.cli.console import count, finish, progress
+from rooflens.cli.console import finish, progress
 from rooflens.cli.loading import PATHS, find_reports
+from rooflens.format import count
 
 
 @click.command()

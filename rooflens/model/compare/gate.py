@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.format import plain_name
 from rooflens.model.compare.sentences import growth_words
-from rooflens.model.units import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

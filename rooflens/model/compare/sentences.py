@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.units import duration, percent, si, significant
+from rooflens.format import duration, percent, si, significant
 from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
 
 if TYPE_CHECKING:

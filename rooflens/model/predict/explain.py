@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from rooflens.format import duration, percent, si, significant
 from rooflens.model.predict.measured import (
     SAME_AMOUNT,
     Checked,
@@ -22,7 +23,6 @@ from rooflens.model.predict.measured import (
 )
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.datasheets import find_gpu
-from rooflens.model.units import duration, percent, si, significant
 from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.units import percent, significant
+from rooflens.format import percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

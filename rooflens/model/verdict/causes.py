@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.format import percent, significant
 from rooflens.model.roofline.occupancy import occupancy_limiter, tail_share
-from rooflens.model.units import percent, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.format import duration, percent, si, significant
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
-from rooflens.model.units import duration, percent, si, significant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.report.comparison.chart_rows import datasets
 from rooflens.report.plane import expressions as words
 from rooflens.report.plane.legend import verdict_channels
@@ -134,7 +134,7 @@ def _axes(found: Moves) -> tuple[alt.X, alt.Y]:
 
 
 def _ends(domain: tuple[float, float]) -> list[float]:
-    return [units.round_significant(end, 6) for end in domain]
+    return [fmt.round_significant(end, 6) for end in domain]
 
 
 def _roof_layers(found: Moves) -> list[alt.Chart]:

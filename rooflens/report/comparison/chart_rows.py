@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model import units
-from rooflens.report import format as fmt
+from rooflens import format as fmt
 from rooflens.report.comparison.labels import place_text
 from rooflens.report.comparison.rows import wall_words
 from rooflens.report.plane.viewport import SIZES
@@ -33,8 +32,7 @@ def datasets(found: Moves) -> dict[str, list[Row]]:
     rows = {move.row.key: move.row for move in (*found.moves, *found.slides)}
     data: dict[str, list[Row]] = {
         "kernels": [
-            {"k": row.key, "name": units.cut_middle(row.name, NAME_WIDTH), "story": row.sentence}
-            for row in rows.values()
+            {"k": row.key, "name": fmt.cut_middle(row.name, NAME_WIDTH), "story": row.sentence} for row in rows.values()
         ]
     }
     if found.moves:
@@ -109,7 +107,7 @@ def _lane_row(slide: Move) -> Row:
     ends = [fmt.percent(one.x) if one else "" for one in (slide.before, slide.after)]
     text = " \u2192 ".join(end for end in ends if end)
     how = "" if slide.row.is_matched else f", {slide.row.change.how}"
-    return _keys(slide) | {"t": f"{text}{how}", "name": units.cut_middle(slide.row.name, NAME_WIDTH)}
+    return _keys(slide) | {"t": f"{text}{how}", "name": fmt.cut_middle(slide.row.name, NAME_WIDTH)}
 
 
 def _roof_rows(found: Moves, level: str, placed: Sequence[Placed]) -> Iterator[Row]:
@@ -172,4 +170,4 @@ def _spot(spot: Spot | None) -> list[float] | None:
 
 
 def _round(value: float) -> float:
-    return units.round_significant(value, 5)
+    return fmt.round_significant(value, 5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.compare.pairing import CLOCK_RATIO, _kernels, mean_clock_hz, mean_memory_bytes_per_s
-from rooflens.report import format as fmt
 from rooflens.report.summary import CLOCK_WORDS
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.report import format as fmt
+from rooflens import format as fmt
 from rooflens.report.plane.geometry import segment
 from rooflens.report.plane.placement import Canvas, Spot, Wish, place, spots_around
 from rooflens.report.plane.roof_names import Drawing, Flat, Slope, name_flat, name_slope

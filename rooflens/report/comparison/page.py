@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.chart import arrows_spec
@@ -170,7 +170,7 @@ def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None
     return GateOutcome(
         fail_on=given_percent(gate.fail_on),
         per_kernel=gate.per_kernel,
-        failures=tuple(arrowed(units.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
+        failures=tuple(arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
         more=max(0, len(failures) - MAX_FAILURES),
         unjudged=sum(one.comparison.total.outcome(gate.fail_on) in UNJUDGED for one in compared),
         compared=len(compared),
@@ -248,7 +248,7 @@ def _swapped(program: Program) -> Swapped | None:
 
 def _few(names: Iterable[str]) -> Iterator[str]:
     """Name a few kernels, and count the others."""
-    known = [units.cut_name(name, NAMED_WIDTH) for name in names]
+    known = [fmt.cut_name(name, NAMED_WIDTH) for name in names]
     yield from known[:NAMED]
     if len(known) > NAMED:
         yield f"{len(known) - NAMED:,} more"
@@ -304,7 +304,7 @@ def _item(row: Row) -> dict[str, Any]:
         "k": row.key,
         "g": row.key,
         "n": max(row.change.launches),
-        "name": units.cut_middle(row.name, ITEM_NAME_WIDTH),
+        "name": fmt.cut_middle(row.name, ITEM_NAME_WIDTH),
         "gpu": (one.kernel.gpu if one else None) or "",
         "bound": row.bound,
     }

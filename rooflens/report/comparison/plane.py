@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.launches import Launch, gpu_name
 from rooflens.model.records import BOUNDS, LEVELS
-from rooflens.report import format as fmt
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.plane.plane import Plane, aired, plane
 from rooflens.report.plane.viewport import Sheet, decades

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
+from rooflens.format import plain_name
 from rooflens.model.compare.sentences import change_sentence, timing_words
 from rooflens.model.records import shares_of
-from rooflens.model.units import plain_name
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
 
@@ -280,7 +280,7 @@ def given_percent(share: float) -> str:
 
 def signed_percent(change: float) -> str:
     """Write a change: `+10.4 %`."""
-    return f"{'+' if change >= 0 else MINUS}{abs(change) * 100:.1f}{fmt.NBSP}%"
+    return f"{'+' if change >= 0 else MINUS}{abs(change) * 100:.1f} %"
 
 
 def signed_duration(ns: float | None) -> str:

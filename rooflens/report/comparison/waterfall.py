@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
 
-from rooflens.model import units
-from rooflens.report import format as fmt
+from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def _row(i: int, step: Step) -> dict[str, Any]:
         "k": step.key,
         "g": step.key,
         "kind": step.kind,
-        "name": units.cut_middle(step.name, NAME_WIDTH),
+        "name": fmt.cut_middle(step.name, NAME_WIDTH),
         "full": step.name,
         "from": step.start_ns,
         "to": step.end_ns,

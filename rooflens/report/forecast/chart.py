@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.predict.forecast import of_roof
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import segment
 from rooflens.report.plane.legend import verdict_channels
@@ -162,7 +161,7 @@ def _name_crossing(plane: PredictPlane, canvases: Sequence[Canvas]) -> Found:
 def _name_achieved(plane: PredictPlane, canvases: Sequence[Canvas]) -> Found:
     if plane.achieved is None:
         return None
-    share = units.percent(of_roof(plane.row, plane.row.steps[0][1]) or 0.0)
+    share = fmt.percent(of_roof(plane.row, plane.row.steps[0][1]) or 0.0)
     rate = fmt.si(plane.achieved[1], "FLOP/s")
     # Beside its ring it belongs to nothing else, even where it crosses the foot of a ridge.
     bare = [replace(canvas, lines=[]) for canvas in canvases]
@@ -236,7 +235,7 @@ def _slope(plane: PredictPlane) -> Slope:
 
 
 def _ridge_texts(intensity: float) -> tuple[str, str]:
-    return f"ridge {fmt.intensity(intensity)}", f"ridge {fmt.number(intensity)}"
+    return f"ridge {fmt.intensity(intensity)}", f"ridge {fmt.significant(intensity)}"
 
 
 def _text(found: Sequence[Found]) -> Row:
@@ -245,7 +244,7 @@ def _text(found: Sequence[Found]) -> Row:
 
 
 def _round(value: float) -> float:
-    return units.round_significant(value, 5)
+    return fmt.round_significant(value, 5)
 
 
 def _dot_row(plane: PredictPlane, dot: Dot) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.report import format as fmt
+from rooflens import format as fmt
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
 from rooflens.report.forecast.plane import planes

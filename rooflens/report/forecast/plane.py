@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
-from rooflens.report.format import NBSP
 from rooflens.report.plane.plane import aired
 from rooflens.report.text import forecast as forecasts
 
@@ -196,7 +195,7 @@ def _steps_apart(row: Row, one: int, other: int) -> float:
 
 
 def _step_dot(row: Row, sizes: Mapping[str, int], result: Forecast) -> Dot:
-    label = forecasts.sizes_text(row, sizes).replace(" = ", f"{NBSP}={NBSP}")
+    label = forecasts.sizes_text(row, sizes)
     moving = moving_sizes(row) if len(row.steps) > 1 else []
     short = f"{sizes[moving[0]]:,}" if moving else label
     return Dot(label, short, result, result.intensity, result.attainable_flop_per_s or 0.0)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -58,12 +57,12 @@ def answer(row: Row) -> str:
     if row.crossing is None:
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
-            f"{'below' if last.regime == 'memory' else 'above'} the ridge of {units.significant(last.ridge)}."
+            f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
             if not last.parts
             else f"{last.regime.capitalize()}-bound at every size."
         )
     sizes, regime = row.crossing
-    why = "" if last.parts else f", where {units.significant(last.ridge)} FLOP/B are reached"
+    why = "" if last.parts else f", where {fmt.significant(last.ridge)} FLOP/B are reached"
     return f"{regime.capitalize()}-bound from {forecasts.sizes_text(row, sizes)}{why}; {first.regime}-bound before."
 
 
@@ -71,26 +70,26 @@ def _single(row: Row, result: Forecast) -> str:
     least, most = (fmt.duration(seconds * 1e9) for seconds in (result.t_lower_s, result.t_upper_s))
     bounds = f"At least {least}, at most {most}."
     if result.tokens_per_s:
-        bounds = f"At least {least}, at best {units.significant(result.tokens_per_s)} tokens/s."
+        bounds = f"At least {least}, at best {fmt.significant(result.tokens_per_s)} tokens/s."
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
-        return f"{result.regime.capitalize()}-bound for {units.percent(share)} of its lower bound. {bounds}"
+        return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its lower bound. {bounds}"
     if not result.flop:
         return f"Memory-bound: it has no FLOPs, only {fmt.si(result.moved_bytes, 'B')} to move. {bounds}"
     reached = ""
     if (of_its_roof := of_roof(row, result)) is not None:
-        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {units.percent(of_its_roof)} of its roof."
+        reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
     return f"{result.regime.capitalize()}-bound: {_against_ridge(result)}. {bounds}{reached}"
 
 
 def _against_ridge(result: Forecast) -> str:
     factor = result.intensity / result.ridge
     apart = f"{fmt.factor(factor)} the ridge" if factor >= 1 else f"{fmt.factor(1 / factor)} below the ridge"
-    return f"{units.significant(result.intensity)} FLOP/B, {apart} of {units.significant(result.ridge)}"
+    return f"{fmt.significant(result.intensity)} FLOP/B, {apart} of {fmt.significant(result.ridge)}"
 
 
 def _from_to(low: float, high: float) -> str:
-    first, last = units.significant(low), units.significant(high)
+    first, last = fmt.significant(low), fmt.significant(high)
     return first if first == last else f"{first} to {last}"
 
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.launches import Launch
-from rooflens.report import format as fmt
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import segment, text_px
 from rooflens.report.plane.legend import verdict_channels
@@ -210,15 +209,15 @@ def _point_rows(group: Group, s: int, one: Series) -> list[Row]:
             continue
         if before is not None and at != before[0] + 1:
             part += 1
-        change = f"{(point.time_ns / before[1] - 1) * 100:+.1f}{fmt.NBSP}%" if before and before[1] else fmt.MISSING
+        change = f"{(point.time_ns / before[1] - 1) * 100:+.1f} %" if before and before[1] else fmt.MISSING
         rows.append(
             {
                 "s": s,
                 "part": f"{s}.{part}",
                 "x": at + 1,
-                "y": units.round_significant(point.time_ns, 5),
+                "y": fmt.round_significant(point.time_ns, 5),
                 "bound": point.analysis.verdict.bound,
-                "name": units.cut_middle(units.plain_name(point.analysis.kernel.name), 120),
+                "name": fmt.cut_middle(fmt.plain_name(point.analysis.kernel.name), 120),
                 "facts": {
                     "Run": point.run.source,
                     "Recorded": when[at],
@@ -241,7 +240,7 @@ def _label_rows(group: Group) -> list[Row]:
         last = next(point for point in reversed(one.points) if point.time_ns)
         row: Row = {
             "x": group.at(last) + 1,
-            "y": units.round_significant(last.time_ns or 0.0, 5),
+            "y": fmt.round_significant(last.time_ns or 0.0, 5),
             "texts": [labels(group, _width(size))[s] for size in SIZES],
         }
         if _is_last(group, one):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model import units
-from rooflens.report import format as fmt
+from rooflens import format as fmt
 from rooflens.report.history.chart import MAX_LINES, groups, history_spec, runs_of, sparkline_parts, time_axis
 from rooflens.report.html.document import small_document
 from rooflens.report.html.templates import render
@@ -99,7 +98,7 @@ def _title(found: Sequence[Group]) -> str:
 
 
 def _name(group: Group) -> str:
-    return f"{units.cut_middle(group.program, 60)} on {group.gpu or 'an unknown GPU'}"
+    return f"{fmt.cut_middle(group.program, 60)} on {group.gpu or 'an unknown GPU'}"
 
 
 def _span(group: Group) -> str:
@@ -142,7 +141,7 @@ def _sentences(group: Group) -> list[str]:
         said.append(f"{span}: {_factor_words(first / last)}.")
     changed = sorted(_last_changes(group), key=lambda one: -abs(one[1]))
     if changed:
-        named = [f"{name} {change * 100:+.1f}{fmt.NBSP}%" for name, change in changed[:MAX_NAMED]]
+        named = [f"{name} {change * 100:+.1f} %" for name, change in changed[:MAX_NAMED]]
         more = f", and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
         said.append(f"Last run against the one before: {', '.join(named)}{more}.")
     else:
@@ -167,7 +166,7 @@ def _last_changes(group: Group) -> list[tuple[str, float]]:
             continue
         before, now = (point.time_ns for point in one.points[-2:])
         if before and now and abs(now / before - 1) > CHANGED:
-            found.append((units.cut_name(units.plain_name(one.name), 40), now / before - 1))
+            found.append((fmt.cut_name(fmt.plain_name(one.name), 40), now / before - 1))
     return found
 
 
@@ -175,7 +174,7 @@ def _row(group: Group, one: Series) -> KernelRow:
     cells = list(run_cells(one))
     last = one.points[-1]
     return KernelRow(
-        name=units.plain_name(one.name),
+        name=fmt.plain_name(one.name),
         runs=f"{len(one.points)} of {len(group.runs)}" if len(one.points) < len(group.runs) else str(len(one.points)),
         note=_note(group, one),
         first=fmt.duration(one.points[0].time_ns),

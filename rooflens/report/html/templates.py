@@ -8,10 +8,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report import labels as words
 from rooflens.report.html.theme import LOOKS
 
@@ -39,9 +38,10 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: fmt.unbroken(value) if type(value) is str else value,
     )
     environment.filters.update(
-        number=fmt.number,
+        number=fmt.significant,
         si=fmt.si,
         duration=fmt.duration,
         percent=fmt.percent,
@@ -50,7 +50,7 @@ def _environment() -> Environment:
         bare_intensity=fmt.bare_intensity,
         given_percent=fmt.given_percent,
         limit=fmt.exact_duration,
-        cut=units.cut_middle,
+        cut=fmt.cut_middle,
         date=fmt.date,
         level=resource_label,
         resource=resource_label,

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
+from rooflens import format as fmt
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.explain import wall_words
 from rooflens.model.predict.measured import is_expected
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.expectation import _rows, sizes_text, title_of
 from rooflens.report.page.sweeps import LADDERS
@@ -103,7 +103,7 @@ def prediction_lines(checked: Checked) -> tuple[str, ...]:
     gaps = (
         f"  {TOPIC_WORDS[gap.topic].lower()}: {gap.text}" for gap in checked.gaps if gap.reasons or not gap.as_predicted
     )
-    return tuple(line.replace(fmt.NBSP, " ") for line in (*lines, *gaps))
+    return (*lines, *gaps)
 
 
 def _amounts(rows: Mapping[str, PredictedRow]) -> list[PredictedRow]:
@@ -113,14 +113,14 @@ def _amounts(rows: Mapping[str, PredictedRow]) -> list[PredictedRow]:
 def _beside(row: PredictedRow) -> str:
     if row.factor is None:
         return f"{'B' if row.label == 'HBM bytes' else row.label} not measured"
-    return f"{row.measured} ({fmt.number(row.factor)}x)"
+    return f"{row.measured} ({fmt.significant(row.factor)}x)"
 
 
 def _wall(checked: Checked) -> str:
     measured = checked.measured
     if measured.wall is None:
         return "no time measured"
-    return f"{wall_words(*measured.wall)} for {fmt.percent(measured.wall_share, 0)} of the time"
+    return f"{wall_words(*measured.wall)} for {fmt.percent(measured.wall_share)} of the time"
 
 
 def predicted(page: Page) -> Markup:
@@ -167,7 +167,7 @@ def _factors(checked: Checked) -> tuple[tuple[str, str], ...]:
     )
     least = "\u2265\u00a0" if checked.at_least else ""
     return tuple(
-        (label, f"{least}{fmt.number(found)}x" if found is not None else fmt.MISSING) for label, found in listed
+        (label, f"{least}{fmt.significant(found)}x" if found is not None else fmt.MISSING) for label, found in listed
     )
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, time_part
-from rooflens.report import format as fmt
 from rooflens.report.html.templates import render
 from rooflens.report.summary import LOSSES_SHOWN, Segment, counts, facts, flagged, lost_time, noun, synthetic_words
 

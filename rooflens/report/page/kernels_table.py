@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
 
@@ -46,8 +45,8 @@ def _row(launch: Launch, *, has_card: bool) -> Row:
     leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
     return Row(
         launch=launch,
-        name=units.cut_middle(launch.shown, NAME_WIDTH),
-        title=units.cut_middle(launch.name, TITLE_WIDTH),
+        name=fmt.cut_middle(launch.shown, NAME_WIDTH),
+        title=fmt.cut_middle(launch.name, TITLE_WIDTH),
         leader=leader,
         has_card=has_card,
     )

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import PEAK_KEYS, find_gpu, load_gpus
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.page.other_gpu_sentences import Subject, effect_words, factor_words, part_of_time
@@ -65,12 +64,12 @@ class Placed:
     @property
     def name(self) -> str:
         """Name that fits the table."""
-        return units.cut_middle(self.launch.shown, NAME_WIDTH)
+        return fmt.cut_middle(self.launch.shown, NAME_WIDTH)
 
     @property
     def title(self) -> str:
         """Name that fits a tooltip."""
-        return units.cut_middle(self.launch.name, TITLE_WIDTH)
+        return fmt.cut_middle(self.launch.name, TITLE_WIDTH)
 
     @property
     def lower_ns(self) -> float:
@@ -165,7 +164,7 @@ def story(precisions: Sequence[str]) -> tuple[str, list[tuple[str, str]]] | None
     if not precisions:
         return None
     ridges = [
-        (short_name(gpus[id_]), fmt.number(ridge))
+        (short_name(gpus[id_]), fmt.significant(ridge))
         for id_ in STORY
         if id_ in gpus and (ridge := gpu_roofs(gpus[id_]).ridge_per_byte(precisions[0]))
     ]
@@ -209,7 +208,7 @@ def _ridge_row(
 ) -> RidgeRow:
     ridges = tuple(
         (
-            fmt.number(roofs.ridge_per_byte(key)),
+            fmt.significant(roofs.ridge_per_byte(key)),
             fmt.si(peak, _unit(key)) if (peak := roofs.peaks_per_s.get(key)) else "",
         )
         for key in precisions

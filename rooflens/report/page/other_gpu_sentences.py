@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 
 if TYPE_CHECKING:
     from rooflens.model.predict.other_gpu import Effect, Roofs, Side, Tally
@@ -67,7 +67,7 @@ def effect_words(effect: Effect, subject: Subject) -> Words:
 
 def part_of_time(tally: Tally, total_ns: float) -> str:
     """Write a tally's part of the GPU time; empty where no report holds one."""
-    return f"{fmt.percent(tally.time_ns / total_ns, 0)} of GPU time" if total_ns else ""
+    return f"{fmt.percent(tally.time_ns / total_ns)} of GPU time" if total_ns else ""
 
 
 def factor_words(factor: float | None) -> str:
@@ -129,7 +129,7 @@ def _ridge(subject: Subject) -> str:
     bandwidth = subject.there.bandwidth_bytes_per_s / subject.here.bandwidth_bytes_per_s
     peak = subject.there.peaks_per_s[subject.main] / subject.here.peaks_per_s[subject.main]
     return (
-        f"The HBM ridge of {name} moves from {fmt.number(here)} to {fmt.intensity(there)}: "
+        f"The HBM ridge of {name} moves from {fmt.significant(here)} to {fmt.intensity(there)}: "
         f"{fmt.factor(bandwidth)} the bandwidth, {fmt.factor(peak)} the peak."
     )
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.templates import render
@@ -80,7 +80,7 @@ def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:
 def _picker(key: str, label: str, rows: Iterable[Mapping[str, Any]], words: Callable[[str], str] = str) -> Picker:
     """List the values in order of falling time, as the launches come."""
     values = dict.fromkeys(row[key] for row in rows if row[key])
-    return Picker(key, label, tuple(Choice(value, units.cut_middle(words(value), LABEL_WIDTH)) for value in values))
+    return Picker(key, label, tuple(Choice(value, fmt.cut_middle(words(value), LABEL_WIDTH)) for value in values))
 
 
 def items(page: Page) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def _item(launch: Launch) -> dict[str, Any]:
         "k": launch.key,
         "g": launch.group_key,
         "n": launch.analysis.launches,
-        "name": units.cut_middle(launch.shown, NAME_WIDTH),
+        "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "gpu": launch.gpu,
         "bound": FAILED if launch.failed else launch.bound,
         "precision": precision(launch),

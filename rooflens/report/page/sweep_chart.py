@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
@@ -288,7 +287,7 @@ def _by_size(spots: Iterable[Spot | None]) -> list[list[float] | None]:
 
 
 def _round(value: float) -> float:
-    return units.round_significant(value, 5)
+    return fmt.round_significant(value, 5)
 
 
 def _step_row(plane: SweepPlane, at: int, step: Step, names: Sequence[_Names], groups: Mapping[str, str]) -> Row:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from rooflens.model.launches import gpu_name
 from rooflens.model.predict.measured import ratio
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
-from rooflens.report import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -208,4 +207,4 @@ def _step(report: _Report, varied: str) -> Step:
     if varied in LADDERS:
         name = case.partition("_")[2].replace("_", " ")
         return Step(f"{value} {name}".strip(), str(value), report.keys, report.checked)
-    return Step(f"{varied}{fmt.NBSP}={fmt.NBSP}{value:,}", f"{value:,}", report.keys, report.checked)
+    return Step(f"{varied} = {value:,}", f"{value:,}", report.keys, report.checked)

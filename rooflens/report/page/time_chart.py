@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from rooflens.model import units
+from rooflens import format as fmt
+from rooflens.format import plain_name
 from rooflens.model.records import BOUNDS
-from rooflens.model.units import plain_name
 from rooflens.report.html.theme import LOOKS
+from rooflens.report.plane.expressions import percent
 from rooflens.report.plane.short_names import short_names
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _piece(launch: Launch, label: str) -> dict[str, Any]:
         "k": launch.key,
         "g": launch.group_key,
         "o": int(launch.group_key.removeprefix("g")),
-        "name": units.cut_middle(plain_name(launch.name), FULL_WIDTH),
+        "name": fmt.cut_middle(plain_name(launch.name), FULL_WIDTH),
         "label": label,
         "bound": launch.bound,
         "ns": launch.duration_ns,
@@ -133,7 +134,7 @@ def _stacked(total_ns: float) -> list[dict[str, Any]]:
          "frame": [None, None]},
         _set("b", f"indexof({list(BOUNDS)}, datum.bound)"),
         {"stack": "part", "groupby": ["i"], "sort": [{"field": "b", "order": "ascending"}], "as": ["x", "x2"]},
-        _set("timeText", f"{_duration('datum.total')} + '  ' + {_percent(f'datum.total / {total_ns!r}')}"),
+        _set("timeText", f"{_duration('datum.total')} + '  ' + {percent(f'datum.total / {total_ns!r}')}"),
         _set("pieceText", f"{_duration('datum.ns')} + ' ' + datum.bound"),
     ]  # fmt: skip
 
@@ -151,21 +152,12 @@ def _falling(field: str) -> dict[str, str]:
 
 
 def _duration(ns: str) -> str:
-    """Write nanoseconds as `units.duration` does: in the largest unit that leaves one digit before the point."""
+    """Write nanoseconds as `fmt.duration` does: in the largest unit that leaves one digit before the point."""
     steps = "".join(
-        f"{ns} >= {0.9995 * size:.10g} ? format({ns} / {size:.10g}, ',.3r') + '\u00a0{unit}' : "
+        f"{ns} >= {0.9995 * size:.10g} ? format({ns} / {size:.10g}, ',.3r') + ' {unit}' : "
         for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "\u00b5s"))
     )
-    return f"({steps}format({ns}, ',.3r') + '\u00a0ns')"
-
-
-def _percent(share: str) -> str:
-    """Write a share as `format.percent` does: only none rounds to 0 and only all of it to 100."""
-    unit = "\u00a0%"
-    return (
-        f"({share} < 0.0005 ? '<0.1{unit}' : {share} >= 0.9995 && {share} < 1 - 1e-11 ? '>99.9{unit}' : "
-        f"format(100 * {share}, '.1f') + '{unit}')"
-    )
+    return f"({steps}format({ns}, ',.3r') + ' ns')"
 
 
 def _layers(count: int) -> list[alt.Chart]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-NBSP = "\u00a0"
-
 SI_FLOPS = (
     "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
     "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
@@ -39,15 +37,18 @@ def tick_count(span: str) -> str:
 
 def si(value: str, unit: str) -> str:
     """Write the expression of a quantity with an SI prefix: `1.56 TB/s`."""
-    return f"replace(format({value}, '.3s'), regexp('([a-zA-Z\u00b5]?)$'), '{NBSP}$1{unit}')"
+    return f"replace(format({value}, '.3s'), regexp('([a-zA-Z\u00b5]?)$'), ' $1{unit}')"
 
 
 def percent(share: str) -> str:
     """Write the expression of a share in per cent."""
-    return f"({share} > 0 && {share} < 0.0005 ? '<0.1' : format(100 * {share}, '.1f')) + '{NBSP}%'"
+    return (
+        f"({share} > 0 && {share} < 0.0005 ? '<0.1' : {share} >= 0.995 && {share} < 1 - 1e-11 ? '>99' : "
+        f"format(100 * {share}, {share} < 0.0995 && {share} > 0 ? '.1f' : '.0f')) + ' %'"
+    )
 
 
-_INTENSITY = f"(datum.x < 1e5 ? format(datum.x, ',.3r') + '{NBSP}FLOP/B' : {si('datum.x', 'FLOP/B')})"
+_INTENSITY = f"(datum.x < 1e5 ? format(datum.x, ',.3r') + ' FLOP/B' : {si('datum.x', 'FLOP/B')})"
 LEVEL = "({dram: 'HBM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _BANDWIDTH = f"(isValid(datum.share) ? {percent('datum.share')} + ' of its bandwidth' : '')"
 _RATE = f"(datum.rate ? ' at ' + {si('datum.rate', 'B/s')} + (isValid(datum.share) ? ', ' : '') : '')"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooflens.model import units
-from rooflens.model.units import plain_name
+from rooflens import format as fmt
+from rooflens.format import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -66,9 +66,9 @@ def _differing(keys: Sequence[str], kernels: Mapping[str, Launch]) -> list[str]:
 def _cut(function: str, argument: str, width: int) -> str:
     """Write a name in so many characters."""
     if not argument:
-        return units.cut_middle(function, width)
-    shown = units.cut_middle(argument, min(ARGUMENT_WIDTH, width // 2))
-    return f"{units.cut_middle(function, width - len(shown) - 2)}<{shown}>"
+        return fmt.cut_middle(function, width)
+    shown = fmt.cut_middle(argument, min(ARGUMENT_WIDTH, width // 2))
+    return f"{fmt.cut_middle(function, width - len(shown) - 2)}<{shown}>"
 
 
 def _one_line(name: str) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from rooflens import format as fmt
+from rooflens.format import round_significant
 from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
 from rooflens.model.roofline.datasheets import load_gpus
-from rooflens.model.units import round_significant
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.plane.placement import Wish, place, text_box
 from rooflens.report.plane.plane import HALF_DECADE
 from rooflens.report.plane.roof_names import (

@@ -11,8 +11,8 @@ from itertools import chain
 from math import log10
 from typing import TYPE_CHECKING, Literal
 
+from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
-from rooflens.report import format as fmt
 from rooflens.report.plane.geometry import Box
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
 from rooflens.report.plane.roof_names import CORNER_PX, at_level, point_boxes

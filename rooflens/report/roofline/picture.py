@@ -10,7 +10,7 @@ import altair as alt
 import vl_convert
 
 from rooflens.errors import InputError
-from rooflens.model.units import cut_middle
+from rooflens.format import cut_middle
 from rooflens.report.html import theme
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec

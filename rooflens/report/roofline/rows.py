@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.launches import BUSIEST
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
 from rooflens.report.plane.viewport import strip_lanes
 from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
@@ -59,7 +58,7 @@ def _kernel_row(launch: Launch, peers: int) -> Row:
     verdict = launch.analysis.verdict
     row = {
         "k": launch.key,
-        "name": units.cut_middle(launch.shown, NAME_WIDTH),
+        "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "bound": launch.bound,
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
@@ -200,5 +199,5 @@ def rounded(value: float | None) -> float | int | None:
     """Round to what can be seen; whole numbers take less room without their `.0`."""
     if value is None:
         return None
-    rounded = units.round_significant(value, DIGITS)
+    rounded = fmt.round_significant(value, DIGITS)
     return int(rounded) if rounded == int(rounded) else rounded

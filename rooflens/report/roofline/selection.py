@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
-from rooflens.report import format as fmt
 from rooflens.report.plane.geometry import Box, segment, text_px
 from rooflens.report.plane.placement import BOLD_PX, FONT_PX, LINE_PX
 from rooflens.report.plane.viewport import POINT_AIR_PX, point_box, radius_px

@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rich.table import Table
 
+from rooflens.format import cut_name, percent, plain_name, printable, significant
 from rooflens.model.compare.sentences import (
     change_sentence,
     growth_words,
@@ -15,7 +16,6 @@ from rooflens.model.compare.sentences import (
     timing_words,
     total_sentence,
 )
-from rooflens.model.units import cut_name, percent, plain_name, printable, significant
 from rooflens.report.text.markdown_escape import code_cell, prose
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from rooflens.format import duration, percent, si, significant
 from rooflens.model.predict.forecast import moving, of_roof
-from rooflens.model.units import duration, percent, si, significant
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:

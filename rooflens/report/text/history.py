@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from rooflens.model.units import cut_name, duration, percent, plain_name, printable, significant
+from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.format import date
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

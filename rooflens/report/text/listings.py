@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich.table import Table
 from rich.text import Text
 
-from rooflens.model.units import si, significant
+from rooflens.format import count, si, significant
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardwar
         metrics: What ncu is asked for.
         hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
     """
-    title = f"{chip}, {detail}: {_count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
+    title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
     table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="bold")
     for heading in HEADINGS:
         table.add_column(heading, no_wrap=heading != "meaning", overflow="fold")
@@ -178,14 +178,10 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardwar
 def passes_text(metrics: Iterable[MetricLike], hardware_passes: int | None) -> str:
     """Write what a collection costs: `3 hardware passes, one SASS collection, warp sampling`."""
     kinds = Counter(metric.kind for metric in metrics)
-    passes = "passes not counted" if hardware_passes is None else _count(hardware_passes, "hardware pass")
+    passes = "passes not counted" if hardware_passes is None else count(hardware_passes, "hardware pass")
     return ", ".join((passes, *(cost for kind, cost in _COSTS if kinds[kind])))
 
 
 def metric_names(metrics: Iterable[MetricLike]) -> str:
     """Write the bare names, one a line."""
     return "\n".join(metric.name for metric in metrics)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"

@@ -8,12 +8,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rooflens import __version__
-from rooflens.model import units
+from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import bound_times_ns, cautions, time_part, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report import format as fmt
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.summary import LOSSES_SHOWN, counts, facts, lost_time, synthetic_words
 from rooflens.report.text.markdown_escape import code, code_cell, heading, prose
@@ -52,7 +51,7 @@ def render_markdown(page: Page) -> str:
 
 
 def _head(page: Page) -> str:
-    return f"## {heading(units.cut_middle(page.title, TITLE_WIDTH)) or 'rooflens'}"
+    return f"## {heading(fmt.cut_middle(page.title, TITLE_WIDTH)) or 'rooflens'}"
 
 
 def _banner(page: Page) -> str:
@@ -71,7 +70,7 @@ def _verdicts(page: Page) -> str:
     times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
     if not times_ns:
         return ""
-    shares = (f"**{fmt.percent(ns / page.total_ns, 0)}** {BOUND_LABELS[bound]}" for bound, ns in times_ns)
+    shares = (f"**{fmt.percent(ns / page.total_ns)}** {BOUND_LABELS[bound]}" for bound, ns in times_ns)
     return f"**GPU time by verdict:** {', '.join(shares)}"
 
 
@@ -101,7 +100,7 @@ def _loss(loss: Loss, *, named: bool) -> str:
     group = loss.group
     launches = f"{fmt.count(group.launch_count, 'launch')}, " if group.launch_count > 1 else ""
     where = f" on {code(group.gpu)}" if named else ""
-    share = f"{launches}{fmt.percent(group.time_share, 0)} of GPU time"
+    share = f"{launches}{fmt.percent(group.time_share)} of GPU time"
     headroom = f", {fmt.factor(loss.headroom)} to the busiest unit's peak" if loss.headroom else ""
     cause = f" ({prose(_cut(loss.cause))})" if loss.cause else ""
     lost = f"**{fmt.duration(loss.loss_ns)}** of {fmt.duration(group.duration_ns)} lost{headroom} ({share})"
@@ -172,7 +171,7 @@ def _classes(times_ns: Mapping[Bound, float]) -> str:
     ordered = sorted(times_ns.items(), key=lambda item: -item[1])
     if len(ordered) == 1:
         return ordered[0][0]
-    return ", ".join(f"{bound} {fmt.percent(ns / total_ns, 0)}" for bound, ns in ordered) or fmt.MISSING
+    return ", ".join(f"{bound} {fmt.percent(ns / total_ns)}" for bound, ns in ordered) or fmt.MISSING
 
 
 def _cautions(page: Page) -> str:
@@ -237,7 +236,7 @@ def _named(names: Sequence[str], total: int) -> str:
 
 def _part(groups: Sequence[Group]) -> str:
     share = time_part(groups)
-    return "" if share is None else f", {fmt.percent(share, 0)} of GPU time"
+    return "" if share is None else f", {fmt.percent(share)} of GPU time"
 
 
 def _code_name(name: str) -> str:
@@ -245,7 +244,7 @@ def _code_name(name: str) -> str:
 
 
 def _short(name: str) -> str:
-    return units.cut_name(name.strip() or "(no name)", NAME_WIDTH)
+    return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
 
 
 def _file(path: str) -> str:
@@ -254,12 +253,12 @@ def _file(path: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return units.cut_middle(text, TITLE_WIDTH)
+    return fmt.cut_middle(text, TITLE_WIDTH)
 
 
 def _sentence(text: str) -> str:
     """Write a move or a meaning as a sentence of its own."""
-    words = prose(units.cut_middle(text, SENTENCE_WIDTH)).strip()
+    words = prose(fmt.cut_middle(text, SENTENCE_WIDTH)).strip()
     return _capital(words) + ("" if words.endswith(".") or not words else ".")
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
+from rooflens.format import si
 from rooflens.model.records import BOUNDS
-from rooflens.model.units import si
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page

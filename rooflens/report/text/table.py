@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from rooflens.format import cut_name, duration, percent, printable, si, significant
 from rooflens.model.records import shares_of
-from rooflens.model.units import cut_name, duration, percent, printable, si, significant
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.markdown_escape import code_cell, prose
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.labels import stall_label
 
 if TYPE_CHECKING:

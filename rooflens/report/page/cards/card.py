@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.launches import time_part
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.predict.explain import wall_words
-from rooflens.report import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,7 @@ def title_of(prediction: Prediction) -> str:
 
 def sizes_text(parameters: Mapping[str, int]) -> str:
     """Write sizes: `m = 4,096, n = 4,096`."""
-    return ", ".join(f"{name}{fmt.NBSP}={fmt.NBSP}{value:,}" for name, value in parameters.items())
+    return ", ".join(f"{name} = {value:,}" for name, value in parameters.items())
 
 
 def _rows(checked: Checked) -> tuple[PredictedRow, ...]:

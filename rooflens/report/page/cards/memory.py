@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.roofline.traffic import find_traffic
-from rooflens.report import format as fmt
 from rooflens.report.page.cards.bars import Bar
 
 if TYPE_CHECKING:
@@ -68,14 +68,15 @@ def _replays(conflicts: float | None) -> str:
 
 def _facts(traffic: Traffic) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
-    touched = [f"{what} {fmt.number(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
+    touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
         yield f"sectors a request: {', '.join(touched)} (side by side, 4 bytes a thread take 4, 16 bytes take 16)"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
         yield f"shared-memory addresses need {fmt.factor(traffic.shared_excess)} the wavefronts of their bytes"
     rates = (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))
-    hits = [f"{name} {fmt.percent(rate, 0)}" for name, rate in rates if rate is not None]
+    hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:
         yield f"sectors found in the cache: {', '.join(hits)}"
     if traffic.l2_bytes and traffic.dram_bytes is not None:
-        yield f"HBM moves {fmt.number(traffic.dram_bytes / traffic.l2_bytes)} B for each byte between the SMs and L2"
+        ratio = fmt.significant(traffic.dram_bytes / traffic.l2_bytes)
+        yield f"HBM moves {ratio} B for each byte between the SMs and L2"

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.verdict.nvidia_rules import agrees
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 from rooflens.report.labels import BOUND_LABELS
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _ours(launch: Launch) -> str:
     if verdict.bound == "unknown":
         return f"{label}, for {verdict.cause}" if verdict.cause else label
     if verdict.resource and launch.leader:
-        return f"{label} at {resource_label(verdict.resource)}, because that is {fmt.percent(launch.leader[1], 0)} busy"
+        return f"{label} at {resource_label(verdict.resource)}, because that is {fmt.percent(launch.leader[1])} busy"
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 
@@ -117,7 +117,7 @@ def _note(analysis: Analysis) -> str:
     compute, memory = counters.get("sol_compute"), counters.get("sol_memory")
     pair = ""
     if compute is not None and memory is not None:
-        pair = f"busiest unit of compute {fmt.percent(compute, 0)}, of memory {fmt.percent(memory, 0)}"
+        pair = f"busiest unit of compute {fmt.percent(compute)}, of memory {fmt.percent(memory)}"
     shared = "read by both sides here, so no second opinion" if pair and "sol_pair_only" in analysis.flags else ""
     text = "; ".join(part for part in (peaks, pair + (f" ({shared})" if shared else "")) if part)
     return f"NVIDIA's numbers: {text}." if text else ""

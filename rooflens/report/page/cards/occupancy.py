@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.roofline.occupancy import find_occupancy
-from rooflens.report import format as fmt
 from rooflens.report.page.cards.bars import Bar
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def _facts(kernel: Kernel, found: Occupancy) -> Iterator[str]:
         yield _waves(kernel, found.waves, found.tail_share)
     ready, issued = kernel.counters.get("eligible_warps_per_cycle"), kernel.counters.get("issue_active_per_cycle")
     if ready is not None:
-        slots = "" if issued is None else f"; {fmt.number(issued, 2)} instructions issued"
-        yield f"a cycle and scheduler: {fmt.number(ready, 2)} warps ready{slots}"
+        slots = "" if issued is None else f"; {fmt.significant(issued, 2)} instructions issued"
+        yield f"a cycle and scheduler: {fmt.significant(ready, 2)} warps ready{slots}"
 
 
 def _limits(kernel: Kernel, found: Occupancy) -> Iterator[str]:
@@ -78,6 +78,6 @@ def _waves(kernel: Kernel, waves: float, idle: float) -> str:
     blocks, sms = kernel.counters.get("grid_size"), kernel.counters.get("sm_count")
     grid = f" ({fmt.count(round(blocks), 'block')} on {sms:.0f} SMs)" if blocks and sms else ""
     if waves < 1:
-        return f"{fmt.number(waves, 2)} waves{grid}: {fmt.percent(idle, 0)} of the block slots stay empty"
-    tail = "hardly a tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle, 0)} of the SM time idle"
-    return f"{fmt.number(waves)} waves{grid}: {tail}"
+        return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
+    tail = "hardly a tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
+    return f"{fmt.significant(waves)} waves{grid}: {tail}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.roofline.time_bounds import time_bounds
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report import format as fmt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +118,7 @@ def _sentence(page: Page, launch: Launch, bounds: Bounds) -> str:
 def _waiting(launch: Launch, idle: float) -> str:
     """Say how long neither arithmetic nor HBM is at work: longer still where the two overlap."""
     waits = "launch and latency take" if launch.bound == "overhead" else "latency takes"
-    part = fmt.percent(idle, 0)
+    part = fmt.percent(idle)
     return f"{waits} {part.replace('>', 'more than ') if part.startswith('>') else f'at least {part}'} of the time"
 
 
@@ -127,7 +127,7 @@ def _other_unit(page: Page, launch: Launch) -> str:
     if launch.leader is None or launch.leader[0] == "dram" or launch.leader[1] < page.limits.bound_share:
         return ""
     name, share = launch.leader
-    busy = fmt.percent(share, 0)
+    busy = fmt.percent(share)
     pipe = launch.analysis.pipes.get(name)
     if pipe is not None and pipe.unit in {"FLOP", "op"}:
         more = pipe.share is not None and share > pipe.share

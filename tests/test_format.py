@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from rooflens.model.units import cut_middle, duration, percent, si, significant
+from rooflens import format as fmt
+from rooflens.format import cut_middle, duration, percent, si, significant
 
 
 @pytest.mark.parametrize(
@@ -92,13 +93,17 @@ def test_values_just_under_a_prefix_round_up_into_it(value: float, expected: str
         (0.004, "0.4 %"),
         (1.0, "100 %"),
         (1.234, "123 %"),
-        (0, "0.0 %"),
+        (0, "0 %"),
+        (0.0004, "<0.1 %"),
+        (0.9951, ">99 %"),
+        (0.9949, "99 %"),
+        (1.07, "107 %"),
         (0.0994, "9.9 %"),
         (0.0996, "10 %"),
     ],
 )
 def test_per_cents_have_two_digits(share: float, expected: str) -> None:
-    """From 10 % on a per cent is whole; below, one decimal is kept."""
+    """From 10 % on a per cent is whole; below, one decimal is kept; only none is 0 % and only all of it is 100 %."""
     assert percent(share) == expected
 
 
@@ -158,3 +163,103 @@ def test_hostile_names_are_only_shortened(name: str) -> None:
     cut = cut_middle(name, 5)
     assert cut == f"{name[:2]}…{name[-2:]}"
     assert cut_middle(name, 100) == name
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.555e12, "B/s", "1.56 TB/s"),
+        (999.6e9, "B/s", "1.00 TB/s"),
+        (585e6, "Hz", "585 MHz"),
+        (8_858_370_048, "FLOP", "8.86 GFLOP"),
+        (0, "B", "0 B"),
+        (0.0042, "FLOP/s", "0.00420 FLOP/s"),
+        (None, "B", fmt.MISSING),
+    ],
+)
+def test_si_numbers(value: float | None, unit: str, text: str) -> None:
+    """A quantity has three significant digits and the prefix that its rounded value asks for; None is no zero."""
+    assert fmt.si(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (4.31e6, "4.31 ms"),
+        (999_999, "1.00 ms"),
+        (3200, "3.20 \u00b5s"),
+        (12, "12.0 ns"),
+        (1.8e11, "180 s"),
+        (0, "0 ns"),
+    ],
+)
+def test_durations(nanoseconds: float, text: str) -> None:
+    """A time carries the unit that keeps three digits readable."""
+    assert fmt.duration(nanoseconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(2.61, "2.6x"), (640.4, "640x"), (1000, "1,000x"), (1001, ">1000x"), (None, fmt.MISSING)]
+)
+def test_factors_over_a_thousand_are_told_by_their_order(value: float | None, text: str) -> None:
+    """A speed-up of many thousands is no promise: it is capped."""
+    assert fmt.factor(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "bare"),
+    [
+        (1.219, "1.22 FLOP/B", "1.22"),
+        (11_617, "11,600 FLOP/B", "11,600"),
+        (99_960, "100 kFLOP/B", "100 kFLOP/B"),
+        (2_083_000, "2.08 MFLOP/B", "2.08 MFLOP/B"),
+        (None, fmt.MISSING, fmt.MISSING),
+    ],
+)
+def test_intensities_of_almost_no_traffic_take_a_prefix(value: float | None, text: str, bare: str) -> None:
+    """An intensity over 1e5 FLOP/B has an SI prefix, also below a heading that names the unit."""
+    assert fmt.intensity(value) == text
+    assert fmt.bare_intensity(value) == bare
+
+
+@pytest.mark.parametrize(("percent", "text"), [(2.0, "2 %"), (0.0, "0 %"), (8.1, "8.1 %"), (39.0, "39 %")])
+def test_per_cents_of_others_keep_their_digits(percent: float, text: str) -> None:
+    """What NVIDIA writes as 2% is 2 %."""
+    assert fmt.given_percent(percent) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("gemm<(int)64, (bool)1>", "gemm<64, true>"),
+        ("k<(int)-1, (bool)0, (unsigned int)4, (unsigned long)8>(int, float)", "k<-1, false, 4, 8>(int, float)"),
+        ("k<(cutlass::Layout)1>(bool)", "k<(cutlass::Layout)1>(bool)"),
+        ("k(int)7", "k(int)7"),
+        ("k<(int)N, (bool)10>", "k<(int)N, (bool)10>"),
+    ],
+)
+def test_casts_of_demanglers_are_dropped(name: str, shown: str) -> None:
+    """Numbers and truth values of templates stand without their casts; everything else of a name stays."""
+    assert fmt.plain_name(name) == shown
+
+
+def test_names_are_cut_in_the_middle() -> None:
+    """A long name keeps its beginning and its end and has exactly the width asked for."""
+    cut = fmt.cut_middle("void kernel<" + "float, " * 600 + "true>(int)", 40)
+    assert len(cut) == 40
+    assert cut.startswith("void kernel<")
+    assert cut.endswith("true>(int)")
+    assert fmt.cut_middle("short", 40) == "short"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3.84 ms, 81 % of 4.80 TB/s", "3.84_ms, 81_% of 4.80_TB/s"),
+        ("12.0 M inst in 5 blocks", "12.0_M_inst in 5 blocks"),
+        ("CC 8.0 on SM 1.41 GHz", "CC 8.0 on SM 1.41_GHz"),
+    ],
+)
+def test_numbers_keep_their_units_in_html(text: str, expected: str) -> None:
+    """A line of HTML never breaks between a number and its unit, and elsewhere as usual."""
+    assert fmt.unbroken(text) == expected.replace("_", fmt.NBSP)

@@ -1,0 +1,171 @@
+"""Numbers, names and counts as text: three significant digits, SI prefixes, units; the only formatter there is.
+
+Text is plain: a space stands between a number and its unit. Where lines wrap by themselves, in HTML, `unbroken` keeps
+the two together.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+
+NBSP = "\u00a0"
+MISSING = "\u2013"
+"""Stands where a number is missing, so that it is never read as zero."""
+
+BIG_FACTOR = 1000
+NOISE_INTENSITY = 1e5
+"""An intensity above this comes from almost no traffic: its digits say nothing."""
+
+_PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+"""Nanoseconds in a unit of time, and its name."""
+
+_SHORTEST_ARGUMENTS = 6
+"""Fewer characters of template arguments than this say nothing."""
+
+_NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
+_BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
+_BEFORE_UNIT = re.compile(
+    r"(?<=\d) (?=%|[kMGTPE] (?:inst|op)\b|[kMGTPEmnµ]?(?:s|B|FLOP|op|inst|Hz)\b)|(?<= [kMGTPE]) (?=inst|op)"
+)
+
+
+def round_significant(value: float, digits: int = 3) -> float:
+    """Round to so many significant digits."""
+    return float(f"{value:.{digits - 1}e}")
+
+
+def significant(value: float | None, digits: int = 3) -> str:
+    """Write a number with so many significant digits and no exponent: 3.94, 81.2, 1,240, 11,600, 0.167."""
+    if value is None:
+        return MISSING
+    if not math.isfinite(value):
+        return "n/a"
+    if value == 0:
+        return "0"
+    rounded = round_significant(value, digits)
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(0, decimals)}f}"
+
+
+def si(value: float | None, unit: str) -> str:
+    """Write a quantity with an SI prefix: 3.94 TB/s, 989 TFLOP/s, 12.0 kB."""
+    if value is None:
+        return MISSING
+    rounded = round_significant(value) if math.isfinite(value) else 0.0
+    factor, prefix = next((step for step in _PREFIXES if abs(rounded) >= step[0]), (1.0, ""))
+    return f"{significant(rounded / factor if rounded else value)} {prefix}{unit}"
+
+
+def si_of(value: float | None, noun: str) -> str:
+    """Write an amount of things that take no prefix themselves: `31.0 M inst`."""
+    return MISSING if value is None else f"{si(value, '').rstrip()} {noun}"
+
+
+def duration(ns: float | None) -> str:
+    """Write nanoseconds in the unit people say: 850 ns, 12.3 µs, 4.31 ms, 1.20 s."""
+    if ns is None:
+        return MISSING
+    rounded = round_significant(ns) if math.isfinite(ns) else 0.0
+    factor, unit = next((step for step in _TIMES if rounded >= step[0]), _TIMES[-1])
+    return f"{significant(rounded / factor if rounded else ns)} {unit}"
+
+
+def exact_duration(ns: float) -> str:
+    """Write a time that was set and not measured: `5 µs` has no digits after the point."""
+    factor, unit = next((step for step in _TIMES if ns >= step[0]), _TIMES[-1])
+    return f"{ns / factor:g} {unit}"
+
+
+def percent(share: float | None) -> str:
+    """Write a fraction as per cent: 81 %, 8.2 %, 0.4 %; only none is 0 %, and only all of it 100 %."""
+    if share is None:
+        return MISSING
+    value = share * 100
+    if 0 < value < 0.05:
+        return "<0.1 %"
+    if 99.5 <= value < 100 - 1e-9:
+        return ">99 %"
+    return f"{value:.0f} %" if value >= 9.95 or value == 0 else f"{value:.1f} %"
+
+
+def given_percent(percent_given: float) -> str:
+    """Write a per cent with the digits it was given in: NVIDIA's rules say `2%` and not `2.00%`."""
+    return f"{percent_given:g} %"
+
+
+def factor(value: float | None) -> str:
+    """Write a speed-up factor: `2.6x`; one over a thousand is told by its order only."""
+    if value is None:
+        return MISSING
+    if value > BIG_FACTOR:
+        return f">{BIG_FACTOR}x"
+    return f"{significant(value, 2 if value < 100 else 3)}x"
+
+
+def intensity(flop_per_byte: float | None) -> str:
+    """Write an arithmetic intensity: `1.22 FLOP/B`, `2.08 MFLOP/B`."""
+    if flop_per_byte is None:
+        return MISSING
+    rounded = round_significant(flop_per_byte)
+    return si(rounded, "FLOP/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} FLOP/B"
+
+
+def bare_intensity(flop_per_byte: float | None) -> str:
+    """Write an arithmetic intensity below its heading: the unit is named only where it has a prefix."""
+    return intensity(flop_per_byte).removesuffix(" FLOP/B")
+
+
+def count(amount: int, noun: str) -> str:
+    """Write an amount with its noun: `1 kernel`, `1,204 launches`."""
+    plural = "es" if noun.endswith(("ch", "s")) else "s"
+    return f"{amount:,} {noun}{'' if amount == 1 else plural}"
+
+
+def date(unix_s: int | None) -> str:
+    """Write a time stamp as a UTC date."""
+    return MISSING if unix_s is None else datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d")
+
+
+def unbroken(text: str) -> str:
+    """Keep numbers and their units on one line of HTML."""
+    return _BEFORE_UNIT.sub(NBSP, text)
+
+
+def printable(text: str) -> str:
+    """Replace control characters: names of files and kernels must not steer a terminal."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def plain_name(name: str) -> str:
+    """Drop what demanglers put before template arguments: `<(int)64, (bool)1>` gives `<64, true>`."""
+    name = _NUMBER_CASTS.sub("", name)
+    return _BOOL_CASTS.sub(lambda match: "true" if match[1] == "1" else "false", name)
+
+
+def cut_middle(text: str, width: int) -> str:
+    """Shorten a text to so many characters by cutting its middle: names differ at both ends."""
+    if len(text) <= width:
+        return text
+    if width < 3:
+        return text[:width]
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def cut_name(name: str, width: int) -> str:
+    """Shorten a kernel name to so many characters, keeping its function: namespaces go first, then the middle."""
+    if len(name) <= width:
+        return name
+    path, bracket, arguments = name.partition("<")
+    while bracket and path.endswith("::"):  # an unnamed namespace is written in brackets too
+        inner, _, rest = arguments.partition(">::")
+        more, bracket, arguments = rest.partition("<")
+        path = f"{path}{inner}::{more}"
+    function = path.rpartition("::")[2]
+    left = width - len(function)
+    if left < _SHORTEST_ARGUMENTS:
+        return cut_middle(function, width)
+    return function + cut_middle(bracket + arguments, left)
