@@ -22,7 +22,7 @@ def render(template: str, **values: Any) -> Markup:
 
 def code_spans(text: str) -> Markup:
     """Escape text and set what stands between backticks as code."""
-    parts = text.split("`")
+    parts = fmt.unbroken(text).split("`")
     if len(parts) % 2 == 0:
         return escape(text)
     spans = (escape(part) if i % 2 == 0 else Markup("<code>{}</code>").format(part) for i, part in enumerate(parts))
