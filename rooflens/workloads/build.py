@@ -6,12 +6,12 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,6 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     folder = (cache or default_cache()) / "cuda"
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
     if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         _compile_into(program, workload, flags, compiler)
     return program
 
@@ -161,9 +160,7 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
 
 
 def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
-    """Compile beside the final place and rename: nobody ever finds half a program."""
-    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".building-") as folder:
-        output = Path(folder) / "program"
+    with replacing(program) as output:
         done = _run(compile_command(compiler, workload, flags, output))
         if done.returncode != 0 or not output.exists():
             raise EnvironmentMissingError(
@@ -172,7 +169,6 @@ def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compi
                 "nvcc must know this GPU's architecture and accept the host compiler: "
                 "a newer CUDA toolkit, or an older g++, is the usual cure",
             )
-        output.replace(program)
 
 
 def _tail(text: str) -> str:

@@ -90,7 +90,8 @@ def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> N
         str(workload.folder / "main.cu"),
         "-o",
     ]
-    assert Path(output).parent.parent == program.parent
+    assert Path(output).parent == program.parent
+    assert Path(output) != program
     assert program.read_text() == "program\n"
     assert program.name.startswith("saxpy-sm_90-")
     assert [path.name for path in program.parent.iterdir()] == [program.name]

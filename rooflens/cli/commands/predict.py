@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, console, write_text
+from rooflens.cli.console import check_output, console
 from rooflens.errors import InputError, UsageError
+from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
@@ -115,7 +116,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     if output is None:
         click.echo(text)
         return
-    write_text(output, text)
+    write_whole(output, f"{text}\n")
     click.echo(f"wrote {output}", err=True)
 
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.files import write_whole
 from rooflens.ingest.ncu.log import Progress
 from rooflens.processes import Command, run
 
@@ -214,13 +215,7 @@ def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
     """Keep an un-profiled run beside its report."""
     path = sidecar(report)
     values = {"schema_version": _SCHEMA_VERSION, **asdict(unprofiled), "gap_share": unprofiled.gap_share}
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
+    write_whole(path, json.dumps(values, indent=2) + "\n")
     return path
 
 

@@ -6,12 +6,12 @@ import json
 import math
 import os
 import re
-import tempfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
+from rooflens.files import write_whole
 from rooflens.model.records import Attainable, Rate
 from rooflens.model.roofline.attainable import RATE_UNITS
 
@@ -43,21 +43,13 @@ def save_attainable(attainable: Attainable, folder: Path) -> Path:
 
     Raises:
         ValueError: A rate was scaled: only what was measured is kept.
+        InputError: The folder cannot be written.
     """
     if any(rate.scaled_from_hz is not None for rate in attainable.rates.values()):
         raise ValueError("a scaled rate is no measurement")
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / _file_name(attainable)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".partial", delete=False) as stream:
-        partial = Path(stream.name)
-        try:
-            stream.write(attainable_to_json(attainable))
-            stream.flush()
-            os.fsync(stream.fileno())
-            partial.replace(file)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+    hint = "set ROOFLENS_HOME to a folder that can be written"
+    write_whole(file, attainable_to_json(attainable), hint=hint, durable=True)
     return file
 
 
