@@ -20,14 +20,15 @@ MAY_IMPORT: dict[str, str] = {
     "errors": "",
     "processes": "errors",
     "files": "errors",
-    "collecting": "errors ingest/ncu workloads",
-    "doctor": "errors processes ingest/ncu model/roofline workloads",
+    "local_gpu": "errors processes",
+    "collecting": "errors local_gpu ingest/ncu workloads",
+    "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli collecting doctor ingest/ncu ingest/reports model/* report/* workloads",
     "ingest/reports": "errors model/records model/counters model/store",
     "ingest/ncu": "errors files processes ingest/reports",
-    "workloads": "errors files",
+    "workloads": "errors files processes local_gpu",
     "model/records": "",
     "model/counters": "",
     "model/roofline": "format errors files model/records model/counters",
@@ -71,7 +72,7 @@ ONLY_IN = {
     "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py"},
     "multiprocessing": {"ingest/reports/pool.py"},
     "ctypes": {"ingest/ncu/passes.py"},
-    "subprocess": {"processes.py", "workloads"},
+    "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
 

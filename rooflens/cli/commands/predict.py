@@ -14,7 +14,7 @@ from rooflens.files import write_whole
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.operations import Operation, Size
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
@@ -131,7 +131,7 @@ def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
 
 
 def _rows(
-    operation: Operation, written: dict[str, str], cases: list[tuple[str, Gpu]], achieved: float | None
+    operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], achieved: float | None
 ) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
@@ -147,7 +147,7 @@ def _rows(
     return rows, failures
 
 
-def _gpus(names: tuple[str, ...]) -> list[Gpu]:
+def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
     """Find GPUs by short name or by a part of their name, each once.
 
     Raises:
@@ -159,7 +159,7 @@ def _gpus(names: tuple[str, ...]) -> list[Gpu]:
     return list({gpu.id: gpu for gpu in found}.values())
 
 
-def _gpu(name: str) -> Gpu:
+def _gpu(name: str) -> Datasheet:
     from rooflens.model.roofline.datasheets import matching_gpus
 
     found = matching_gpus(name)

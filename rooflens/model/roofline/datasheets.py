@@ -57,7 +57,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class Datasheet:
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:
@@ -86,7 +86,7 @@ class Gpu:
 
 
 @functools.cache
-def load_gpus() -> tuple[Gpu, ...]:
+def load_gpus() -> tuple[Datasheet, ...]:
     """Read every GPU file of the package, in the order of the file names.
 
     Raises:
@@ -99,7 +99,7 @@ def load_gpus() -> tuple[Gpu, ...]:
     return gpus
 
 
-def find_gpu(display_name: str | None) -> Gpu | None:
+def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
     Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out.
@@ -107,13 +107,13 @@ def find_gpu(display_name: str | None) -> Gpu | None:
     return None if display_name is None else _index().get(_key(display_name))
 
 
-def index_by_name(gpus: Iterable[Gpu]) -> dict[str, Gpu]:
+def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
     """Map each normalised display name to its GPU.
 
     Raises:
         InputError: Two GPUs claim one name.
     """
-    index: dict[str, Gpu] = {}
+    index: dict[str, Datasheet] = {}
     for gpu in gpus:
         for name in gpu.names:
             if index.setdefault(_key(name), gpu) is not gpu:
@@ -121,7 +121,7 @@ def index_by_name(gpus: Iterable[Gpu]) -> dict[str, Gpu]:
     return index
 
 
-def parse_gpu(file: str, text: str) -> Gpu:
+def parse_gpu(file: str, text: str) -> Datasheet:
     """Build a GPU from the text of its file.
 
     Raises:
@@ -136,7 +136,7 @@ def parse_gpu(file: str, text: str) -> Gpu:
     peaks = _table(file, "peaks", data["peaks"])
     _check_keys(file, "peaks.", peaks, set(), set(PEAK_KEYS))
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
-    return Gpu(
+    return Datasheet(
         id=file.removesuffix(".toml"),
         names=_names(file, data["names"]),
         compute_capability=_text(file, "compute_capability", data["compute_capability"]),
@@ -147,7 +147,7 @@ def parse_gpu(file: str, text: str) -> Gpu:
 
 
 @functools.cache
-def _index() -> dict[str, Gpu]:
+def _index() -> dict[str, Datasheet]:
     return index_by_name(load_gpus())
 
 
@@ -199,10 +199,10 @@ def _check_keys(
         raise InputError(f"GPU file `{file}`: missing key `{prefix}{missing[0]}`", _HINT)
 
 
-def matching_gpus(name: str) -> tuple[Gpu, ...]:
+def matching_gpus(name: str) -> tuple[Datasheet, ...]:
     """Find GPUs by short name, by display name, or by any part of it."""
     wanted = name.strip().casefold()
-    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or find_gpu(name)
+    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or datasheet_of(name)
     if exact is not None:
         return (exact,)
     return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))

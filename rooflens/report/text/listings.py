@@ -14,7 +14,7 @@ from rooflens.model.verdict.sentences import resource_label
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
@@ -92,7 +92,7 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def gpu_table(gpus: Sequence[Gpu]) -> Table:
+def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("gpu", "short name", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
@@ -111,7 +111,7 @@ def gpu_table(gpus: Sequence[Gpu]) -> Table:
     return table
 
 
-def gpu_details(gpu: Gpu) -> Table:
+def gpu_details(gpu: Datasheet) -> Table:
     """Make a table of one GPU's numbers, each with its source."""
     table = Table(box=None, pad_edge=False, header_style="bold", title=gpu.name, title_justify="left")
     for heading in ("number", "value", "source"):
@@ -121,7 +121,7 @@ def gpu_details(gpu: Gpu) -> Table:
     return table
 
 
-def _quantities(gpu: Gpu) -> dict[str, tuple[str, str]]:
+def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     rows = {"SMs": (significant(gpu.sm_count.value), gpu.sm_count.source)}
     named = {
         "boost clock": gpu.boost_clock,
