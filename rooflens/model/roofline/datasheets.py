@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-import math
-import tomllib
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rooflens.checking import parse_toml
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.checking import Table
 
 PEAK_KEYS = (
     "fp64",
@@ -127,22 +127,18 @@ def parse_gpu(file: str, text: str) -> Datasheet:
     Raises:
         InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"GPU file `{file}` is no valid TOML: {error}", _HINT) from error
-    required = {*_IDENTITY, *REQUIRED_UNITS, "peaks"}
-    _check_keys(file, "", data, required, required | OPTIONAL_UNITS.keys())
-    peaks = _table(file, "peaks", data["peaks"])
-    _check_keys(file, "peaks.", peaks, set(), set(PEAK_KEYS))
+    document = parse_toml(text, f"GPU file `{file}`", _HINT)
+    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, OPTIONAL_UNITS)
+    peaks = document.table("peaks")
+    peaks.check_keys((), PEAK_KEYS)
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
     return Datasheet(
         id=file.removesuffix(".toml"),
-        names=_names(file, data["names"]),
-        compute_capability=_text(file, "compute_capability", data["compute_capability"]),
-        chip=_text(file, "chip", data["chip"]),
-        peaks=MappingProxyType({key: _quantity(file, f"peaks.{key}", peaks[key], PEAK_UNIT) for key in peaks}),
-        **{key: _quantity(file, key, data[key], unit) for key, unit in units.items() if key in data},
+        names=document.texts("names", "display names"),
+        compute_capability=document.text("compute_capability"),
+        chip=document.text("chip"),
+        peaks=MappingProxyType({key: _quantity(peaks.table(key), PEAK_UNIT) for key in peaks}),
+        **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
     )
 
 
@@ -155,48 +151,9 @@ def _key(display_name: str) -> str:
     return display_name.strip().casefold().removeprefix("nvidia ")
 
 
-def _quantity(file: str, key: str, value: Any, unit: str) -> Quantity:
-    table = _table(file, key, value)
-    _check_keys(file, f"{key}.", table, _QUANTITY, _QUANTITY)
-    number = table["value"]
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
-        raise InputError(f"GPU file `{file}`: `{key}.value` must be a positive number, not {number!r}", _HINT)
-    if table["unit"] != unit:
-        raise InputError(f"GPU file `{file}`: `{key}.unit` must be `{unit}`, not {table['unit']!r}", _HINT)
-    return Quantity(float(number), unit, _text(file, f"{key}.source", table["source"]))
-
-
-def _names(file: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise InputError(f"GPU file `{file}`: `names` must be a list of display names", _HINT)
-    return tuple(_text(file, "names", name) for name in value)
-
-
-def _text(file: str, key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"GPU file `{file}`: `{key}` must be a text that says something, not {value!r}", _HINT)
-    return value
-
-
-def _table(file: str, key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"GPU file `{file}`: `{key}` must be a table, not {value!r}", _HINT)
-    return value
-
-
-def _check_keys(
-    file: str,
-    prefix: str,
-    table: Mapping[str, Any],
-    required: set[str] | frozenset[str],
-    allowed: set[str] | frozenset[str],
-) -> None:
-    unknown = sorted(table.keys() - allowed)
-    if unknown:
-        raise InputError(f"GPU file `{file}`: unknown key `{prefix}{unknown[0]}`", _HINT)
-    missing = sorted(required - table.keys())
-    if missing:
-        raise InputError(f"GPU file `{file}`: missing key `{prefix}{missing[0]}`", _HINT)
+def _quantity(table: Table, unit: str) -> Quantity:
+    table.check_keys(_QUANTITY)
+    return Quantity(table.number("value"), table.one_of("unit", (unit,)), table.text("source"))
 
 
 def matching_gpus(name: str) -> tuple[Datasheet, ...]:
