@@ -14,11 +14,11 @@ from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu.chips import FAMILIES, ChipChoice, check_chip, chip_of
 from rooflens.ingest.ncu.command import NEWEST, find_ncu, known_metrics, profiles_one_of_each
 from rooflens.ingest.ncu.estimate import Cost, estimate
-from rooflens.ingest.ncu.local_gpu import find_gpu, obstacles
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
 from rooflens.ingest.ncu.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
+from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.workloads.build import architecture_of, build
 from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rooflens.ingest.ncu.command import Collection, Ncu
-    from rooflens.ingest.ncu.local_gpu import Gpu
     from rooflens.ingest.ncu.log import Progress
     from rooflens.ingest.ncu.run import Collected
     from rooflens.ingest.ncu.tiers import Detail
+    from rooflens.local_gpu import LocalGpu
     from rooflens.workloads.registry import Case, Workload
 
 UNPROFILED_ITERATIONS = 20
@@ -82,7 +82,7 @@ class Plan:
 
     request: Request
     ncu: Ncu
-    gpu: Gpu | None
+    gpu: LocalGpu | None
     chip: str
     program: tuple[str, ...]
     collection: Collection
@@ -175,23 +175,23 @@ def _ncu(path: str | None, *, dry_run: bool) -> Ncu:
         return NEWEST
 
 
-def _gpu(chip: str | None) -> Gpu | None:
+def _gpu(chip: str | None) -> LocalGpu | None:
     try:
-        return find_gpu()
+        return local_gpu()
     except EnvironmentMissingError:
         if chip is None:
             raise
         return None
 
 
-def _chip(given: str | None, gpu: Gpu | None) -> ChipChoice:
+def _chip(given: str | None, gpu: LocalGpu | None) -> ChipChoice:
     """Choose the chip to ask counters for: the one the user names, else that of the GPU at hand."""
     if given is not None or gpu is None:
         return ChipChoice(check_chip(given or ""), certain=True)
     return chip_of(gpu.compute_capability)
 
 
-def _architecture(gpu: Gpu | None, chip: str) -> str:
+def _architecture(gpu: LocalGpu | None, chip: str) -> str:
     """Return what nvcc calls the GPU, as `sm_90`."""
     capability = gpu.compute_capability if gpu else next(known for known, family in FAMILIES if chip in family)
     return architecture_of(capability)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
-from rooflens.ingest.ncu.local_gpu import find_gpu, obstacles
+from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.processes import query
 from rooflens.workloads.build import find_compiler
 
 if TYPE_CHECKING:
-    from rooflens.ingest.ncu.local_gpu import Gpu
+    from rooflens.local_gpu import LocalGpu
 
 State = Literal["ok", "warn", "fail"]
 
@@ -84,14 +84,14 @@ def _module(name: str, module: str, fix: str) -> Check:
     return Check(name, "ok", f"`{module}` works")
 
 
-def _gpu_at_hand() -> Gpu | EnvironmentMissingError:
+def _gpu_at_hand() -> LocalGpu | EnvironmentMissingError:
     try:
-        return find_gpu()
+        return local_gpu()
     except EnvironmentMissingError as error:
         return error
 
 
-def _driver(gpu: Gpu | EnvironmentMissingError, root: Path) -> Check:
+def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
     name = "NVIDIA driver"
     if not isinstance(gpu, EnvironmentMissingError):
         return Check(name, "ok", gpu.driver)
@@ -102,9 +102,9 @@ def _driver(gpu: Gpu | EnvironmentMissingError, root: Path) -> Check:
     return Check(name, "warn", f"{version}, but {gpu}", "mend the driver until `nvidia-smi` answers")
 
 
-def _gpu(gpu: Gpu | EnvironmentMissingError) -> Check:
+def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
     """Look whether there is a GPU, whether its datasheet is in the table, and what is in the way of its counters."""
-    from rooflens.model.roofline.datasheets import find_gpu as find_in_table  # noqa: PLC0415 - only where a GPU is
+    from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
         return Check("GPU", "warn", f"none to be seen; {_NOT_FOR_READING}", gpu.hint)
@@ -112,7 +112,7 @@ def _gpu(gpu: Gpu | EnvironmentMissingError) -> Check:
     in_the_way = obstacles(gpu)
     if in_the_way:
         return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU under Linux itself")
-    if find_in_table(gpu.name) is None:
+    if datasheet_of(gpu.name) is None:
         finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
         return Check("GPU", "warn", finding, "add a file of its numbers, as docs/gpus.md shows")
     return Check("GPU", "ok", f"{described}, in the table")

@@ -68,6 +68,15 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What a short program returned and said; its status is None where it hung and was ended."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+
+
 def run(command: Command, timeout_s: float | None = None, watch: Callable[[float], bool] = lambda _: True) -> Finished:
     """Run a program to its end.
 
@@ -100,15 +109,36 @@ def run(command: Command, timeout_s: float | None = None, watch: Callable[[float
     )
 
 
+def capture(argv: Sequence[str], timeout_s: float | None = None) -> Captured:
+    """Run a tool that starts no programs of its own: it belongs to our session, and ends with it.
+
+    Raises:
+        EnvironmentMissingError: It cannot be started.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - compilers and questions to tools that were found on this machine
+            argv, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s
+        )
+    except subprocess.TimeoutExpired:
+        return Captured(None, "", "")
+    except OSError as error:
+        raise _not_started(argv[0], error) from error
+    return Captured(done.returncode, done.stdout, done.stderr)
+
+
 def query(argv: Sequence[str]) -> str | None:
     """Return what a short program prints; None where it cannot be started, fails or hangs."""
     try:
-        done = subprocess.run(  # noqa: S603 - fixed questions to tools that were found on this machine
-            argv, capture_output=True, text=True, errors="replace", check=False, timeout=_QUERY_SECONDS
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        answer = capture(argv, _QUERY_SECONDS)
+    except EnvironmentMissingError:
         return None
-    return done.stdout if done.returncode == 0 else None
+    return answer.stdout if answer.status == 0 else None
+
+
+def _not_started(name: str, error: OSError) -> EnvironmentMissingError:
+    return EnvironmentMissingError(
+        f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"
+    )
 
 
 def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -123,10 +153,7 @@ def _start(command: Command, mark: str, stdout: IO[bytes], stderr: IO[bytes]) ->
             start_new_session=True,
         )
     except OSError as error:
-        name = command.argv[0]
-        raise EnvironmentMissingError(
-            f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"
-        ) from error
+        raise _not_started(command.argv[0], error) from error
 
 
 def _wait(

@@ -160,6 +160,21 @@ def test_the_gate_and_the_words_agree(base: Path, tmp_path: Path) -> None:
     assert failure.text == "GPU time 1.02x slower"
 
 
+def test_junit_is_xml_whatever_names_hold(tmp_path: Path) -> None:
+    """Quotes, brackets and control characters of a kernel's name come out of the XML as text."""
+    name = 'k<int, "x">&\x01\ufffe(\n)'
+    for side in ("base", "head"):
+        (tmp_path / side).mkdir()
+        kernels = (replace(kernel_spec(triad(H200)), name=name),)
+        write_report(tmp_path / side / "triad_0.ncu-rep", ReportSpec(kernels=kernels))
+    done = run("compare", tmp_path / "base", tmp_path / "head", "--fail-on", "5%", "--per-kernel", "--format", "junit")
+    (suite,) = ET.fromstring(done.stdout)  # noqa: S314 - ours
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "2")
+    assert (suite[1].get("name"), suite[1].get("classname")) == ('k<int, "x">&  ', suite.get("name"))
+    assert "single sample" in str(suite[1][0].get("message"))
+    assert done.stdout.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="rooflens">\n<testsuite ')
+
+
 def test_a_gate_that_cannot_judge_says_so(base: Path, tmp_path: Path) -> None:
     """Recordings with a launch that was not timed have no total: the gate passes, and says that it judged nothing."""
     head = tmp_path / "head"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import UsageError
 from rooflens.format import count, printable
 
 if TYPE_CHECKING:
@@ -125,19 +125,3 @@ def check_output(output: Path | None, style: str, page: str, *, force: bool) -> 
         raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
     if output is not None and output.exists() and not force:
         raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text and the end of its last line; what is no Unicode in it becomes `?`."""
-    write_file(path, f"{text}\n".encode("utf-8", "replace"))
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file beside and rename it, so that no half-written one is left."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".partial")
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
-import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, InputError
+from rooflens.files import replacing
+from rooflens.local_gpu import local_gpu
+from rooflens.processes import capture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +66,6 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     folder = (cache or default_cache()) / "cuda"
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
     if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
         _compile_into(program, workload, flags, compiler)
     return program
 
@@ -87,8 +88,8 @@ def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:
             "no `nvcc` found on PATH, in CUDA_HOME, in CUDA_PATH or in /usr/local/cuda",
             "install the CUDA toolkit, or set CUDA_HOME to the folder that holds bin/nvcc",
         )
-    done = _run([str(path), "--version"])
-    if done.returncode != 0:
+    done = capture([str(path), "--version"])
+    if done.status != 0:
         raise EnvironmentMissingError(f"`{path} --version` fails: {_tail(done.stderr)}", "reinstall the CUDA toolkit")
     return Compiler(path, done.stdout, _find_cublas(path))
 
@@ -113,15 +114,12 @@ def _find_cublas(nvcc: Path) -> Path | None:
 
 
 def local_architecture() -> str:
-    """Return the architecture of this machine's first GPU: `sm_90`, or `native` where only nvcc can tell."""
-    if shutil.which("nvidia-smi") is None:
+    """Return the architecture of the first GPU that programs see: `sm_90`, or `native` where only nvcc can tell."""
+    try:
+        capability = local_gpu().compute_capability
+    except EnvironmentMissingError:
         return "native"
-    done = _run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"])
-    first = done.stdout.strip().partition("\n")[0].strip()
-    major, dot, minor = first.partition(".")
-    if done.returncode != 0 or not (dot and major.isdigit() and minor.isdigit()):
-        return "native"
-    return architecture_of(first)
+    return architecture_of(capability) if re.fullmatch(r"\d+\.\d+", capability) else "native"
 
 
 def architecture_of(compute_capability: str) -> str:
@@ -161,23 +159,16 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
 
 
 def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
-    """Compile beside the final place and rename: nobody ever finds half a program."""
-    with tempfile.TemporaryDirectory(dir=program.parent, prefix=".building-") as folder:
-        output = Path(folder) / "program"
-        done = _run(compile_command(compiler, workload, flags, output))
-        if done.returncode != 0 or not output.exists():
+    with replacing(program) as output:
+        done = capture(compile_command(compiler, workload, flags, output))
+        if done.status != 0 or not output.exists():
             raise EnvironmentMissingError(
-                f"nvcc could not compile `{workload.name}` (status {done.returncode}):\n"
+                f"nvcc could not compile `{workload.name}` (status {done.status}):\n"
                 f"{_tail(done.stderr or done.stdout)}",
                 "nvcc must know this GPU's architecture and accept the host compiler: "
                 "a newer CUDA toolkit, or an older g++, is the usual cure",
             )
-        output.replace(program)
 
 
 def _tail(text: str) -> str:
     return "\n".join(text.strip().splitlines()[-_SHOWN_LINES:])
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - our argv

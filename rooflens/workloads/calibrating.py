@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.processes import capture
 from rooflens.workloads.build import build, local_architecture
 from rooflens.workloads.registry import Workload
 
@@ -66,15 +66,13 @@ def run_program(program: Path, repetitions: int = REPETITIONS) -> str:
     """
     command = [str(program), "--iterations", str(repetitions)]
     try:
-        done = subprocess.run(  # noqa: S603 - the program that was just built
-            command, capture_output=True, text=True, errors="replace", check=False, timeout=_LONGEST_S
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ProgramError(f"the calibration did not end in {_LONGEST_S} s", _hint(command)) from error
-    except OSError as error:
-        raise ProgramError(f"the calibration cannot be started: {error}", _hint(command)) from error
-    if done.returncode != 0:
-        raise _failure(done.returncode, done.stderr, command)
+        done = capture(command, _LONGEST_S)
+    except EnvironmentMissingError as error:
+        raise ProgramError(f"the calibration {error}", _hint(command)) from error
+    if done.status is None:
+        raise ProgramError(f"the calibration did not end in {_LONGEST_S} s", _hint(command))
+    if done.status != 0:
+        raise _failure(done.status, done.stderr, command)
     if not _is_document(done.stdout):
         raise ProgramError(f"the calibration printed no JSON document: {_last_line(done.stdout)}", _hint(command))
     return done.stdout

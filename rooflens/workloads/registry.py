@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import ast
 import operator
-import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from rooflens.checking import parse_toml
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rooflens.checking import Table
 
 FOLDER = Path(__file__).parent
 RANGE_NAME = "rooflens"
@@ -122,31 +124,38 @@ def parse_workload(folder: Path, text: str) -> Workload:
     Raises:
         InputError: The text is no TOML or lacks something.
     """
-    try:
-        table = tomllib.loads(text)
-        return Workload(
-            name=folder.name,
-            kind=table["kind"],
-            summary=table["summary"],
-            program=table["program"],
-            folder=folder,
-            cases=tuple(_case(case) for case in table["case"]),
-        )
-    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
-        raise InputError(f"`{folder.name}/workload.toml` is not a workload: {error}") from error
-
-
-def _case(table: dict[str, Any]) -> Case:
-    return Case(
-        name=table["name"],
-        parameters=MappingProxyType(table["parameters"]),
-        dtype=table["dtype"],
-        source=table["source"],
-        expect=Expectation(table["expect"]["bound"], table["expect"].get("resource"), table["expect"]["why"]),
-        flop=table.get("flop"),
-        bytes=table.get("bytes"),
-        toy=MappingProxyType({**table["parameters"], **table.get("toy", {})}),
+    document = parse_toml(text, f"`{folder.name}/workload.toml`")
+    document.check_keys(("kind", "summary", "program", "case"))
+    return Workload(
+        name=folder.name,
+        kind="cuda" if document.one_of("kind", ("cuda", "torch")) == "cuda" else "torch",
+        summary=document.text("summary"),
+        program=document.text("program"),
+        folder=folder,
+        cases=tuple(_case(case) for case in document.tables("case")),
     )
+
+
+def _case(table: Table) -> Case:
+    table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy"))
+    parameters, expect = _sizes(table.table("parameters")), table.table("expect")
+    expect.check_keys(("bound", "why"), ("resource",))
+    return Case(
+        name=table.text("name"),
+        parameters=MappingProxyType(parameters),
+        dtype=table.text("dtype"),
+        source=table.text("source"),
+        expect=Expectation(
+            expect.text("bound"), expect.text("resource") if "resource" in expect else None, expect.text("why")
+        ),
+        flop=table.text("flop") if "flop" in table else None,
+        bytes=table.text("bytes") if "bytes" in table else None,
+        toy=MappingProxyType(parameters | (_sizes(table.table("toy")) if "toy" in table else {})),
+    )
+
+
+def _sizes(table: Table) -> dict[str, int]:
+    return {name: table.count(name, zero=True) for name in table}
 
 
 _OPERATORS = {

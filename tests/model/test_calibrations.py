@@ -9,7 +9,6 @@ import pytest
 
 from rooflens.errors import InputError
 from rooflens.model.records import Attainable, Rate
-from rooflens.model.roofline import calibrations
 from rooflens.model.roofline.attainable import at_clock
 from rooflens.model.roofline.calibrations import (
     attainable_to_json,
@@ -80,11 +79,11 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pyt
     """A file is replaced whole or stays as it was, and no part of a new one is left."""
     save_attainable(MEASURED, tmp_path)
 
-    def full_disk(_: Attainable) -> str:
+    def full_disk(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(calibrations, "attainable_to_json", full_disk)
-    with pytest.raises(OSError, match="No space"):
+    monkeypatch.setattr("os.fsync", full_disk)
+    with pytest.raises(InputError, match="No space"):
         save_attainable(replace(MEASURED, measured_unix_s=1), tmp_path)
     monkeypatch.undo()
     assert load_calibrations(tmp_path) == (MEASURED,)

@@ -16,9 +16,9 @@ from rooflens.model.roofline.datasheets import (
     OPTIONAL_UNITS,
     PEAK_UNIT,
     REQUIRED_UNITS,
-    Gpu,
+    Datasheet,
     Quantity,
-    find_gpu,
+    datasheet_of,
     index_by_name,
     load_gpus,
     parse_gpu,
@@ -108,7 +108,7 @@ fp32 = { value = 67e12, unit = "op/s", source = "a datasheet" }
 each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 
 
-def quantities(gpu: Gpu) -> dict[str, Quantity]:
+def quantities(gpu: Datasheet) -> dict[str, Quantity]:
     """Return every number of a GPU under its key in the file."""
     found = {key: getattr(gpu, key) for key in (*REQUIRED_UNITS, *OPTIONAL_UNITS)}
     found |= {f"peaks.{key}": peak for key, peak in gpu.peaks.items()}
@@ -121,7 +121,7 @@ def test_every_file_is_loaded() -> None:
 
 
 @each_gpu
-def test_every_number_has_its_unit_and_a_source(gpu: Gpu) -> None:
+def test_every_number_has_its_unit_and_a_source(gpu: Datasheet) -> None:
     """Units are from the closed set of the schema, and every source says something."""
     for key, quantity in quantities(gpu).items():
         assert quantity.unit == {**REQUIRED_UNITS, **OPTIONAL_UNITS}.get(key, PEAK_UNIT)
@@ -129,14 +129,14 @@ def test_every_number_has_its_unit_and_a_source(gpu: Gpu) -> None:
 
 
 @each_gpu
-def test_fp32_peak_follows_from_lanes_and_clock(gpu: Gpu) -> None:
+def test_fp32_peak_follows_from_lanes_and_clock(gpu: Datasheet) -> None:
     """SMs times lanes times two operations times the boost clock gives the datasheet's rounded fp32 peak."""
     expected = gpu.sm_count.value * FP32_LANES[gpu.compute_capability] * 2 * gpu.boost_clock.value
     assert gpu.peaks["fp32"].value == pytest.approx(expected, rel=0.02)
 
 
 @each_gpu
-def test_derived_peaks_are_the_product_their_source_shows(gpu: Gpu) -> None:
+def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> None:
     """A derived peak multiplies the file's own SM count and boost clock, and is the result."""
     formula = re.compile(r"derived: (\d+) SM x (\d+) (?:FLOP|op)/SM/clk x ([\d.]+) GHz \(.+\)")
     for key, peak in gpu.peaks.items():
@@ -149,7 +149,7 @@ def test_derived_peaks_are_the_product_their_source_shows(gpu: Gpu) -> None:
 
 
 @each_gpu
-def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Gpu) -> None:
+def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Datasheet) -> None:
     """Where a datasheet gives only the sparse rate, the file holds half of the figure its source quotes."""
     for peak in gpu.peaks.values():
         if match := re.search(r"half of the sparse ([\d.]+) ([TP])", peak.source):
@@ -157,7 +157,7 @@ def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Gpu) -> None:
 
 
 @each_gpu
-def test_tensor_rates_are_the_dense_ones(gpu: Gpu) -> None:
+def test_tensor_rates_are_the_dense_ones(gpu: Datasheet) -> None:
     """No dense tensor rate exceeds what its element size allows next to bf16, as a sparse figure would."""
     times_bf16 = {"tensor_tf32": 0.5, "tensor_fp16": 1, "tensor_fp8": 2, "tensor_fp4": 8, "tensor_int8": 4}
     bf16 = gpu.peaks.get("tensor_bf16")
@@ -167,7 +167,7 @@ def test_tensor_rates_are_the_dense_ones(gpu: Gpu) -> None:
 
 
 @each_gpu
-def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Gpu) -> None:
+def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Datasheet) -> None:
     """The ratio is the architecture's, halved on some boards; data-centre ones from Hopper on are for a lower clock."""
     if "tensor_fp16" in gpu.peaks:
         nominal = TENSOR_FP16_PER_FP32[gpu.compute_capability]
@@ -178,7 +178,7 @@ def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Gpu) -> None
 
 
 @each_gpu
-def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Gpu) -> None:
+def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Datasheet) -> None:
     """On the tensor cores the two 16-bit types share their rate, and tf32 has half of it."""
     if "tensor_bf16" in gpu.peaks:
         fp16 = gpu.peaks["tensor_fp16"].value
@@ -187,13 +187,13 @@ def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Gpu) -> None:
 
 
 @each_gpu
-def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Gpu) -> None:
+def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Datasheet) -> None:
     """Bytes per second, and not gigabytes or bits: from a small GDDR6 board to eight stacks of HBM3e."""
     assert 150e9 <= gpu.dram_bandwidth.value <= 10e12
 
 
 @each_gpu
-def test_the_base_clock_lies_below_the_boost_clock(gpu: Gpu) -> None:
+def test_the_base_clock_lies_below_the_boost_clock(gpu: Datasheet) -> None:
     """A base clock, where one is published, is the lower of the two."""
     if gpu.base_clock is not None:
         assert gpu.base_clock.value < gpu.boost_clock.value
@@ -215,7 +215,7 @@ def test_a_name_claimed_twice_is_an_error() -> None:
 @pytest.mark.parametrize("name", ["NVIDIA H200", "nvidia h200", "H200", " NVIDIA H200 "])
 def test_lookup_ignores_case_and_maker(name: str) -> None:
     """Older drivers leave the maker out of the display name, so it does not count."""
-    gpu = find_gpu(name)
+    gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.name == "NVIDIA H200"
 
@@ -238,7 +238,7 @@ def test_lookup_ignores_case_and_maker(name: str) -> None:
 )
 def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
     """A display name leads to its file, and not to a sibling's."""
-    gpu = find_gpu(name)
+    gpu = datasheet_of(name)
     assert gpu is not None
     assert gpu.id == file
 
@@ -246,13 +246,13 @@ def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
 @pytest.mark.parametrize("name", [None, "", "NVIDIA", "NVIDIA H20", "NVIDIA H200 NVL", "GH200"])
 def test_lookup_never_guesses(name: str | None) -> None:
     """A name that no file has, however near, finds nothing."""
-    assert find_gpu(name) is None
+    assert datasheet_of(name) is None
 
 
 def test_a_valid_file_gives_every_field() -> None:
     """A file without optional keys is read whole, and what it leaves out is None."""
     gpu = parse_gpu("test.toml", VALID)
-    assert gpu == Gpu(
+    assert gpu == Datasheet(
         id="test",
         names=("NVIDIA Test",),
         compute_capability="9.0",
@@ -298,7 +298,7 @@ def markdown_table() -> str:
     return "\n".join([head, rule, *(markdown_row(gpu) for gpu in GPUS)])
 
 
-def markdown_row(gpu: Gpu) -> str:
+def markdown_row(gpu: Datasheet) -> str:
     """Format one GPU; a rate that is absent is an empty cell."""
     peaks = [gpu.peaks.get(key) for key in ("fp64", "fp32", "tensor_fp16", "tensor_fp8")]
     clocks = [
@@ -331,7 +331,7 @@ class Device:
     """
 
     report: str
-    gpu: Gpu
+    gpu: Datasheet
     attributes: Mapping[str, float]
     rates: Mapping[str, float]
 
@@ -348,7 +348,7 @@ def _recorded(path: Path) -> Iterator[Device]:
     actions = [action for group in ncu_report.load_report(str(path)) for action in group]
     for action in actions[:1]:
         name = action.metric_by_name("device__attribute_display_name").as_string()
-        gpu = find_gpu(name)
+        gpu = datasheet_of(name)
         assert gpu is not None, f"{path.name}: no file for `{name}`"
         values = {
             name.removeprefix("device__attribute_"): float(action.metric_by_name(name).as_double())
@@ -375,7 +375,7 @@ def test_every_gpu_of_the_corpus_has_a_file(corpus: Path) -> None:
     """Each display name that the manifest of the corpus lists is known."""
     with (corpus / "manifest.tsv").open(encoding="utf-8", newline="") as lines:
         names = {row["gpu"] for row in csv.DictReader(lines, delimiter="\t")} - {"", None}
-    assert sorted(name for name in names if find_gpu(name) is None) == []
+    assert sorted(name for name in names if datasheet_of(name) is None) == []
 
 
 @pytest.mark.corpus

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.forecast import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import Gpu, load_gpus
+from rooflens.model.roofline.datasheets import Datasheet, load_gpus
 
 
-def gpu(short_name: str) -> Gpu:
+def gpu(short_name: str) -> Datasheet:
     """Find a GPU by its short name."""
     return next(gpu for gpu in load_gpus() if gpu.id == short_name)
 
@@ -20,7 +20,7 @@ def gpu(short_name: str) -> Gpu:
 H100 = gpu("h100-sxm")
 
 
-def predicted(operation: str, dtype: str = "bf16", on: Gpu = H100, **sizes: int) -> Forecast:
+def predicted(operation: str, dtype: str = "bf16", on: Datasheet = H100, **sizes: int) -> Forecast:
     """Predict by names."""
     return forecast(OPERATIONS[operation], sizes, dtype, on)
 
@@ -235,7 +235,7 @@ def test_a_million_of_everything_overflows_nothing() -> None:
         assert 0 < result.t_lower_s <= result.t_upper_s < math.inf
 
 
-def _supported(operation: str, dtype: str, on: Gpu, sizes: dict[str, int]) -> Forecast | None:
+def _supported(operation: str, dtype: str, on: Datasheet, sizes: dict[str, int]) -> Forecast | None:
     try:
         return forecast(OPERATIONS[operation], sizes, dtype, on)
     except InputError:
@@ -251,7 +251,7 @@ EVERY = settings(deadline=None, max_examples=20)
 """Each example runs over all GPUs of the table."""
 
 
-def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Gpu, Forecast]]:
+def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Datasheet, Forecast]]:
     """Predict one operation on all GPUs that have a peak for its type."""
     sizes = _sizes(operation, value)
     tried = ((on, _supported(operation, dtype, on, sizes)) for on in load_gpus())
@@ -267,7 +267,7 @@ def test_bounds_are_ordered_and_finite_up_to_a_million(operation: str, dtype: st
         _check_bounds(on, result)
 
 
-def _check_bounds(on: Gpu, result: Forecast) -> None:
+def _check_bounds(on: Datasheet, result: Forecast) -> None:
     for number in (result.flop, result.moved_bytes, result.t_upper_s, result.intensity, result.ridge):
         assert math.isfinite(number)
     assert result.moved_bytes > 0

@@ -9,7 +9,9 @@ from slim import slim
 from support import fake_ncu
 
 from rooflens import collecting
-from rooflens.ingest.ncu.run import REFUSED
+from rooflens.errors import InputError, StoppedError
+from rooflens.ingest.ncu.command import Collection, Ncu, build_argv
+from rooflens.ingest.ncu.run import REFUSED, Collected, collect
 
 SAXPY = [("saxpy", way) for way in costs.WAYS]
 
@@ -33,7 +35,7 @@ def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
     alone, standard = costs.measure(folder, SAXPY[:2])
     assert standard.passes is None
-    assert standard.error.startswith("ERR_NVGPUCTRPERM")
+    assert "you may not read this GPU's counters" in standard.error
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
     (again,) = costs.measure(folder, SAXPY[:2])
     assert again.way == "standard"
@@ -41,7 +43,8 @@ def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "error"), [("half", "damaged: it cannot be walked"), ("nothing", "ended with status 0")]
+    ("behaviour", "error"),
+    [("half", "ncu left a report that is not whole"), ("nothing", "ncu ended well but wrote no report")],
 )
 def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, error: str) -> None:
     """A way that leaves half a report, or none, has its error and no report; the half is put aside."""
@@ -53,6 +56,25 @@ def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatc
     assert len(list(gpu_box.rglob(f"*{REFUSED}"))) == (behaviour == "half")
 
 
+def test_a_report_that_cannot_be_slimmed_is_put_aside(tmp_path: Path) -> None:
+    """Where nothing reads reports, slimming is what finds the damage: the half is kept under another name."""
+    (tmp_path / "x.ncu-rep").write_bytes(b"NVR\0 and no more")
+    with pytest.raises(InputError):
+        costs.slim_or_refuse(tmp_path / "x.ncu-rep")
+    assert [file.name for file in tmp_path.iterdir()] == [f"x.ncu-rep{REFUSED}"]
+
+
+def test_ctrl_c_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stops the measuring wants none of the programs after it either."""
+
+    def stopped(*_: object) -> Collected:
+        raise StoppedError("stopped")
+
+    monkeypatch.setattr(costs, "collect", stopped)
+    with pytest.raises(StoppedError):
+        costs.measure(gpu_box / "costs", SAXPY)
+
+
 def test_a_program_that_cannot_run_costs_only_itself(gpu_box: Path) -> None:
     """Where PyTorch is missing the products fail, in words, and the others are measured."""
     alone, standard = costs.ALONE, costs.STANDARD
@@ -62,14 +84,16 @@ def test_a_program_that_cannot_run_costs_only_itself(gpu_box: Path) -> None:
 
 def test_a_set_takes_the_place_of_the_counters(gpu_box: Path) -> None:
     """NVIDIA's sets and ncu's switches stand in the command line, and nothing of a tier beside a set."""
-    collection = costs.Collection(program=(), output=gpu_box / "x.ncu-rep", clock_control="none")
-    request = collecting.Request(collecting.workload_target("saxpy", None), collection, "deep")
-    plan = collecting.make_plan(request, dry_run=True)
     ways = {way.name: way for way in costs.WAYS}
-    argv = costs.argv_for(plan, ways["set_full"], Path("x.log"))
+
+    def argv_of(way: str) -> tuple[str, ...]:
+        plan = collecting.make_plan(costs.request_for(gpu_box, "saxpy", ways[way], "none"), dry_run=True)
+        return build_argv(plan.ncu, plan.collection, Path("x.log"))
+
+    argv = argv_of("set_full")
     assert argv[argv.index("--set") + 1] == "full"
     assert not {"--metrics", "--section"} & set(argv)
-    argv = costs.argv_for(plan, ways["standard_one_sampling_pass"], Path("x.log"))
+    argv = argv_of("standard_one_sampling_pass")
     assert argv[1:3] == ("--warp-sampling-max-passes", "1")
 
 
@@ -78,8 +102,12 @@ def test_every_launch_is_profiled_but_where_users_leave_it_to_ncu(
 ) -> None:
     """Products of two types can have one launch shape: ncu may take one for the other only where that is to be seen."""
     argvs = {}
-    argv_for = costs.argv_for
-    monkeypatch.setattr(costs, "argv_for", lambda plan, way, log: argvs.setdefault(way.name, argv_for(plan, way, log)))
+
+    def noting(ncu: Ncu, collection: Collection, timeout_s: float | None) -> Collected:
+        argvs[collection.output.name.split(".")[1]] = build_argv(ncu, collection)
+        return collect(ncu, collection, timeout_s)
+
+    monkeypatch.setattr(costs, "collect", noting)
     costs.measure(gpu_box / "costs", SAXPY)
     assert [name for name, argv in argvs.items() if "per-launch-config" in argv] == [costs.ONE_OF_EACH.name]
     counts = {name: argv[argv.index("--launch-count") + 1] for name, argv in argvs.items()}

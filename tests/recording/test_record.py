@@ -149,16 +149,6 @@ def test_recordings_of_another_folder_are_taken_over(gpu_box: Path) -> None:
     assert (gpu_box / "home/h200/saxpy.unprofiled.json").exists()
 
 
-def test_what_is_written_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that is ended while it writes leaves the file that was there."""
-    file = tmp_path / "manifest.toml"
-    stored.write_whole(file, "before")
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        stored.write_whole(file, "after")
-    assert file.read_text() == "before"
-
-
 @pytest.mark.parametrize("manifest", [None, "", "[[", '["h200/saxpy.ncu-rep"]\nmade_by = "fixtures/record.py"\n'])
 @pytest.mark.parametrize("option", ["--adopt", "--folder"])
 def test_a_folder_without_recordings_is_an_error(

@@ -11,7 +11,7 @@ from untimed import without_durations
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
-from rooflens.report.text.markdown_escape import code, code_cell, heading, prose
+from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 from rooflens.report.text.table import to_markdown
 
 if TYPE_CHECKING:
@@ -139,6 +139,11 @@ def test_code_spans_hold_backticks_and_pipes() -> None:
     assert code_cell("a|b\\|c") == "`a\\|b\u29f5\\|c`"
     assert prose("run `ncu --set full` on a_b") == "run `ncu --set full` on a\\_b"
     assert prose("one ` alone") == "one \\` alone"
+
+
+def test_a_table_has_a_line_for_each_row() -> None:
+    """Headings, the rule that sets numbers to the right, and the rows."""
+    assert table(("name", "time"), [("a", "1 us")], right={"time"}) == "| name | time |\n|---|---:|\n| a | 1 us |"
 
 
 def test_many_kernels_end_in_one_line() -> None:

@@ -13,6 +13,9 @@ from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.workloads.build import build, default_cache, find_compiler, local_architecture
 from rooflens.workloads.registry import Workload, find_workload
 
+H200 = "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"
+"""A line of nvidia-smi's answer."""
+
 STAND_IN = """#!/bin/sh
 [ "$1" = --version ] && { cat "$(dirname "$0")/version"; exit 0; }
 for argument; do echo "$argument"; done >> "$(dirname "$0")/../argv"
@@ -90,7 +93,8 @@ def test_argv_of_nvcc(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> N
         str(workload.folder / "main.cu"),
         "-o",
     ]
-    assert Path(output).parent.parent == program.parent
+    assert Path(output).parent == program.parent
+    assert Path(output) != program
     assert program.read_text() == "program\n"
     assert program.name.startswith("saxpy-sm_90-")
     assert [path.name for path in program.parent.iterdir()] == [program.name]
@@ -203,14 +207,14 @@ def test_nvcc_that_does_not_run(toolkit: Toolkit) -> None:
 @pytest.mark.parametrize(
     ("answer", "architecture"),
     [
-        ("echo 9.0; echo 8.0", "sm_90"),
-        ("echo 12.0", "sm_120"),
-        ("echo '[N/A]'", "native"),
+        (f"echo '{H200}'; echo '{H200.replace('9.0', '8.0')}'", "sm_90"),
+        (f"echo '{H200.replace('9.0', '12.0')}'", "sm_120"),
+        (f"echo '{H200.replace('9.0', '[N/A]')}'", "native"),
         ("echo No devices were found; exit 6", "native"),
     ],
 )
 def test_architecture_of_this_machine(toolkit: Toolkit, answer: str, architecture: str) -> None:
-    """The first GPU that nvidia-smi lists decides; without an answer nvcc has to know."""
+    """The first GPU that programs see decides; without an answer nvcc has to know."""
     toolkit.add("nvidia-smi", f"#!/bin/sh\n{answer}\n")
     assert local_architecture() == architecture
 
@@ -223,7 +227,7 @@ def test_architecture_without_nvidia_smi() -> None:
 
 def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload, tmp_path: Path) -> None:
     """Without an architecture the program is built for this machine."""
-    toolkit.add("nvidia-smi", "#!/bin/sh\necho 8.9\n")
+    toolkit.add("nvidia-smi", f"#!/bin/sh\necho '{H200.replace('9.0', '8.9')}'\n")
     assert build(workload, cache=tmp_path).name.startswith("saxpy-sm_89-")
     assert "-arch=sm_89" in toolkit.argv()
 

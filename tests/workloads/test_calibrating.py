@@ -11,7 +11,7 @@ import pytest
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.model.roofline.calibrations import parse_attainable
-from rooflens.model.roofline.datasheets import find_gpu
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.workloads import build, calibrating
 from rooflens.workloads.calibrating import PROGRAM, calibrate, run_program
 from rooflens.workloads.registry import load_workloads
@@ -58,7 +58,7 @@ def test_it_is_compiled_for_this_gpu_and_run(only_stand_ins: Path, capability: s
     printing = write_program(only_stand_ins / "printing", f"echo \"$@\" >&2\ncat <<'END'\n{json.dumps(DOCUMENT)}\nEND")
     compiling = f'case "$*" in *--version*) echo made ;; *) echo "$*" > {only_stand_ins}/argv; for last; do :; done; '
     write_program(only_stand_ins / "nvcc", f'{compiling}cp {printing} "$last" ;; esac')
-    write_program(only_stand_ins / "nvidia-smi", f"echo {capability}")
+    write_program(only_stand_ins / "nvidia-smi", f"echo '0, GPU-0123, NVIDIA GPU, {capability}, 580.65.06, Disabled'")
     text = calibrate(only_stand_ins / "cache")
     assert parse_attainable(text, "output", measured_unix_s=1).rates["dram_read"].median == 4.4e12
     argv = (only_stand_ins / "argv").read_text(encoding="utf-8").split()
@@ -187,7 +187,7 @@ def test_this_gpu_is_measured(tmp_path: Path) -> None:
     assert {"dram_read", "dram_copy", "l2", "smem", "fp64", "fp32", "fp16", "tensor_fp16"} <= measured.rates.keys()
     for name, rate in measured.rates.items():
         assert rate.max / rate.min < 1.25, name
-    gpu = find_gpu(measured.gpu)
+    gpu = datasheet_of(measured.gpu)
     if gpu is None:
         pytest.skip(f"`{measured.gpu}` is in no GPU file: nothing to compare with")
     assert measured.rates["dram_read"].median < 1.02 * gpu.dram_bandwidth.value

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rooflens.model.records import BOUNDS
-from rooflens.model.roofline.datasheets import PEAK_KEYS, Gpu, load_gpus
+from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_gpus
 from rooflens.workloads.registry import Case, Workload, load_workloads
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]
@@ -96,7 +96,7 @@ def test_expectations_are_words_of_the_verdict(workload: Workload, case: Case) -
 
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 @EVERY_CASE
-def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, case: Case, gpu: Gpu) -> None:
+def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, case: Case, gpu: Datasheet) -> None:
     """Expected memory-bound cases lie left of the ridge of an H200 and an H100, compute-bound ones right of it."""
     flop, traffic = case.flop_count(), case.byte_count()
     if flop is None or traffic is None or case.expect.bound not in {"memory", "compute"}:

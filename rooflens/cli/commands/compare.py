@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, show_error, write_text
+from rooflens.cli.console import check_output, console, show_error
 from rooflens.cli.loading import load_analyses, read_thresholds
 from rooflens.errors import InputError, UsageError
+from rooflens.files import write_whole
 from rooflens.format import printable
 from rooflens.model.compare.gate import Gate
 
@@ -70,7 +71,7 @@ def compare(
     elif output is None:
         click.echo(text)
     else:
-        write_text(output, text)
+        write_whole(output, f"{text}\n")
         click.echo(f"wrote {output}", err=True)
     if gate is not None:
         _judge(compared, gate)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, finish, write_text
+from rooflens.cli.console import check_output, console, finish
 from rooflens.cli.loading import load_analyses, read_thresholds
 from rooflens.errors import InputError
+from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.ingest.reports.load import Loaded
@@ -39,7 +40,7 @@ def history(store: Path, *, wanted: str | None, style: str, output: Path | None,
         if output is None:
             click.echo(text)
         else:
-            write_text(output, text)
+            write_whole(output, f"{text}\n")
     finish(loaded, f"wrote {output}" if output else "")
 
 

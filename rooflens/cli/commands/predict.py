@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, console, write_text
+from rooflens.cli.console import check_output, console
 from rooflens.errors import InputError, UsageError
+from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.operations import Operation, Size
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
@@ -115,7 +116,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     if output is None:
         click.echo(text)
         return
-    write_text(output, text)
+    write_whole(output, f"{text}\n")
     click.echo(f"wrote {output}", err=True)
 
 
@@ -130,7 +131,7 @@ def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
 
 
 def _rows(
-    operation: Operation, written: dict[str, str], cases: list[tuple[str, Gpu]], achieved: float | None
+    operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], achieved: float | None
 ) -> tuple[list[Row], list[InputError]]:
     """Predict; a GPU that lacks a type is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
@@ -146,7 +147,7 @@ def _rows(
     return rows, failures
 
 
-def _gpus(names: tuple[str, ...]) -> list[Gpu]:
+def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
     """Find GPUs by short name or by a part of their name, each once.
 
     Raises:
@@ -158,7 +159,7 @@ def _gpus(names: tuple[str, ...]) -> list[Gpu]:
     return list({gpu.id: gpu for gpu in found}.values())
 
 
-def _gpu(name: str) -> Gpu:
+def _gpu(name: str) -> Datasheet:
     from rooflens.model.roofline.datasheets import matching_gpus
 
     found = matching_gpus(name)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import default_title, finish, print_table, write_file
+from rooflens.cli.console import default_title, finish, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
 from rooflens.errors import UsageError
+from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.cli.expectations import Expected
@@ -102,7 +103,7 @@ def report(
     if output == _STDOUT:
         click.echo(data, nl=False)
     else:
-        write_file(output, data)
+        write_whole(output, data)
     if table:
         print_table(analyses)
         print_expected(loaded.runs, analyses, expected)

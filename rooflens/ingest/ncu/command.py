@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,6 +74,9 @@ class Collection:
         clock_control: base (locked) or none.
         target_processes: all or application-only.
         graph_profiling: node or graph; None leaves it to ncu.
+        nvidia_set: One of NVIDIA's own sets, which takes the place of metrics and sections.
+        options: Further options of ncu.
+        environment: Variables for ncu and the program, put over our own.
     """
 
     program: tuple[str, ...]
@@ -91,6 +94,9 @@ class Collection:
     clock_control: str = "base"
     target_processes: str = "all"
     graph_profiling: str | None = None
+    nvidia_set: str | None = None
+    options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
@@ -167,6 +173,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         raise UsageError("no program to profile", "give a workload, or a command after `--`")
     return (
         ncu.path,
+        *collection.options,
         *(("--config-file", "off") if ncu.knows(CONFIG_FILE_SINCE) else ()),
         *_files(collection, log_file),
         "--nvtx",  # without a filter too: kernels then carry the ranges they were launched in
@@ -213,6 +220,8 @@ def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
 
 
 def _counters(collection: Collection) -> tuple[str, ...]:
+    if collection.nvidia_set is not None:
+        return "--set", collection.nvidia_set
     names = tuple(dict.fromkeys((*collection.metrics, *collection.extra_metrics)))
     if not names and not collection.sections:
         raise UsageError("no counters to collect", "name some with --metrics, or take a tier with --detail")

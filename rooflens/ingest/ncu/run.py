@@ -138,7 +138,8 @@ def _run(ncu: Ncu, collection: Collection, timeout_s: float | None, on_progress:
             on_progress(follower.progress(elapsed_s))
             return limit is None or follower.profiled_count < limit
 
-        finished = run(Command(build_argv(ncu, collection, log_file), stdout, stderr), timeout_s, watch)
+        command = Command(build_argv(ncu, collection, log_file), stdout, stderr, collection.environment)
+        finished = run(command, timeout_s, watch)
         return _Run(finished, follower, _text(log_file), f"{_text(stdout)}\n{_text(stderr)}")
 
 

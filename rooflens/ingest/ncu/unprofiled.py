@@ -9,17 +9,21 @@ from __future__ import annotations
 import json
 import signal
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
+from rooflens.files import write_whole
 from rooflens.ingest.ncu.log import Progress
 from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+
+    from rooflens.checking import Table
 
 SUFFIX = ".unprofiled.json"
 _SCHEMA_VERSION = 1
@@ -214,13 +218,7 @@ def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:
     """Keep an un-profiled run beside its report."""
     path = sidecar(report)
     values = {"schema_version": _SCHEMA_VERSION, **asdict(unprofiled), "gap_share": unprofiled.gap_share}
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"cannot write `{path}`: {error.strerror}", "give another place with -o") from error
+    write_whole(path, json.dumps(values, indent=2) + "\n")
     return path
 
 
@@ -233,16 +231,26 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
     path = sidecar(report)
     if not path.exists():
         return None
+    what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        del values["schema_version"], values["gap_share"]
-        counts = values.pop("launch_counts")
-        return Unprofiled(**values, launch_counts=tuple(_launch_count(entry) for entry in counts))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"`{path}` is no record of an un-profiled run: {error}", "delete it, or collect again"
-        ) from error
+        document = parse_json(path.read_text(encoding="utf-8", errors="replace"), what, hint)
+    except OSError as error:
+        raise InputError(f"cannot read `{path}`: {error.strerror}", hint) from error
+    document.check_keys(("schema_version", "gap_share", *(field.name for field in fields(Unprofiled))))
+    kernel_ns, launches = (
+        None if document.values[key] is None else document.count(key, zero=True) for key in ("kernel_ns", "launches")
+    )
+    return Unprofiled(
+        wall_ns=document.count("wall_ns", zero=True),
+        kernel_ns=kernel_ns,
+        launches=launches,
+        source=cast("Source", document.one_of("source", get_args(Source))),
+        iterations=document.count("iterations"),
+        launch_counts=tuple(_launch_count(table) for table in document.tables("launch_counts")),
+    )
 
 
-def _launch_count(entry: dict[str, Any]) -> LaunchCount:
-    return LaunchCount(entry["name"], tuple(entry["grid"]), tuple(entry["block"]), entry["count"])
+def _launch_count(table: Table) -> LaunchCount:
+    table.check_keys(("name", "grid", "block", "count"))
+    (gx, gy, gz), (bx, by, bz) = table.counts("grid", 3), table.counts("block", 3)
+    return LaunchCount(table.text("name"), (gx, gy, gz), (bx, by, bz), table.count("count"))

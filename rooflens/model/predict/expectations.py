@@ -5,12 +5,12 @@ One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rooflens.errors import InputError, UsageError
+from rooflens.checking import parse_toml
+from rooflens.errors import UsageError
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.predict.measured import read_coverage
@@ -21,6 +21,7 @@ from rooflens.model.records import Prediction
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.checking import Table
     from rooflens.model.predict.measured import Checked, Coverage
     from rooflens.model.records import Analysis, Case, Run
 
@@ -96,22 +97,17 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
     Raises:
         InputError: The text is no TOML, or a table is none of these.
     """
+    document = parse_toml(text, f"`{file}`", _FILE_HINT)
+    document.check_keys(("kernel",))
+    return tuple(_rule(table) for table in document.tables("kernel"))
+
+
+def _rule(table: Table) -> Rule:
+    table.check_keys(("match", "predict"))
     try:
-        return tuple(_rule(table) for table in tomllib.loads(text)["kernel"])
-    except KeyError as error:
-        raise InputError(f"`{file}` holds no predictions: {error} is missing", _FILE_HINT) from error
-    except (tomllib.TOMLDecodeError, TypeError) as error:
-        raise InputError(f"`{file}` holds no predictions: {error}", _FILE_HINT) from error
+        return Rule(table.text("match"), parse_prediction(table.text("predict")))
     except UsageError as error:
-        raise InputError(f"`{file}`: {error}", error.hint) from error
-
-
-def _rule(table: object) -> Rule:
-    if not isinstance(table, dict):
-        raise TypeError("each prediction is a table `[[kernel]]`")
-    if unknown := sorted(table.keys() - {"match", "predict"}):
-        raise TypeError(f"`{unknown[0]}` is neither `match` nor `predict`")
-    return Rule(str(table["match"]), parse_prediction(str(table["predict"])))
+        raise table.error(str(error), error.hint) from error
 
 
 def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:

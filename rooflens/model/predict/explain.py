@@ -22,7 +22,7 @@ from rooflens.model.predict.measured import (
     ratio,
 )
 from rooflens.model.records import LEVELS
-from rooflens.model.roofline.datasheets import find_gpu
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label
 
@@ -233,7 +233,7 @@ def _matters(facts: _Facts, pipe: str) -> bool:
 
 
 def _published(facts: _Facts, family: str, other: str) -> Iterator[str]:
-    gpu = find_gpu(facts.analyses[0].kernel.gpu)
+    gpu = datasheet_of(facts.analyses[0].kernel.gpu)
     expected, found = (gpu.peaks.get(key) if gpu else None for key in (family, _type_of(other)))
     if expected is not None and found is not None:
         yield f"The published peaks are {si(found.value, 'FLOP/s')} against {si(expected.value, 'FLOP/s')}."
@@ -312,7 +312,7 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
 
 def _l2_bytes(facts: _Facts) -> float | None:
     """Return the published size of L2; None where it is not known."""
-    gpu = find_gpu(facts.analyses[0].kernel.gpu) if facts.analyses else None
+    gpu = datasheet_of(facts.analyses[0].kernel.gpu) if facts.analyses else None
     return gpu.l2_size.value if gpu and gpu.l2_size else None
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.formulas import Sizes
     from rooflens.model.predict.operations import Operation, Unit
     from rooflens.model.predict.sizes import Crossing
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 
 Regime = Literal["memory", "compute"]
@@ -116,7 +116,7 @@ class Forecast:
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Gpu) -> Forecast:
+def forecast(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet) -> Forecast:
     """Predict one operation on one GPU.
 
     Args:
@@ -195,7 +195,7 @@ def _work_of_part(part: Part, dtype: str) -> tuple[float, float]:
     return part.count * flop, part.count * moved_bytes
 
 
-def _simple(part: Part, dtype: str, gpu: Gpu) -> Forecast:
+def _simple(part: Part, dtype: str, gpu: Datasheet) -> Forecast:
     flop, moved_bytes = _work_of_part(part, dtype)
     peak, peak_flop_per_s = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
     t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / gpu.dram_bandwidth.value
@@ -214,7 +214,7 @@ def _simple(part: Part, dtype: str, gpu: Gpu) -> Forecast:
 
 
 def _composite(
-    operation: Operation, sizes: Sizes, parts: Sequence[Forecast], peak: tuple[str, float], gpu: Gpu
+    operation: Operation, sizes: Sizes, parts: Sequence[Forecast], peak: tuple[str, float], gpu: Datasheet
 ) -> Forecast:
     return Forecast(
         label=operation.name,
@@ -231,7 +231,7 @@ def _composite(
     )
 
 
-def _peak(unit: Unit, dtype: str, gpu: Gpu) -> tuple[str, float]:
+def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     """Choose the pipe that an operation's FLOPs run on, and its dense peak in FLOP per second.
 
     Products run on the tensor cores of their type, those of fp32 on the CUDA cores, as do all where a GPU has no tensor
@@ -268,14 +268,18 @@ class Row:
 
     operation: Operation
     dtype: str
-    gpu: Gpu
+    gpu: Datasheet
     steps: tuple[tuple[Mapping[str, int], Forecast], ...]
     crossing: Crossing | None
     achieved_flop_per_s: float | None = None
 
 
 def swept(
-    operation: Operation, written: Mapping[str, str], dtype: str, gpu: Gpu, achieved_flop_per_s: float | None = None
+    operation: Operation,
+    written: Mapping[str, str],
+    dtype: str,
+    gpu: Datasheet,
+    achieved_flop_per_s: float | None = None,
 ) -> Row:
     """Predict every step of a sweep.
 

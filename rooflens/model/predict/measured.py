@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.records import LEVELS
-from rooflens.model.roofline.datasheets import find_gpu
+from rooflens.model.roofline.datasheets import datasheet_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -280,7 +280,7 @@ def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> flo
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None
     kernel = max(analyses, key=lambda one: one.gpu_time_ns or 0.0).kernel if analyses else None
-    gpu, clock_hz = find_gpu(kernel.gpu if kernel else None), kernel.counters.get("sm_clock_hz") if kernel else None
+    gpu, clock_hz = datasheet_of(kernel.gpu if kernel else None), kernel.counters.get("sm_clock_hz") if kernel else None
     peak = gpu.peaks.get(family) if gpu else None
     return peak.value * clock_hz / gpu.boost_clock.value if gpu and peak and clock_hz else None
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.model.roofline.datasheets import PEAK_KEYS, find_gpu
+from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rooflens.model.records import Analysis
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 Side = Literal["memory", "compute"]
 Source = Literal["datasheet", "report"]
@@ -34,8 +34,8 @@ class Load:
     """What one launch computes and moves.
 
     Attributes:
-        ops: Operations by pipe as `Gpu.peaks` names them. Work with fp16 accumulation or 2:4 sparsity keeps its own
-            name, for which no file has a peak.
+        ops: Operations by pipe as `Datasheet.peaks` names them. Work with fp16 accumulation or 2:4 sparsity keeps its
+            own name, for which no file has a peak.
         moved_bytes: Bytes from and to device memory.
     """
 
@@ -184,7 +184,7 @@ def load_of(analysis: Analysis) -> Load | None:
     return Load(MappingProxyType(dict(ops)), moved_bytes) if ops or moved_bytes else None
 
 
-def gpu_roofs(gpu: Gpu) -> Roofs:
+def gpu_roofs(gpu: Datasheet) -> Roofs:
     """Take a GPU's roofs from its datasheet."""
     peaks = {key: peak.value for key, peak in gpu.peaks.items()}
     return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks), "datasheet")
@@ -224,7 +224,7 @@ def standing(analysis: Analysis) -> Standing | None:
 
     None where the report does not hold what it computes and moves, or no one states the peak of a pipe it uses.
     """
-    load, gpu = load_of(analysis), find_gpu(analysis.kernel.gpu)
+    load, gpu = load_of(analysis), datasheet_of(analysis.kernel.gpu)
     roofs = report_roofs(analysis) if gpu is None else gpu_roofs(gpu)
     placed = place(load, roofs) if load is not None and roofs is not None else None
     if load is None or roofs is None or placed is None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-import tempfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rooflens.errors import InputError
+from rooflens.checking import parse_json
+from rooflens.files import write_whole
 from rooflens.model.records import Attainable, Rate
 from rooflens.model.roofline.attainable import RATE_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rooflens.checking import Table
 
 SCHEMA_VERSION = 1
 
@@ -26,6 +27,7 @@ _CLOCK_STEP_HZ = 50e6
 _IDENTITY = frozenset({"gpu", "compute_capability", "driver", "sm_clock_hz", "rates"})
 _STORED = _IDENTITY | {"schema_version", "measured_unix_s"}
 _SPREAD = frozenset({"unit", "median", "min", "max", "repetitions"})
+_NAME = r".*\S.*"
 _HINT = "measure again: `rooflens calibrate`"
 
 
@@ -43,21 +45,13 @@ def save_attainable(attainable: Attainable, folder: Path) -> Path:
 
     Raises:
         ValueError: A rate was scaled: only what was measured is kept.
+        InputError: The folder cannot be written.
     """
     if any(rate.scaled_from_hz is not None for rate in attainable.rates.values()):
         raise ValueError("a scaled rate is no measurement")
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / _file_name(attainable)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, suffix=".partial", delete=False) as stream:
-        partial = Path(stream.name)
-        try:
-            stream.write(attainable_to_json(attainable))
-            stream.flush()
-            os.fsync(stream.fileno())
-            partial.replace(file)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+    hint = "set ROOFLENS_HOME to a folder that can be written"
+    write_whole(file, attainable_to_json(attainable), hint=hint, durable=True)
     return file
 
 
@@ -99,27 +93,22 @@ def parse_attainable(text: str, source: str, measured_unix_s: int | None = None)
     Raises:
         InputError: Not JSON; a key unknown, missing or of the wrong kind; a unit that is not the rate's own.
     """
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"`{source}` is no calibration: not JSON ({error})", _HINT) from error
-    table = _table(source, "the document", document)
-    stored = measured_unix_s is None
-    _check_keys(source, "", table, _STORED if stored else _IDENTITY, _STORED if stored else _IDENTITY)
-    if stored and table["schema_version"] != SCHEMA_VERSION:
-        message = f"`{source}`: schema version {table['schema_version']!r}, this is {SCHEMA_VERSION}"
-        raise InputError(message, _HINT)
-    rates = _table(source, "rates", table["rates"])
-    if not rates:
-        raise InputError(f"`{source}`: `rates` holds nothing", _HINT)
-    _check_keys(source, "rates.", rates, frozenset(), frozenset(RATE_UNITS))
+    document = parse_json(text, f"`{source}` is no calibration", _HINT)
+    is_stored = measured_unix_s is None
+    document.check_keys(_STORED if is_stored else _IDENTITY)
+    if is_stored and document.values["schema_version"] != SCHEMA_VERSION:
+        raise document.error(f"schema version {document.values['schema_version']!r}, this is {SCHEMA_VERSION}")
+    rates = document.table("rates")
+    if not rates.values:
+        raise document.error("`rates` holds nothing")
+    rates.check_keys((), RATE_UNITS)
     return Attainable(
-        gpu=_text(source, "gpu", table["gpu"]),
-        compute_capability=_text(source, "compute_capability", table["compute_capability"], r"\d+\.\d+"),
-        driver=_text(source, "driver", table["driver"]),
-        sm_clock_hz=_number(source, "sm_clock_hz", table["sm_clock_hz"]),
-        measured_unix_s=_count(source, "measured_unix_s", table.get("measured_unix_s", measured_unix_s)),
-        rates=MappingProxyType({name: _rate(source, name, rates[name]) for name in rates}),
+        gpu=document.text("gpu", _NAME),
+        compute_capability=document.text("compute_capability", r"\d+\.\d+"),
+        driver=document.text("driver", _NAME),
+        sm_clock_hz=document.number("sm_clock_hz"),
+        measured_unix_s=document.count("measured_unix_s") if measured_unix_s is None else measured_unix_s,
+        rates=MappingProxyType({name: _rate(rates.table(name), RATE_UNITS[name]) for name in rates}),
     )
 
 
@@ -134,48 +123,11 @@ def _rate_document(rate: Rate) -> dict[str, Any]:
     return document if rate.sm_clock_hz is None else document | {"sm_clock_hz": rate.sm_clock_hz}
 
 
-def _rate(source: str, name: str, value: Any) -> Rate:
-    key = f"rates.{name}"
-    table = _table(source, key, value)
-    _check_keys(source, f"{key}.", table, _SPREAD, _SPREAD | {"sm_clock_hz"})
-    if table["unit"] != RATE_UNITS[name]:
-        raise InputError(f"`{source}`: `{key}.unit` must be `{RATE_UNITS[name]}`, not {table['unit']!r}", _HINT)
-    low, median, high = (_number(source, f"{key}.{part}", table[part]) for part in ("min", "median", "max"))
+def _rate(table: Table, unit: str) -> Rate:
+    table.check_keys(_SPREAD, ("sm_clock_hz",))
+    table.one_of("unit", (unit,))
+    low, median, high = (table.number(part) for part in ("min", "median", "max"))
     if not low <= median <= high:
-        raise InputError(f"`{source}`: `{key}` must have min <= median <= max", _HINT)
-    clock = _number(source, f"{key}.sm_clock_hz", table["sm_clock_hz"]) if "sm_clock_hz" in table else None
-    repetitions = _count(source, f"{key}.repetitions", table["repetitions"])
-    return Rate(median, low, high, RATE_UNITS[name], repetitions, clock)
-
-
-def _number(source: str, key: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise InputError(f"`{source}`: `{key}` must be a positive number, not {value!r}", _HINT)
-    return float(value)
-
-
-def _count(source: str, key: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"`{source}`: `{key}` must be a positive whole number, not {value!r}", _HINT)
-    return value
-
-
-def _text(source: str, key: str, value: Any, pattern: str = r".*\S.*") -> str:
-    if not isinstance(value, str) or not re.fullmatch(pattern, value):
-        raise InputError(f"`{source}`: `{key}` cannot be {value!r}", _HINT)
-    return value
-
-
-def _table(source: str, key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"`{source}`: `{key}` must be an object, not {value!r}", _HINT)
-    return value
-
-
-def _check_keys(
-    source: str, prefix: str, table: Mapping[str, Any], required: frozenset[str], allowed: frozenset[str]
-) -> None:
-    if unknown := sorted(table.keys() - allowed):
-        raise InputError(f"`{source}`: unknown key `{prefix}{unknown[0]}`", _HINT)
-    if missing := sorted(required - table.keys()):
-        raise InputError(f"`{source}`: missing key `{prefix}{missing[0]}`", _HINT)
+        raise table.error(f"`{table.path.removesuffix('.')}` must have min <= median <= max")
+    clock = table.number("sm_clock_hz") if "sm_clock_hz" in table else None
+    return Rate(median, low, high, unit, table.count("repetitions"), clock)

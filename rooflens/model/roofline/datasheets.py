@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-import math
-import tomllib
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rooflens.checking import parse_toml
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.checking import Table
 
 PEAK_KEYS = (
     "fp64",
@@ -57,7 +57,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class Datasheet:
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:
@@ -86,7 +86,7 @@ class Gpu:
 
 
 @functools.cache
-def load_gpus() -> tuple[Gpu, ...]:
+def load_gpus() -> tuple[Datasheet, ...]:
     """Read every GPU file of the package, in the order of the file names.
 
     Raises:
@@ -99,7 +99,7 @@ def load_gpus() -> tuple[Gpu, ...]:
     return gpus
 
 
-def find_gpu(display_name: str | None) -> Gpu | None:
+def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
     Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out.
@@ -107,13 +107,13 @@ def find_gpu(display_name: str | None) -> Gpu | None:
     return None if display_name is None else _index().get(_key(display_name))
 
 
-def index_by_name(gpus: Iterable[Gpu]) -> dict[str, Gpu]:
+def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
     """Map each normalised display name to its GPU.
 
     Raises:
         InputError: Two GPUs claim one name.
     """
-    index: dict[str, Gpu] = {}
+    index: dict[str, Datasheet] = {}
     for gpu in gpus:
         for name in gpu.names:
             if index.setdefault(_key(name), gpu) is not gpu:
@@ -121,33 +121,29 @@ def index_by_name(gpus: Iterable[Gpu]) -> dict[str, Gpu]:
     return index
 
 
-def parse_gpu(file: str, text: str) -> Gpu:
+def parse_gpu(file: str, text: str) -> Datasheet:
     """Build a GPU from the text of its file.
 
     Raises:
         InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
     """
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"GPU file `{file}` is no valid TOML: {error}", _HINT) from error
-    required = {*_IDENTITY, *REQUIRED_UNITS, "peaks"}
-    _check_keys(file, "", data, required, required | OPTIONAL_UNITS.keys())
-    peaks = _table(file, "peaks", data["peaks"])
-    _check_keys(file, "peaks.", peaks, set(), set(PEAK_KEYS))
+    document = parse_toml(text, f"GPU file `{file}`", _HINT)
+    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, OPTIONAL_UNITS)
+    peaks = document.table("peaks")
+    peaks.check_keys((), PEAK_KEYS)
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
-    return Gpu(
+    return Datasheet(
         id=file.removesuffix(".toml"),
-        names=_names(file, data["names"]),
-        compute_capability=_text(file, "compute_capability", data["compute_capability"]),
-        chip=_text(file, "chip", data["chip"]),
-        peaks=MappingProxyType({key: _quantity(file, f"peaks.{key}", peaks[key], PEAK_UNIT) for key in peaks}),
-        **{key: _quantity(file, key, data[key], unit) for key, unit in units.items() if key in data},
+        names=document.texts("names", "display names"),
+        compute_capability=document.text("compute_capability"),
+        chip=document.text("chip"),
+        peaks=MappingProxyType({key: _quantity(peaks.table(key), PEAK_UNIT) for key in peaks}),
+        **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
     )
 
 
 @functools.cache
-def _index() -> dict[str, Gpu]:
+def _index() -> dict[str, Datasheet]:
     return index_by_name(load_gpus())
 
 
@@ -155,54 +151,15 @@ def _key(display_name: str) -> str:
     return display_name.strip().casefold().removeprefix("nvidia ")
 
 
-def _quantity(file: str, key: str, value: Any, unit: str) -> Quantity:
-    table = _table(file, key, value)
-    _check_keys(file, f"{key}.", table, _QUANTITY, _QUANTITY)
-    number = table["value"]
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 < number < math.inf:
-        raise InputError(f"GPU file `{file}`: `{key}.value` must be a positive number, not {number!r}", _HINT)
-    if table["unit"] != unit:
-        raise InputError(f"GPU file `{file}`: `{key}.unit` must be `{unit}`, not {table['unit']!r}", _HINT)
-    return Quantity(float(number), unit, _text(file, f"{key}.source", table["source"]))
+def _quantity(table: Table, unit: str) -> Quantity:
+    table.check_keys(_QUANTITY)
+    return Quantity(table.number("value"), table.one_of("unit", (unit,)), table.text("source"))
 
 
-def _names(file: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value:
-        raise InputError(f"GPU file `{file}`: `names` must be a list of display names", _HINT)
-    return tuple(_text(file, "names", name) for name in value)
-
-
-def _text(file: str, key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise InputError(f"GPU file `{file}`: `{key}` must be a text that says something, not {value!r}", _HINT)
-    return value
-
-
-def _table(file: str, key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"GPU file `{file}`: `{key}` must be a table, not {value!r}", _HINT)
-    return value
-
-
-def _check_keys(
-    file: str,
-    prefix: str,
-    table: Mapping[str, Any],
-    required: set[str] | frozenset[str],
-    allowed: set[str] | frozenset[str],
-) -> None:
-    unknown = sorted(table.keys() - allowed)
-    if unknown:
-        raise InputError(f"GPU file `{file}`: unknown key `{prefix}{unknown[0]}`", _HINT)
-    missing = sorted(required - table.keys())
-    if missing:
-        raise InputError(f"GPU file `{file}`: missing key `{prefix}{missing[0]}`", _HINT)
-
-
-def matching_gpus(name: str) -> tuple[Gpu, ...]:
+def matching_gpus(name: str) -> tuple[Datasheet, ...]:
     """Find GPUs by short name, by display name, or by any part of it."""
     wanted = name.strip().casefold()
-    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or find_gpu(name)
+    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or datasheet_of(name)
     if exact is not None:
         return (exact,)
     return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.roofline.datasheets import find_gpu
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, tensor_op, thread_flop
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
 
 def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
     """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
-    gpu, clock_hz = find_gpu(kernel.gpu), kernel.counters.get("sm_clock_hz")
+    gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
     peak = gpu.peaks.get(key) if gpu else None
     if gpu is None or peak is None or clock_hz is None:
         return None, None
@@ -364,7 +364,7 @@ def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...
 
 def _has_tensor_cores(kernel: Kernel) -> bool:
     """Tell whether the chip has tensor cores; one that is not known is taken to."""
-    gpu = find_gpu(kernel.gpu)
+    gpu = datasheet_of(kernel.gpu)
     if gpu is not None:
         return any(key.startswith("tensor") for key in gpu.peaks)
     return kernel.compute_capability is None or _capability(kernel) >= _TENSOR_CORES_FROM

@@ -7,13 +7,13 @@ ingest leaves nothing visible; the next one sweeps what it left. Pandas, Polars 
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
+from rooflens.files import PARTIAL, replacing
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.verdict.thresholds import Thresholds
 
-_PARTIAL = ".partial"
 _LOCK = ".lock"
 
 
@@ -128,7 +127,7 @@ class Store:
         for table in TABLES:
             for file in (self.folder / table).iterdir():
                 orphan = file.suffix == ".parquet" and file.stem not in committed
-                if orphan or file.name.endswith(_PARTIAL):
+                if orphan or file.name.endswith(PARTIAL):
                     file.unlink()
 
 
@@ -142,24 +141,8 @@ def _read(file: Path) -> pa.Table:
 
 
 def _write(table: pa.Table, file: Path) -> None:
-    partial = file.with_name(file.name + _PARTIAL)
-    with partial.open("wb") as stream:
-        pq.write_table(table, stream, compression="zstd")
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(file)
-    _sync_folder(file.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable; systems that cannot open folders do it by themselves."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with replacing(file, durable=True) as partial:
+        pq.write_table(table, partial, compression="zstd")
 
 
 @contextlib.contextmanager

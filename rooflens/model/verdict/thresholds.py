@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 
-from rooflens.errors import InputError
+from rooflens.checking import parse_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +58,14 @@ def override_thresholds(text: str, source: str) -> Thresholds:
         InputError: Not TOML, an unknown name, or a value that is no positive number.
     """
     hint = "the file has one table, [thresholds]; docs/method.md shows one"
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"`{source}` is no valid TOML: {error}", hint) from error
-    table = document.get("thresholds")
-    if not isinstance(table, dict) or document.keys() != {"thresholds"}:
-        raise InputError(f"`{source}` is not a file of thresholds", hint)
-    known = {field.name for field in fields(Thresholds)}
-    for name, value in table.items():
-        if name not in known:
-            raise InputError(f"`{source}`: unknown threshold `{name}`", f"known are: {', '.join(sorted(known))}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            raise InputError(f"`{source}`: threshold `{name}` must be a number from 0 up, not `{value}`", hint)
+    document = parse_toml(text, f"`{source}`", hint)
+    document.check_keys(("thresholds",))
+    table = replace(document.table("thresholds"), path="")
+    known = [field.name for field in fields(Thresholds)]
+    if unknown := [name for name in table if name not in known]:
+        raise table.error(f"unknown threshold `{unknown[0]}`", f"known are: {', '.join(sorted(known))}")
+    values = {name: table.number(name, zero=True) for name in table}
+    for name, value in values.items():
         if name.endswith("_share") and value > 1:
-            raise InputError(f"`{source}`: threshold `{name}` is a fraction and at most 1, not {value}", "60 % is 0.6")
-    return replace(default_thresholds(), **{name: float(value) for name, value in table.items()})
+            raise table.error(f"threshold `{name}` is a fraction and at most 1, not {value:g}", "60 % is 0.6")
+    return replace(default_thresholds(), **values)

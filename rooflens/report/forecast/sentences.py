@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.forecast import Forecast, Row
     from rooflens.model.predict.operations import Operation
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
 
 SPARSE_FROM = 8
 """Major compute capability from which tensor cores have a rate for 2:4 sparsity."""
@@ -112,7 +112,7 @@ def _why_pipe(row: Row, pipe: str) -> str:
     return f"the operation has no products, so that it runs on the CUDA cores in {resource_label(pipe)}"
 
 
-def _not_used(gpu: Gpu, pipe: str, result: Forecast) -> str:
+def _not_used(gpu: Datasheet, pipe: str, result: Forecast) -> str:
     major = int(gpu.compute_capability.partition(".")[0])
     if not pipe.startswith("tensor"):
         return "Tensor cores are faster, and do only products: their peak says nothing here."

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import PEAK_KEYS, find_gpu, load_gpus
+from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_gpus
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Launch
     from rooflens.model.predict.other_gpu import Change, Effect, Roofs, Standing
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.content import Page
     from rooflens.report.page.other_gpu_sentences import Words
 
@@ -113,7 +113,7 @@ class Home:
     """A GPU of the page: its name in the report, its file, and the roofs its kernels are compared with."""
 
     name: str
-    gpu: Gpu | None
+    gpu: Datasheet | None
     roofs: Roofs
 
 
@@ -191,7 +191,7 @@ def _homes(placed: Sequence[Placed]) -> list[Home]:
         name, roofs = one.launch.gpu, one.here.roofs
         # A report's roofs are those of the pipes that one kernel uses: other kernels add theirs.
         peaks = {**roofs.peaks_per_s, **homes[name].roofs.peaks_per_s} if name in homes else roofs.peaks_per_s
-        homes[name] = Home(name, find_gpu(name), replace(roofs, peaks_per_s=peaks))
+        homes[name] = Home(name, datasheet_of(name), replace(roofs, peaks_per_s=peaks))
     return list(homes.values())
 
 
@@ -220,7 +220,7 @@ def _unit(key: str) -> str:
     return "op/s" if "int" in key else "FLOP/s"
 
 
-def _view(gpu: Gpu, placed: Sequence[Placed], page: Page, precisions: Sequence[str]) -> View:
+def _view(gpu: Datasheet, placed: Sequence[Placed], page: Page, precisions: Sequence[str]) -> View:
     """Work out all that the page says of one GPU."""
     roofs = gpu_roofs(gpu)
     changes = [change(one.here, roofs) for one in placed]
@@ -232,7 +232,7 @@ def _view(gpu: Gpu, placed: Sequence[Placed], page: Page, precisions: Sequence[s
         main=precisions[0] if precisions else "",
         here=placed[0].here.roofs if len(page.gpus) == 1 else None,
         there=roofs,
-        at_home=all(find_gpu(one.launch.gpu) is gpu for one in placed),
+        at_home=all(datasheet_of(one.launch.gpu) is gpu for one in placed),
     )
     return View(
         words=effect_words(effect, subject),

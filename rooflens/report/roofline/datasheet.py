@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.predict.other_gpu import Roofs
-    from rooflens.model.roofline.datasheets import Gpu
+    from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.plane.plane import Domain, Plane
     from rooflens.report.plane.roof_names import Drawing
     from rooflens.report.roofline.label_rows import Sized
@@ -172,7 +172,7 @@ def _drawing(plane: Plane, one: Sized, lines: Sheetlines) -> Drawing:
     return replace(drawn, canvas=replace(drawn.canvas, taken=boxes))
 
 
-def datasheet_rows(plane: Plane, gpus: Iterable[Gpu] | None = None) -> list[Line]:
+def datasheet_rows(plane: Plane, gpus: Iterable[Datasheet] | None = None) -> list[Line]:
     """Make two rows per line, from left to right, for the roofs that the plane's launches use.
 
     Args:
@@ -189,7 +189,7 @@ def datasheet_rows(plane: Plane, gpus: Iterable[Gpu] | None = None) -> list[Line
     return [row for gpu in (load_gpus() if gpus is None else gpus) for row in _line_rows(gpu, plane, keys)]
 
 
-def short_name(gpu: Gpu) -> str:
+def short_name(gpu: Datasheet) -> str:
     """Name a GPU without its maker."""
     return gpu.name.removeprefix("NVIDIA ")
 
@@ -199,7 +199,7 @@ def _pipe_keys(plane: Plane) -> tuple[str, ...]:
     return tuple(dict.fromkeys(peak_key(key) for roof in plane.pipe_roofs for key in roof.keys))[:MAX_PIPES]
 
 
-def _line_rows(gpu: Gpu, plane: Plane, keys: tuple[str, ...]) -> list[Line]:
+def _line_rows(gpu: Datasheet, plane: Plane, keys: tuple[str, ...]) -> list[Line]:
     """Draw the slope up to the highest flat roof, and each flat roof from the slope to the right edge."""
     roofs = gpu_roofs(gpu)
     lines = _merged(roofs, keys)
@@ -228,7 +228,7 @@ def _merged(roofs: Roofs, keys: tuple[str, ...]) -> list[tuple[float, list[str]]
     return sorted(lines.items(), key=lambda line: -line[0])
 
 
-def _row(gpu: Gpu, key: str, place: tuple[float, float], label: str = "") -> Line:
+def _row(gpu: Datasheet, key: str, place: tuple[float, float], label: str = "") -> Line:
     x, y = (round_significant(value, DIGITS) for value in place)
     row: Line = {"gpu": gpu.id, "key": key, "kind": "level" if key == "dram" else "pipe", "x": x}
     # Whole numbers of FLOP/s take less room without their `.0`.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape, quoteattr
-
-from rich.table import Table
+from xml.etree import ElementTree as ET
 
 from rooflens.format import cut_name, percent, plain_name, printable, significant
 from rooflens.model.compare.sentences import (
@@ -16,7 +14,8 @@ from rooflens.model.compare.sentences import (
     timing_words,
     total_sentence,
 )
-from rooflens.report.text.markdown_escape import code_cell, prose
+from rooflens.report.text.markdown_parts import code_cell, prose, table
+from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +33,9 @@ NAME_WIDTH = 48
 
 KERNELS_SHOWN = 30
 """Kernels listed in Markdown and on the terminal, the biggest differences first; JSON holds all."""
+
+_HEADINGS = ("kernel", "before", "after", "what became of it")
+_TIMES = ("before", "after")
 
 
 def to_json(compared: Sequence[Compared], gate: Gate | None = None) -> str:
@@ -126,12 +128,10 @@ def print_comparison(console: Console, one: Compared) -> None:
         printable(f"{one.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
     )
     console.print(_ranges(comparison.total), markup=False, highlight=False)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("kernel", "before", "after", "what became of it"):
-        table.add_column(name, justify="right" if name in {"before", "after"} else "left", overflow="fold")
-    for cells in _lines(comparison):
-        table.add_row(*map(printable, cells))
-    console.print(table, markup=False, highlight=False)
+    lines = new_table(_HEADINGS, right=_TIMES, overflow="fold")
+    for name, mark, *cells in _lines(comparison):
+        lines.add_row(*map(printable, (f"{name}{mark}", *cells)))
+    console.print(lines, markup=False, highlight=False)
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
         console.print(f"and {left} more with smaller differences", style="dim")
     for warning in one.warnings:
@@ -142,12 +142,12 @@ def _ranges(timing: Timing) -> str:
     return f"{spread_words(timing.base)} -> {spread_words(timing.head)}"
 
 
-def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str]]:
+def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield name, how it was matched, times before and after, and the story of each kernel shown."""
     for change in comparison.changes[:KERNELS_SHOWN]:
-        name = cut_name(plain_name(change.name), NAME_WIDTH)
-        mark = "" if change.how == "same" else f" ({change.how})"
         yield (
-            f"{name}{mark}",
+            cut_name(plain_name(change.name), NAME_WIDTH),
+            "" if change.how == "same" else f" ({change.how})",
             spread_words(change.timing.base) if change.base else "-",
             spread_words(change.timing.head) if change.head else "-",
             change_sentence(change, comparison),
@@ -168,14 +168,11 @@ def _markdown(one: Compared) -> Iterator[str]:
     comparison = one.comparison
     yield f"### {prose(one.program)}: {prose(total_sentence(comparison))}"
     yield prose(_ranges(comparison.total))
-    rows = ["| kernel | before | after | what became of it |", "|---|---:|---:|---|"]
-    for change in comparison.changes[:KERNELS_SHOWN]:
-        before = spread_words(change.timing.base) if change.base else "-"
-        after = spread_words(change.timing.head) if change.head else "-"
-        name = code_cell(cut_name(plain_name(change.name), NAME_WIDTH))
-        mark = "" if change.how == "same" else f" ({change.how})"
-        rows.append(f"| {name}{mark} | {before} | {after} | {prose(change_sentence(change, comparison))} |")
-    yield "\n".join(rows)
+    rows = [
+        (f"{code_cell(name)}{mark}", before, after, prose(sentence))
+        for name, mark, before, after, sentence in _lines(comparison)
+    ]
+    yield table(_HEADINGS, rows, _TIMES)
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
         yield f"and {left} more with smaller differences"
     if one.warnings:
@@ -187,35 +184,43 @@ def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
 
     Without a gate no case fails; a single sample is skipped, for it says nothing about noise.
     """
-    suites = "".join(_suite(one, gate) for one in compared)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="rooflens">\n{suites}</testsuites>'
+    suites = ET.Element("testsuites", name="rooflens")
+    for one in compared:
+        _add_suite(suites, one, gate)
+    _break_lines(suites)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}'
 
 
-def _suite(one: Compared, gate: Gate | None) -> str:
+def _add_suite(suites: ET.Element, one: Compared, gate: Gate | None) -> None:
     comparison = one.comparison
-    cases = [_case(one.program, "GPU time", comparison.total, total_sentence(comparison), gate, judged=True)]
-    judged = gate is not None and gate.per_kernel
+    suite = ET.SubElement(suites, "testsuite", name=_xml(one.program))
+    _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), gate)
     for change in comparison.changes:
-        sentence = change_sentence(change, comparison)
-        cases.append(_case(one.program, plain_name(change.name), change.timing, sentence, gate, judged=judged))
-    failed, skipped = (sum(f"<{kind}" in case for case in cases) for kind in ("failure", "skipped"))
-    counts = f'tests="{len(cases)}" failures="{failed}" skipped="{skipped}"'
-    return f"<testsuite name={quoteattr(_xml(one.program))} {counts}>\n{''.join(cases)}</testsuite>\n"
+        of_kernels = gate if gate is not None and gate.per_kernel else None
+        _add_case(suite, plain_name(change.name), change.timing, change_sentence(change, comparison), of_kernels)
+    for counted, found in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
+        suite.set(counted, str(len(suite.findall(found))))
+    _break_lines(suite)
 
 
-def _case(program: str, name: str, timing: Timing, sentence: str, gate: Gate | None, *, judged: bool) -> str:  # noqa: PLR0913 - a row
-    """Write one test case; its time is the head's median in seconds."""
-    seconds = (timing.head.median_ns or 0.0) / 1e9
-    text = escape(_xml(sentence))
-    inner = f"<system-out>{text}</system-out>"
-    if judged and gate is not None:
-        outcome = timing.outcome(gate.fail_on)
-        if outcome == "slower":
-            inner = f"<failure message={quoteattr(_xml(growth_words(timing)))}>{text}</failure>"
-        elif outcome in {"single", "unknown"}:
-            inner = f"<skipped message={quoteattr(_xml(timing_words(timing, gate.fail_on)))}/>"
-    head = f"<testcase classname={quoteattr(_xml(program))} name={quoteattr(_xml(name))}"
-    return f'{head} time="{significant(seconds, 6).replace(",", "")}">{inner}</testcase>\n'
+def _add_case(suite: ET.Element, name: str, timing: Timing, sentence: str, gate: Gate | None) -> None:
+    """Add one test case, which a gate judges if there is one; its time is the head's median in seconds."""
+    seconds = significant((timing.head.median_ns or 0.0) / 1e9, 6).replace(",", "")
+    case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=_xml(name), time=seconds)
+    outcome = timing.outcome(gate.fail_on) if gate is not None else ""
+    if gate is not None and outcome in {"single", "unknown"}:
+        ET.SubElement(case, "skipped", message=_xml(timing_words(timing, gate.fail_on)))
+    elif outcome == "slower":
+        ET.SubElement(case, "failure", message=_xml(growth_words(timing))).text = _xml(sentence)
+    else:
+        ET.SubElement(case, "system-out").text = _xml(sentence)
+
+
+def _break_lines(parent: ET.Element) -> None:
+    """Give each child a line of its own."""
+    parent.text = "\n"
+    for child in parent:
+        child.tail = "\n"
 
 
 def _xml(text: str) -> str:

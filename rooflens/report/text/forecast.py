@@ -9,11 +9,11 @@ from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-
 from rooflens.format import duration, percent, si, significant
 from rooflens.model.predict.forecast import moving, of_roof
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.text.markdown_parts import table as markdown_table
+from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -156,9 +156,7 @@ def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
 def print_rows(console: Console, rows: Sequence[Row]) -> None:
     """Print one table for each operation, type and GPU, and what it means below it."""
     for row in rows:
-        table = Table(box=None, pad_edge=False, header_style="bold", title=heading(row), title_justify="left")
-        for name in COLUMNS:
-            table.add_column(name, justify="left" if name in {"sizes", "regime"} else "right", no_wrap=True)
+        table = new_table(COLUMNS, right=set(COLUMNS) - {"sizes", "regime"}, wrapping=(), title=heading(row))
         for cells in table_rows(row):
             table.add_row(*cells)
         console.print(table)
@@ -181,9 +179,8 @@ def to_markdown(rows: Sequence[Row]) -> str:
     """Write a Markdown table for each operation, type and GPU."""
     blocks = []
     for row in rows:
-        lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-        lines += ["| " + " | ".join(cells) + " |" for cells in table_rows(row)]
-        blocks.append("\n".join([f"**{heading(row)}**", "", *lines, "", *(f"- {note}" for note in notes(row))]))
+        steps = markdown_table(COLUMNS, table_rows(row))
+        blocks.append("\n".join([f"**{heading(row)}**", "", steps, "", *(f"- {note}" for note in notes(row))]))
     return "\n\n".join([*blocks, DENSE])
 
 

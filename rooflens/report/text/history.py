@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
 from rich.text import Text
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,9 +29,8 @@ PLAIN_BLOCKS = "_.-=+*#@"
 def print_overview(console: Console, series: Sequence[Series]) -> None:
     """Print a line for each kernel: its time over the runs, and what its verdict was and is."""
     blocks = BLOCKS if (console.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict"):
-        table.add_column(name, justify="right" if name in {"runs", "first", "last", "faster"} else "left", no_wrap=True)
+    headings = ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict")
+    table = new_table(headings, right={"runs", "first", "last", "faster"}, wrapping=())
     for one in series[:KERNELS_SHOWN]:
         table.add_row(*map(printable, _overview_cells(one, blocks)))
     console.print(table, markup=False, highlight=False)
@@ -84,9 +83,8 @@ def print_runs(console: Console, series: Sequence[Series]) -> None:
     """Print each kernel run by run."""
     for one in series:
         title = Text(printable(f"{plain_name(one.name)}, {one.program}, {one.gpu or 'unknown GPU'}"))
-        table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left")
-        for name in ("recorded", "report", "time", "to the run before", "HBM", "verdict"):
-            table.add_column(name, justify="right" if name in {"time", "to the run before", "HBM"} else "left")
+        headings = ("recorded", "report", "time", "to the run before", "HBM", "verdict")
+        table = new_table(headings, right={"time", "to the run before", "HBM"}, title=title)
         for cells in run_cells(one):
             table.add_row(*map(printable, cells))
         console.print(table, markup=False, highlight=False)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
-from rich.table import Table
 from rich.text import Text
 
 from rooflens.format import count, si, significant
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.roofline.datasheets import Gpu
+    from rich.table import Table
+
+    from rooflens.model.roofline.datasheets import Datasheet
 
 
 _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
@@ -61,7 +63,7 @@ class _Workload(Protocol):
 
 def workload_table(workloads: Sequence[_Workload]) -> Table:
     """Make a table of all workloads."""
-    table = _table("workload", "kind", "cases", "what it shows")
+    table = new_table(("workload", "kind", "cases", "what it shows"))
     for workload in workloads:
         table.add_row(workload.name, workload.kind, ", ".join(case.name for case in workload.cases), workload.summary)
     return table
@@ -69,7 +71,7 @@ def workload_table(workloads: Sequence[_Workload]) -> Table:
 
 def case_table(cases: Sequence[_Case]) -> Table:
     """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
-    table = _table("case", "type", "sizes", "FLOP", "bytes", "FLOP/B", "expected")
+    table = new_table(("case", "type", "sizes", "FLOP", "bytes", "FLOP/B", "expected"))
     for case in cases:
         flop, moved = case.flop_count(), case.byte_count()
         expected = case.expect
@@ -85,18 +87,10 @@ def case_table(cases: Sequence[_Case]) -> Table:
     return table
 
 
-def _table(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        table.add_column(heading)
-    return table
-
-
-def gpu_table(gpus: Sequence[Gpu]) -> Table:
+def gpu_table(gpus: Sequence[Datasheet]) -> Table:
     """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("gpu", "short name", "CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS)):
-        table.add_column(heading, justify="left" if heading in {"gpu", "short name"} else "right", no_wrap=True)
+    numbers = ("CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS))
+    table = new_table(("gpu", "short name", *numbers), right=numbers, wrapping=())
     for gpu in gpus:
         peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
         table.add_row(
@@ -111,17 +105,15 @@ def gpu_table(gpus: Sequence[Gpu]) -> Table:
     return table
 
 
-def gpu_details(gpu: Gpu) -> Table:
+def gpu_details(gpu: Datasheet) -> Table:
     """Make a table of one GPU's numbers, each with its source."""
-    table = Table(box=None, pad_edge=False, header_style="bold", title=gpu.name, title_justify="left")
-    for heading in ("number", "value", "source"):
-        table.add_column(heading)
+    table = new_table(("number", "value", "source"), title=gpu.name)
     for label, quantity in _quantities(gpu).items():
         table.add_row(label, quantity[0], quantity[1])
     return table
 
 
-def _quantities(gpu: Gpu) -> dict[str, tuple[str, str]]:
+def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     rows = {"SMs": (significant(gpu.sm_count.value), gpu.sm_count.source)}
     named = {
         "boost clock": gpu.boost_clock,
@@ -167,9 +159,7 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardwar
         hardware_passes: What NVIDIA's scheduler says; None where it is not installed.
     """
     title = f"{chip}, {detail}: {count(len(metrics), 'metric')}, {passes_text(metrics, hardware_passes)}"
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="bold")
-    for heading in HEADINGS:
-        table.add_column(heading, no_wrap=heading != "meaning", overflow="fold")
+    table = new_table(HEADINGS, wrapping={"meaning"}, overflow="fold", title=title, title_style="bold")
     for metric in metrics:
         table.add_row(Text(metric.name), metric.kind, metric.detail, Text(metric.meaning))
     return table

@@ -15,7 +15,7 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.summary import LOSSES_SHOWN, counts, facts, lost_time, synthetic_words
-from rooflens.report.text.markdown_escape import code, code_cell, heading, prose
+from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,14 +114,12 @@ def _kernels(page: Page) -> str:
         return ""
     mixed = len(page.gpus) > 1
     headings = ("Kernel", *(("GPU",) if mixed else ()), "Time", "Share", "Verdict", "Nearest wall", "AI at HBM", "Lost")
-    words = {"Kernel", "GPU", "Verdict"}
-    rules = ("---" if name in words else "---:" for name in headings)
+    numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
     rows = [_row(group, mixed=mixed) for group in page.groups[:MAX_ROWS]]
     rest = page.groups[MAX_ROWS:]
     if rest:
         rows.append(_rest(rest, mixed=mixed))
-    lines = (f"| {' | '.join(cells)} |" for cells in (headings, tuple(rules), *rows))
-    return "### Kernels\n\n" + "\n".join(lines)
+    return f"### Kernels\n\n{table(headings, rows, numbers)}"
 
 
 def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from rooflens.format import cut_name, duration, percent, printable, si, significant
 from rooflens.model.records import shares_of
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.text.markdown_escape import code_cell, prose
+from rooflens.report.text.markdown_parts import code_cell, prose
+from rooflens.report.text.markdown_parts import table as markdown_table
+from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from rich.table import Table
 
     from rooflens.model.records import Analysis, Bound, Confidence
 
@@ -57,6 +60,7 @@ COLUMNS = (
     Column("headroom", right=True),
 )
 _VERDICT = 6
+_RIGHT = frozenset(column.heading for column in COLUMNS if column.right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +173,9 @@ def to_table(section: Section, width: int) -> Table:
     shown = _fitting(widths, width)
     rest = sum(widths[i] + _GAP for i in shown if i)
     name_width = max(_NAME_MIN, min(_NAME_MAX, width - rest, widths[0]))
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    for i in shown:
-        table.add_column(COLUMNS[i].heading, justify="right" if COLUMNS[i].right else "left", no_wrap=i != _VERDICT)
+    table = new_table(
+        [COLUMNS[i].heading for i in shown], right=_RIGHT, wrapping={COLUMNS[_VERDICT].heading}, padding=(0, _GAP, 0, 0)
+    )
     for row in section.rows:
         table.add_row(*_cells(row, shown, name_width))
     return table
@@ -199,11 +203,9 @@ def to_markdown(analyses: Sequence[Analysis]) -> str:
     """Write the same tables as Markdown."""
     lines = []
     for section in to_sections(analyses):
-        headings = " | ".join(column.heading for column in COLUMNS)
-        rules = "|".join("---:" if column.right else "---" for column in COLUMNS)
-        lines += [f"**{prose(section.heading)}**", "", f"| {headings} |", f"|{rules}|"]
-        for row in section.rows:
-            cells = (code_cell(cut_name(row.cells[0], _MARKDOWN_NAME_MAX)), *map(prose, row.cells[1:]))
-            lines.append(f"| {' | '.join(cells)} |")
-        lines.append("")
+        rows = [
+            (code_cell(cut_name(row.cells[0], _MARKDOWN_NAME_MAX)), *map(prose, row.cells[1:])) for row in section.rows
+        ]
+        headings = [column.heading for column in COLUMNS]
+        lines += [f"**{prose(section.heading)}**", "", markdown_table(headings, rows, _RIGHT), ""]
     return "\n".join(lines)

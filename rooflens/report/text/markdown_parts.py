@@ -1,4 +1,4 @@
-"""Text that stays text in GitHub-flavoured Markdown, whatever a report puts into it.
+"""Tables and text in GitHub-flavoured Markdown, where text stays text whatever a report puts into it.
 
 Names out of a report stand in code spans: nothing in one is HTML, a link, a mention or a reference. Sentences are
 escaped, and what GitHub links without any mark-up is taken apart by an invisible joiner.
@@ -7,6 +7,10 @@ escaped, and what GitHub links without any mark-up is taken apart by an invisibl
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
 
 _JOINER = "\u2060"
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
@@ -47,6 +51,22 @@ def prose(text: str) -> str:
 def heading(text: str) -> str:
     """Escape a text without reading backticks in it as code."""
     return _escaped(text).strip()
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str] = ()) -> str:
+    """Write a table of cells that are Markdown themselves, as `code_cell` and `prose` make it.
+
+    Args:
+        headings: Of the columns, from the left.
+        rows: As many cells each.
+        right: Headings of the columns that are set to the right.
+    """
+    rules = "|".join("---:" if heading in right else "---" for heading in headings)
+    return "\n".join((_line(headings), f"|{rules}|", *map(_line, rows)))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _escaped(text: str) -> str:

@@ -22,7 +22,7 @@ _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 
 
 @dataclass(frozen=True, slots=True)
-class Gpu:
+class LocalGpu:
     """One GPU of this machine."""
 
     name: str
@@ -31,7 +31,7 @@ class Gpu:
     mig: bool = False
 
 
-def find_gpu(environment: Mapping[str, str] | None = None) -> Gpu:
+def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
     """Return the first GPU that CUDA programs see.
 
     Raises:
@@ -44,7 +44,7 @@ def find_gpu(environment: Mapping[str, str] | None = None) -> Gpu:
     if row is None:
         hint = _NO_GPU_HINT if visible is None else f"CUDA_VISIBLE_DEVICES is `{visible}`"
         raise EnvironmentMissingError("no NVIDIA GPU is to be seen", hint)
-    return Gpu(row[2], row[3], row[4], row[5] == "Enabled")
+    return LocalGpu(row[2], row[3], row[4], row[5] == "Enabled")
 
 
 @cache
@@ -68,7 +68,7 @@ def _first_visible(rows: list[list[str]], visible: str | None) -> list[str] | No
     return rows[0] if rows and wanted.startswith("MIG-") else None
 
 
-def obstacles(gpu: Gpu, kernel_release: str | None = None) -> tuple[str, ...]:
+def obstacles(gpu: LocalGpu, kernel_release: str | None = None) -> tuple[str, ...]:
     """Say what about this machine leaves counters out or slows profiling down."""
     release = _kernel_release() if kernel_release is None else kernel_release
     found = []

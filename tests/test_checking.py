@@ -1,0 +1,90 @@
+"""The one checker of TOML and JSON."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rooflens.checking import Table, parse_json, parse_toml
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOML = parse_toml('name = "a"\n[[case]]\nsizes = [1, 2]\n[[case]]\nshare = 0.0\n', "`x.toml`", "see docs")
+
+
+def test_what_is_right_comes_out_as_it_is() -> None:
+    """Texts, numbers, lists and tables are handed on by key."""
+    TOML.check_keys(("name", "case"), ("more",))
+    first, second = TOML.tables("case")
+    assert (TOML.text("name"), TOML.one_of("name", ("a", "b")), list(TOML)) == ("a", "a", ["name", "case"])
+    assert (first.counts("sizes", 2), second.number("share", zero=True)) == ((1, 2), 0.0)
+    assert "sizes" in first
+    assert "sizes" not in second
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: TOML.check_keys(("name",)), "`x.toml`: unknown key `case`"),
+        (lambda: TOML.check_keys(("name", "case", "kind")), "`x.toml`: missing key `kind`"),
+        (lambda: TOML.table("name"), "`x.toml`: `name` must be a table, not 'a'"),
+        (lambda: TOML.tables("name"), "`x.toml`: `name` must be a list of tables, not 'a'"),
+        (lambda: TOML.texts("name", "names"), "`x.toml`: `name` must be a list of names"),
+        (lambda: TOML.one_of("name", ("b", "c")), "`x.toml`: `name` must be `b` or `c`, not 'a'"),
+        (
+            lambda: TOML.tables("case")[0].text("sizes"),
+            "`case[0].sizes` must be a text that says something",
+        ),
+        (lambda: TOML.tables("case")[0].counts("sizes", 3), "`case[0].sizes` must be a list of 3 whole numbers"),
+        (lambda: TOML.tables("case")[1].number("share"), "`case[1].share` must be a positive number, not 0.0"),
+        (lambda: TOML.tables("case")[1].count("share"), "`case[1].share` must be a positive whole number, not 0.0"),
+        (lambda: TOML.tables("case")[1].text("name"), "`x.toml`: missing key `case[1].name`"),
+    ],
+)
+def test_a_fault_is_named_with_file_table_and_key(check: Callable[[], object], message: str) -> None:
+    """The error says where it is and what was wanted, and the hint is the document's."""
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        check()
+    assert caught.value.hint == "see docs"
+
+
+@pytest.mark.parametrize("value", [True, "1", None, float("nan"), float("inf"), -1])
+def test_what_is_no_amount_is_refused(value: Any) -> None:
+    """Truth values, texts, NaN, infinity and negative numbers are neither numbers nor counts."""
+    table = Table("x", {"n": value})
+    for check in (table.number, table.count):
+        with pytest.raises(InputError, match="`n` must be a"):
+            check("n", zero=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("{", "`x` is no run: not JSON"), ("[]", "must be an object"), ('{"a": 1}', "`a` must be an object, not 1")],
+)
+def test_json_is_called_by_its_own_words(text: str, message: str) -> None:
+    """What TOML calls a table is an object in JSON."""
+    with pytest.raises(InputError, match=message):
+        parse_json(text, "`x` is no run").table("a")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A record with an optional field."""
+
+    x: int
+    y: int
+    label: str = ""
+
+
+def test_a_record_is_made_of_a_table() -> None:
+    """Values go by name into a dataclass; names that are missing or unknown are errors."""
+    assert Table("f", {"y": 2}).record(Point, x=1) == Point(1, 2)
+    with pytest.raises(InputError, match="f: missing key `y`"):
+        Table("f", {"x": 2}).record(Point)
+    with pytest.raises(InputError, match="f: unknown key `z`"):
+        Table("f", {"x": 1, "y": 2, "z": 3}).record(Point)

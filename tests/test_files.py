@@ -1,0 +1,76 @@
+"""The one writer of files: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.files import PARTIAL, replacing, write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
+    """Folders above a new file are made, and nothing else is left in them."""
+    file = tmp_path / "a" / "b" / "page.html"
+    write_whole(file, "page \udcff\n")
+    assert file.read_bytes() == b"page ?\n"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_new_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    """Others may read what the user's umask lets them read: a file is not private for having been written beside."""
+    write_whole(tmp_path / "new", b"")
+    (tmp_path / "plain").write_bytes(b"")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    """What was private stays private."""
+    file = tmp_path / "old"
+    file.write_text("old")
+    file.chmod(0o600)
+    write_whole(file, "new", durable=True)
+    assert (file.read_text(), stat.S_IMODE(file.stat().st_mode)) == ("new", 0o600)
+
+
+@pytest.mark.parametrize("failing", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, failing: BaseException) -> None:
+    """A full disk or Ctrl-C in the middle leaves what was there, and no part of the new content."""
+    file = tmp_path / "file"
+    file.write_text("old")
+
+    def fail() -> None:
+        with replacing(file) as partial:
+            partial.write_text("half of the n")
+            assert partial.name.endswith(PARTIAL)
+            raise failing
+
+    with pytest.raises(type(failing)):
+        fail()
+    assert file.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_error_names_the_file_and_what_to_do(tmp_path: Path) -> None:
+    """A place that cannot be written is an error of the user's, with the caller's hint."""
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match=r"cannot write `.*file/below`: (Not a directory|File exists)") as caught:
+        write_whole(tmp_path / "file" / "below", "", hint="give another --store")
+    assert caught.value.hint == "give another --store"
+
+
+def test_what_must_last_is_synced_before_it_is_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content reaches the disk before the name does, and the name before the call returns."""
+    there: list[bool] = []
+    file = tmp_path / "file"
+    monkeypatch.setattr(os, "fsync", lambda _: there.append(file.exists()))
+    write_whole(file, "content", durable=True)
+    assert there == [False, True]
+    write_whole(file, "content")
+    assert len(there) == 2
