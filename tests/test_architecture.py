@@ -19,11 +19,13 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
     "processes": "errors",
+    "analyzing": "errors ingest/ncu ingest/reports model/*",
     "collecting": "errors ingest/ncu workloads",
     "doctor": "errors processes ingest/ncu model/roofline workloads",
     "__main__": "cli",
-    "cli": "format errors ingest/ncu ingest/reports model/* report/* workloads",
-    "cli/commands": "format errors cli collecting doctor ingest/ncu ingest/reports model/* report/* workloads",
+    "cli": "format errors analyzing ingest/ncu ingest/reports model/* report/* workloads",
+    "cli/commands": "format errors cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
+    "workloads",
     "ingest/reports": "errors model/records model/counters model/store",
     "ingest/ncu": "errors processes ingest/reports",
     "workloads": "errors",
