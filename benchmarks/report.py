@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
-from rooflens.model.analyze import analyze
+from rooflens.analyzing import analyze_paths
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
 
 if TYPE_CHECKING:
@@ -53,23 +52,20 @@ class Cost:
 
 def main() -> None:
     """Print the cost of each size, and ratios between them."""
-    runs, base = read()
-    render_page(runs, base, title="warm-up")
+    reports = analyze_paths([REPORTS]).reports
+    base = [analysis for report in reports for analysis in report.analyses]
+    render_page(reports, title="warm-up")
     with tempfile.TemporaryDirectory() as folder:
-        pages = [(size, *build(runs, crowd(base, *size), Path(folder) / f"{i}.html")) for i, size in enumerate(SIZES)]
+        pages = [
+            (size, *build(reports[0].run, crowd(base, *size), Path(folder) / f"{i}.html"))
+            for i, size in enumerate(SIZES)
+        ]
         opened = list(openings([path for _, _, path in pages]))
         costs = [
             Cost(*size, seconds, path.stat().st_size, first_s)
             for (size, seconds, path), first_s in zip(pages, opened, strict=True)
         ]
     show(costs)
-
-
-def read() -> tuple[list[Run], list[Analysis]]:
-    """Read the stored reports once."""
-    loaded = load_reports(find_inputs([str(REPORTS)]).jobs)
-    runs = [run for run, _ in loaded.reports]
-    return runs, [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
 
 
 def crowd(base: Sequence[Analysis], launches: int, kernels: int) -> list[Analysis]:
@@ -83,10 +79,10 @@ def renamed(analysis: Analysis, number: int) -> Analysis:
     return replace(analysis, kernel=replace(analysis.kernel, name=name, gpu="NVIDIA H100 80GB HBM3"))
 
 
-def build(runs: Sequence[Run], analyses: Sequence[Analysis], path: Path) -> tuple[float, Path]:
+def build(run: Run, analyses: Sequence[Analysis], path: Path) -> tuple[float, Path]:
     """Render one page and write it; return the seconds of the first."""
     start = time.perf_counter()
-    html = render_page(runs, analyses, title="benchmark")
+    html = render_page([AnalyzedReport(run, tuple(analyses))], title="benchmark")
     seconds = time.perf_counter() - start
     path.write_text(html, encoding="utf-8")
     return seconds, path

@@ -35,7 +35,7 @@ def test_a_workload_s_report_is_predicted(
 ) -> None:
     """The command line of a bundled program gives its case; other sizes give formulas without a case or a wall."""
     run = samples.run(command_line=f"{PROGRAM} {options}")
-    (prediction,) = find_expected([run, samples.run(digest="b" * 64)], [], None).reports.values()
+    (prediction,) = find_expected(samples.reports([run, samples.run(digest="b" * 64)], []), None).reports.values()
     assert (prediction.operation, prediction.case, prediction.flop) == ("saxpy", case, flop)
     assert (prediction.bound, prediction.iterations) == (bound, iterations)
     assert prediction.source.startswith("counted")
@@ -44,7 +44,7 @@ def test_a_workload_s_report_is_predicted(
 def test_a_case_that_refers_to_another_has_its_words() -> None:
     """`as bf16_4096` says nothing on a page: the source of the formulas is the other case's."""
     line = "ncu python -m rooflens.workloads.torch_harness gemm --case bf16_128"
-    (prediction,) = find_expected([samples.run(command_line=line)], [], None).reports.values()
+    (prediction,) = find_expected([samples.report([], command_line=line)], None).reports.values()
     assert prediction.source.startswith("FLOPs: one multiply-add for each m, n, k.")
 
 

@@ -14,6 +14,7 @@ from rooflens.format import count, printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
     from rooflens.ingest.reports.load import Loaded
     from rooflens.ingest.reports.pool import Outcome
@@ -50,16 +51,16 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._progress.stop()
 
 
-def finish(loaded: Loaded, last_line: str) -> None:
+def finish(read: Loaded | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
-    for job, error in loaded.failures:
-        show_error(error, job.source)
-    if loaded.failures:
-        total = len(loaded.failures) + len(loaded.reports) + loaded.skipped_count
-        click.echo(f"{len(loaded.failures)} of {count(total, 'report')} could not be read", err=True)
+    for source, error in read.failures:
+        show_error(error, source)
+    if read.failures:
+        total = len(read.failures) + len(read.reports) + read.skipped_count
+        click.echo(f"{len(read.failures)} of {count(total, 'report')} could not be read", err=True)
     if last_line:
         click.echo(last_line, err=True)
-    if loaded.failures:
+    if read.failures:
         click.get_current_context().exit(1)
 
 

@@ -12,10 +12,10 @@ from rooflens.errors import InputError
 from rooflens.format import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflens.model.predict.expectations import Rule
-    from rooflens.model.records import Analysis, Prediction, Run
+    from rooflens.model.records import AnalyzedReport, Prediction, Run
 
 PREDICT = click.option(
     "--predict",
@@ -63,17 +63,19 @@ def read_stated(given: str | None) -> Stated | None:
     return Stated(None, parse_rules(text, given))
 
 
-def find_expected(runs: Sequence[Run], analyses: Iterable[Analysis], stated: Stated | None) -> Expected:
+def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> Expected:
     """Take what the user predicts, and for the other reports what bundled workloads are known to do.
 
     Names on stderr the patterns that no kernel has.
     """
+    runs = [report.run for report in reports]
     if stated is None:
         return Expected(_bundled(runs))
     if stated.whole is not None:
         return Expected(dict.fromkeys((run.digest for run in runs), stated.whole))
     from rooflens.model.predict.expectations import rule_of
 
+    analyses = (analysis for report in reports for analysis in report.analyses)
     met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
     for rule in stated.rules:
         if rule.kernel not in met:
@@ -95,12 +97,12 @@ def _bundled(runs: Sequence[Run]) -> dict[str, Prediction]:
     }
 
 
-def print_expected(runs: Sequence[Run], analyses: Sequence[Analysis], expected: Expected) -> None:
+def print_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> None:
     """Print for each prediction how it came out."""
     from rooflens.model.predict.expectations import check_reports
     from rooflens.report.page.expectations import order_of, prediction_lines
 
-    found = check_reports(runs, analyses, expected.reports, expected.rules)
+    found = check_reports(reports, expected.reports, expected.rules)
     for checked in sorted(found, key=lambda one: order_of(one.prediction)):
         for line in prediction_lines(checked):
             click.echo(line)

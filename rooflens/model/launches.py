@@ -204,11 +204,12 @@ def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
     return {bound: times[bound] for bound in BOUNDS if times[bound] > 0}
 
 
-def _duration_ns(analysis: Analysis) -> float | None:
+def counted_ns(analysis: Analysis) -> float | None:
+    """Return the GPU time that counts in sums, in nanoseconds; None for a failed launch, or where it is unknown."""
     return None if analysis.kernel.status == "failed" else analysis.gpu_time_ns
 
 
-def _other(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
+def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
     """Sum the kernels up that are not drawn; None where there are none."""
     keys = {launch.group_key for launch in drawn}
     rest = [group for group in groups if group.key not in keys]
@@ -230,9 +231,9 @@ def _known_sum(values: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
+def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
     """Put the records in order of falling time, failed ones last."""
-    rows = [(key, analysis, _duration_ns(analysis)) for key, analysis in pairs]
+    rows = [(key, analysis, counted_ns(analysis)) for key, analysis in pairs]
     rows.sort(key=lambda row: (row[1].kernel.status == "failed", -(row[2] or 0.0)))
     groups = group_keys([analysis for _, analysis in pairs])
     before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
@@ -244,7 +245,7 @@ def _launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[L
 
 def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
     """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
-    duration_ns = _duration_ns(analysis)
+    duration_ns = counted_ns(analysis)
     leader = _leader(analysis)
     # An unknown verdict has no largest share: the resource that was not measured may be the full one.
     known = leader is not None and analysis.verdict.bound != "unknown"
@@ -277,7 +278,8 @@ def _leader(analysis: Analysis) -> tuple[str, float] | None:
     return analysis.verdict.resource or nearest, share
 
 
-def _groups(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
+def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
+    """Sum launches up by kernel, in order of falling time; failed ones are in none."""
     members: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
     for launch in launches:
         if not launch.failed:

@@ -318,6 +318,14 @@ class Analysis:
         return None if duration_ns is None else duration_ns * self.launches
 
 
+@dataclass(frozen=True, slots=True)
+class AnalyzedReport:
+    """One report with the analyses of its kernels, in its order, failed ones included."""
+
+    run: Run
+    analyses: tuple[Analysis, ...]
+
+
 class Expectation(Protocol):
     """The wall a case is expected to hit."""
 

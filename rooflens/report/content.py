@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rooflens.model.launches import _duration_ns, _groups, _launches, _other, added_up, keyed, timed
+from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.model.launches import Group, Launch, Other
     from rooflens.model.predict.measured import Checked
-    from rooflens.model.records import Analysis, Run
+    from rooflens.model.records import Analysis, AnalyzedReport, Run
     from rooflens.model.verdict.thresholds import Thresholds
 
 
@@ -40,7 +40,7 @@ class Page:
 
     Attributes:
         limits: The thresholds the verdicts were reached with.
-        analyses: Every record as it was given, failed ones too: what is counted is counted over these or `groups`.
+        reports: Every report as it was given, its failed kernels too.
         launches: What is drawn, in order of falling time, failed ones last.
         groups: Every kernel, drawn or not, in order of falling time.
         unread: Path and error of each report that could not be read.
@@ -51,9 +51,8 @@ class Page:
     """
 
     title: str
-    runs: tuple[Run, ...]
+    reports: tuple[AnalyzedReport, ...]
     limits: Thresholds
-    analyses: tuple[Analysis, ...]
     launches: tuple[Launch, ...]
     groups: tuple[Group, ...]
     total_ns: float
@@ -62,6 +61,16 @@ class Page:
     aggregated: bool = False
     other: Other | None = None
     predictions: tuple[Checked, ...] = ()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Provenance of the reports."""
+        return tuple(report.run for report in self.reports)
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """Every record, failed ones too: what is counted is counted over these or `groups`."""
+        return tuple(analysis for report in self.reports for analysis in report.analyses)
 
     @property
     def timed(self) -> tuple[Launch, ...]:
@@ -90,31 +99,44 @@ class Page:
 
 
 def build_page(
-    runs: Sequence[Run],
-    analyses: Sequence[Analysis],
+    reports: Sequence[AnalyzedReport],
     title: str,
     limits: Thresholds,
     unread: Sequence[tuple[str, str]] = (),
 ) -> Page:
     """Derive all rows of the page from the records."""
-    total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
-    aggregated = len(analyses) > MAX_LAUNCHES
-    launches = _launches(added_up(analyses) if aggregated else keyed(analyses), total_ns)
-    groups = _groups(launches, total_ns)
-    drawn = _drawn(launches, groups) if aggregated else launches
+    analyses = [analysis for report in reports for analysis in report.analyses]
+    total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
+    launches = _counted(analyses, total_ns)
+    groups = grouped(launches, total_ns)
+    drawn = _drawn(launches, groups) if _is_crowd(analyses) else launches
     return Page(
         title=title,
-        runs=tuple(runs),
+        reports=tuple(reports),
         limits=limits,
-        analyses=tuple(analyses),
         launches=drawn,
         groups=groups,
         total_ns=total_ns,
         unread=tuple(unread),
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
-        aggregated=aggregated,
-        other=_other(groups, drawn, total_ns),
+        aggregated=_is_crowd(analyses),
+        other=rest_of(groups, drawn, total_ns),
     )
+
+
+def drawn_launches(analyses: Sequence[Analysis]) -> tuple[Launch, ...]:
+    """Derive the launches that are drawn, in order of falling time; shares are of their own GPU time."""
+    total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
+    launches = _counted(analyses, total_ns)
+    return _drawn(launches, grouped(launches, total_ns)) if _is_crowd(analyses) else launches
+
+
+def _is_crowd(analyses: Sequence[Analysis]) -> bool:
+    return len(analyses) > MAX_LAUNCHES
+
+
+def _counted(analyses: Sequence[Analysis], total_ns: float) -> tuple[Launch, ...]:
+    return ranked_launches(added_up(analyses) if _is_crowd(analyses) else keyed(analyses), total_ns)
 
 
 def _drawn(launches: Sequence[Launch], groups: Sequence[Group]) -> tuple[Launch, ...]:

@@ -17,6 +17,7 @@ from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
 from rooflens.model.compare.pairing import pair_programs, warnings
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.comparison.page import render_comparison
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def pair_of(base: Path, head: Path) -> Pair:
                 stored.setdefault(index, {})[name] = value
         names = {kernel.index: kernel.name for kernel in loaded.kernels}
         reports.append(Report(path, stored, names, {kernel.index: kernel.rules for kernel in loaded.kernels}))
-        sides.append([(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
+        sides.append([AnalyzedReport(loaded.run, tuple(analyze(kernel) for kernel in loaded.kernels))])
     (pair,) = pair_programs(sides[0], sides[1], ("base", "head")).pairs
     compared = Compared(pair.program, compare(pair.base, pair.head), warnings(pair))
     return Pair(reports[0], reports[1], compared, render_comparison([compared], None))

@@ -8,12 +8,11 @@ import pandas as pd
 import pytest
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
+from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import ingest_reports, load_reports
-from rooflens.model.analyze import analyze
 from rooflens.model.store.store import Store
-from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,14 +105,13 @@ def test_duckdb_and_pandas_read_the_store_as_it_stands(tmp_path: Path, fixtures:
     """The tables join on the digest in DuckDB and load in pandas, without any of our code."""
     store = tmp_path / "store"
     ingest_reports(find_inputs([str(fixtures)]).jobs, Store(store))
-    by_report = [[analyze(kernel) for kernel in kernels] for _, kernels in Store(store).load()[0]]
-    Store(store).put_rooflines(by_report, default_thresholds())
-    count = sum(len(analyses) for analyses in by_report)
+    reports = analyze_store(store, keep=True).reports
+    count = sum(len(report.analyses) for report in reports)
     query = (
         f"select count(*), count(distinct k.digest) from '{store}/kernels/*.parquet' k"  # noqa: S608 - a test's folder
         f" join '{store}/runs/*.parquet' r using (digest)"
     )
-    assert duckdb.sql(query).fetchall() == [(count, len(by_report))]
+    assert duckdb.sql(query).fetchall() == [(count, len(reports))]
     rooflines = pd.read_parquet(store / "roofline")
     assert rooflines.groupby(["digest", "kernel_index"]).ngroups == count
     metrics = pd.read_parquet(store / "metrics")

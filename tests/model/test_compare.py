@@ -11,6 +11,7 @@ from rooflens.errors import InputError
 from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, compare
 from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
+from rooflens.model.records import AnalyzedReport
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run
@@ -26,8 +27,7 @@ def timed(analysis: Analysis, factor: float) -> Analysis:
 def side(*factors: float, analyses: list[Analysis] | None = None) -> Side:
     """Make a side with one recording for each factor of time."""
     kernels = analyses or samples.every_verdict()
-    recordings = tuple(tuple(timed(a, factor) for a in kernels) for factor in factors)
-    return Side("side", tuple(samples.run() for _ in factors), recordings)
+    return Side("side", tuple(samples.report([timed(a, factor) for a in kernels]) for factor in factors))
 
 
 def timing(base: tuple[float, ...], head: tuple[float, ...]) -> Timing:
@@ -134,8 +134,8 @@ def named(source: str, **changes: object) -> Run:
 def test_numbered_files_are_recordings_of_one_program() -> None:
     """Files that differ by a number at the end, with the same launches, are one program."""
     kernels = tuple(samples.every_verdict())
-    base = [(named(f"a/gemm_{i}.ncu-rep"), kernels) for i in (1, 2, 3)]
-    head = [(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
+    base = [AnalyzedReport(named(f"a/gemm_{i}.ncu-rep"), kernels) for i in (1, 2, 3)]
+    head = [AnalyzedReport(named(f"b/gemm-{i}.ncu-rep"), kernels) for i in (1, 2)]
     pairing = pair_programs(base, head, ("a", "b"))
     assert [len(one.recordings) for pair in pairing.pairs for one in (pair.base, pair.head)] == [3, 2]
 
@@ -160,11 +160,14 @@ def test_a_program_is_named_after_its_files(file: str, program: str) -> None:
 def test_no_report_is_lost_where_names_meet() -> None:
     """Different programs of one file name are told apart by the folders above them."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
-    base = [(named("base/a/app.ncu-rep"), one), (named("base/b/app.ncu-rep"), other)]
-    head = [(named("head/b/app.ncu-rep"), other), (named("head/a/app.ncu-rep"), one)]
+    base = [AnalyzedReport(named("base/a/app.ncu-rep"), one), AnalyzedReport(named("base/b/app.ncu-rep"), other)]
+    head = [AnalyzedReport(named("head/b/app.ncu-rep"), other), AnalyzedReport(named("head/a/app.ncu-rep"), one)]
     pairing = pair_programs(base, head, ("a", "b"))
     assert [pair.program for pair in pairing.pairs] == ["a/app", "b/app"]
-    again = [(named("app.ncu-rep", digest=letter * 64), kernels) for letter, kernels in (("c", one), ("d", other))]
+    again = [
+        AnalyzedReport(named("app.ncu-rep", digest=letter * 64), kernels)
+        for letter, kernels in (("c", one), ("d", other))
+    ]
     assert len(pair_programs(again, again, ("a", "b")).pairs) == 2
 
 
@@ -172,7 +175,7 @@ def test_recordings_on_different_gpus_are_no_repetition() -> None:
     """A median over two GPUs says nothing: numbered reports of the same launches on two GPUs are two programs."""
     here = tuple(samples.every_verdict())
     there = tuple(replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in here)
-    reports = [(named("a/gemm_1.ncu-rep"), here), (named("a/gemm_2.ncu-rep"), there)]
+    reports = [AnalyzedReport(named("a/gemm_1.ncu-rep"), here), AnalyzedReport(named("a/gemm_2.ncu-rep"), there)]
     assert [pair.program for pair in pair_programs(reports, reports, ("a", "b")).pairs] == ["gemm_1", "gemm_2"]
 
 
@@ -180,7 +183,7 @@ def test_a_recording_that_lacks_a_launch_does_not_look_faster() -> None:
     """A kernel's time comes from the recordings that have all its launches; the total is that of each recording."""
     kernels = samples.every_verdict()
     twice = (*kernels, kernels[0])
-    base = Side("base", tuple(samples.run() for _ in range(3)), (twice, twice, tuple(kernels)))
+    base = Side("base", tuple(samples.report(some) for some in (twice, twice, kernels)))
     found = compare(base, side(1.0, 1.0, analyses=list(twice)))
     (change,) = (change for change in found.changes if change.name == kernels[0].kernel.name)
     each_ns = kernels[0].kernel.duration_ns or 0.0
@@ -196,8 +199,8 @@ def test_the_same_report_on_both_sides_is_warned_of() -> None:
 def test_other_launches_are_another_program() -> None:
     """Numbered files with different kernels, such as cases of a sweep, stay apart and are paired by name."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
-    base = [(named("a/n_128.ncu-rep"), one), (named("a/n_256.ncu-rep"), other)]
-    head = [(named("b/n_128.ncu-rep"), one), (named("b/n_512.ncu-rep"), other)]
+    base = [AnalyzedReport(named("a/n_128.ncu-rep"), one), AnalyzedReport(named("a/n_256.ncu-rep"), other)]
+    head = [AnalyzedReport(named("b/n_128.ncu-rep"), one), AnalyzedReport(named("b/n_512.ncu-rep"), other)]
     pairing = pair_programs(base, head, ("a", "b"))
     assert [pair.program for pair in pairing.pairs] == ["n_128"]
     assert (pairing.only_base, pairing.only_head) == (("n_256",), ("n_512",))
@@ -206,9 +209,10 @@ def test_other_launches_are_another_program() -> None:
 def test_sides_without_a_common_program_are_refused() -> None:
     """Nothing is compared where no name meets."""
     one, other = tuple(samples.every_verdict()[:3]), tuple(samples.every_verdict()[3:])
-    base = [(named("a/x.ncu-rep"), one), (named("a/y.ncu-rep"), other)]
+    base = [AnalyzedReport(named("a/x.ncu-rep"), one), AnalyzedReport(named("a/y.ncu-rep"), other)]
+    head = [AnalyzedReport(named("b/z.ncu-rep"), one), AnalyzedReport(named("b/w.ncu-rep"), other)]
     with pytest.raises(InputError, match="no program in common"):
-        pair_programs(base, [(named("b/z.ncu-rep"), one), (named("b/w.ncu-rep"), other)], ("a", "b"))
+        pair_programs(base, head, ("a", "b"))
 
 
 def pair(base: Side, head: Side) -> Pair:
@@ -216,15 +220,18 @@ def pair(base: Side, head: Side) -> Pair:
     return Pair("program", base, head)
 
 
+def collected(one: Side, **run: object) -> Side:
+    """Make a side of the same kernels whose report says otherwise how it was collected."""
+    return replace(one, reports=tuple(samples.report(report.analyses, **run) for report in one.reports))
+
+
 def test_what_was_collected_differently_is_refused_or_warned_of() -> None:
     """A synthetic side, another replay mode or no times are refused; clocks, caches and GPUs are warned of."""
     base = side(1.0)
-    other = replace(
-        base, runs=(samples.run(digest="b" * 64, synthetic=True, replay_mode="application", cache_control="none"),)
-    )
-    first = replace(base, runs=(samples.run(replay_mode="kernel", cache_control="all"),))
+    other = collected(base, digest="b" * 64, synthetic=True, replay_mode="application", cache_control="none")
+    first = collected(base, replay_mode="kernel", cache_control="all")
     assert refusals(pair(base, base)) == ()
-    assert warnings(pair(base, replace(base, runs=(samples.run(digest="b" * 64),)))) == ()
+    assert warnings(pair(base, collected(base, digest="b" * 64))) == ()
     told = " ".join(refusals(pair(first, other)))
     assert "replay modes differ: kernel and application" in told
     assert "the head is synthetic" in told

@@ -7,6 +7,7 @@ import pytest
 from support import samples
 
 from rooflens.model.compare.history import histories
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.text.history import sparkline
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def scaled(analysis: Analysis, factor: float, **kernel: object) -> Analysis:
 def test_runs_stand_in_the_order_of_their_recording() -> None:
     """Whatever order a store gives, a series goes from the oldest run to the newest."""
     kernel = samples.every_verdict()[0]
-    reports = [(recorded(day), (scaled(kernel, factor),)) for day, factor in ((3, 1.0), (1, 4.0), (2, 2.0))]
+    reports = [
+        AnalyzedReport(recorded(day), (scaled(kernel, factor),)) for day, factor in ((3, 1.0), (1, 4.0), (2, 2.0))
+    ]
     (series,) = histories(reports)
     assert [point.run.created_unix_s for point in series.points] == [86_400, 2 * 86_400, 3 * 86_400]
     assert series.factor == pytest.approx(4.0)
@@ -39,7 +42,7 @@ def test_a_renamed_kernel_goes_on() -> None:
     first, other = samples.every_verdict()[:2]
     tiled = scaled(first, 1.0, name=f"{first.kernel.name}<64>")
     renamed = scaled(first, 1.0, name="quite_another")
-    reports = [(recorded(day), (one, other)) for day, one in ((1, first), (2, tiled), (3, renamed))]
+    reports = [AnalyzedReport(recorded(day), (one, other)) for day, one in ((1, first), (2, tiled), (3, renamed))]
     lengths = {series.name: len(series.points) for series in histories(reports)}
     assert lengths == {"quite_another": 3, other.kernel.name: 3}
 
@@ -47,7 +50,8 @@ def test_a_renamed_kernel_goes_on() -> None:
 def test_a_kernel_that_comes_back_goes_on() -> None:
     """A kernel that one run does without is one series with a gap, not two."""
     first, other = samples.every_verdict()[:2]
-    reports = [(recorded(1), (first, other)), (recorded(2), (other,)), (recorded(3), (first, other))]
+    held = {1: (first, other), 2: (other,), 3: (first, other)}
+    reports = [AnalyzedReport(recorded(day), kernels) for day, kernels in held.items()]
     assert sorted(len(series.points) for series in histories(reports)) == [2, 3]
 
 
@@ -56,10 +60,10 @@ def test_programs_and_gpus_are_told_apart() -> None:
     kernel = samples.every_verdict()[0]
     elsewhere = scaled(kernel, 1.0, gpu="Tesla T4")
     reports = [
-        (recorded(1, "app-2026-11-01.ncu-rep"), (kernel,)),
-        (recorded(2, "app-2026-11-02.ncu-rep"), (kernel,)),
-        (recorded(3, "tool.ncu-rep"), (kernel,)),
-        (recorded(4, "app-2026-11-03.ncu-rep"), (elsewhere,)),
+        AnalyzedReport(recorded(1, "app-2026-11-01.ncu-rep"), (kernel,)),
+        AnalyzedReport(recorded(2, "app-2026-11-02.ncu-rep"), (kernel,)),
+        AnalyzedReport(recorded(3, "tool.ncu-rep"), (kernel,)),
+        AnalyzedReport(recorded(4, "app-2026-11-03.ncu-rep"), (elsewhere,)),
     ]
     found = sorted((series.program, series.gpu or "", len(series.points)) for series in histories(reports))
     assert found == [("app", "NVIDIA A100-SXM4-40GB", 2), ("app", "Tesla T4", 1), ("tool", "NVIDIA A100-SXM4-40GB", 1)]
@@ -68,7 +72,8 @@ def test_programs_and_gpus_are_told_apart() -> None:
 def test_failed_kernels_are_no_points() -> None:
     """A run whose kernel failed has no point."""
     kernel = samples.every_verdict()[0]
-    (series,) = histories([(recorded(1), (kernel,)), (recorded(2), (samples.failed(),))])
+    held = {1: kernel, 2: samples.failed()}
+    (series,) = histories([AnalyzedReport(recorded(day), (one,)) for day, one in held.items()])
     assert len(series.points) == 1
 
 

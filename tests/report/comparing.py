@@ -63,8 +63,7 @@ def on_gpu(analysis: Analysis, gpu: str, clock_hz: float | None = None) -> Analy
 
 def side(analyses: Sequence[Analysis], times: Sequence[float] = EVEN, label: str = "side", **run: object) -> Side:
     """Make a side with one recording for each factor of time."""
-    recordings = tuple(tuple(timed(a, factor) for a in analyses) for factor in times)
-    return Side(label, tuple(samples.run(**run) for _ in times), recordings)
+    return Side(label, tuple(samples.report([timed(a, factor) for a in analyses], **run) for factor in times))
 
 
 def compared(

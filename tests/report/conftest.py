@@ -79,7 +79,7 @@ def open_page(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., P
         **options: Any,
     ) -> Page:
         file = tmp_path / "page.html"
-        file.write_text(rendered([samples.run()], analyses, title), encoding="utf-8")
+        file.write_text(rendered([samples.report(analyses)], title), encoding="utf-8")
         viewport = {"width": width, "height": 2160 if width > 2400 else 900}
         return open_file(file, fragment, viewport=viewport, color_scheme=scheme, **options)
 

@@ -23,7 +23,7 @@ BOUNDS = ("memory", "compute", "latency", "balanced")
 
 def make_plane(analyses: Sequence[Analysis]) -> Plane:
     """Place analyses of one GPU."""
-    page = build_page([samples.run()], analyses, "test", default_thresholds())
+    page = build_page([samples.report(analyses)], "test", default_thresholds())
     return plane(page.gpus[0], page.timed)
 
 

@@ -36,7 +36,7 @@ CARD_BYTES = 8_000
 
 def page_of(*analyses: Analysis) -> Page:
     """Build the page's rows over one report."""
-    return build_page([samples.run()], analyses, "test", default_thresholds())
+    return build_page([samples.report(analyses)], "test", default_thresholds())
 
 
 def html_of(*analyses: Analysis) -> str:

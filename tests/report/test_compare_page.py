@@ -235,8 +235,8 @@ def test_bars_tell_gains_losses_and_noise_apart() -> None:
     assert kinds["fused_fill_stencil"] == ("loss", "+")
     assert kinds["stencil_27pt"] == ("gain", "\u2212")
     noisy = [tuple(timed(a, f) for a in samples.every_verdict()[:1]) for f in (1.0, 1.1)]
-    both = replace(side([]), recordings=tuple(noisy))
-    other = replace(both, recordings=(*noisy, tuple(timed(a, 1.09) for a in samples.every_verdict()[:1])))
+    both = replace(side([]), reports=tuple(samples.report(kernels) for kernels in noisy))
+    other = replace(both, reports=(*both.reports, samples.report(timed(a, 1.09) for a in samples.every_verdict()[:1])))
     within = waterfall(program(Compared("x", compare(both, other))))
     assert within is not None
     assert [step.kind for step in within.steps] == ["total", "noise", "total"]

@@ -12,6 +12,7 @@ import pytest
 from support import samples
 
 from rooflens.model.compare.history import histories
+from rooflens.model.records import AnalyzedReport
 from rooflens.report.history.chart import apart, datasets, groups, history_spec, time_axis
 from rooflens.report.history.page import MAX_GROUPS, render_history
 from rooflens.report.html.embed import vega_bundle
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
     from rooflens.model.records import Analysis, Run
-
-    Report = tuple[Run, tuple[Analysis, ...]]
 
 
 def recorded(day: int, program: str = "app") -> Run:
@@ -42,14 +41,14 @@ def timed(analysis: Analysis, factor: float | None, **kernel: Any) -> Analysis:
     return replace(analysis, kernel=replace(analysis.kernel, counters=counters, **kernel))
 
 
-def nightly(count: int, program: str = "app", **kernel: Any) -> list[Report]:
+def nightly(count: int, program: str = "app", **kernel: Any) -> list[AnalyzedReport]:
     """Make runs of six kernels; one comes late, one goes early, one misses a run, one has no time in a run."""
     reports = []
     for day in range(1, count + 1):
         late, gone, gap = day < count * 0.4, day > count * 0.6, day == count // 2
         left_out = {i for i, out in ((2, late), (4, gone), (5, gap)) if out and count > 1}
         reports.append(
-            (
+            AnalyzedReport(
                 recorded(day, program),
                 tuple(
                     timed(analysis, None if (i, day) == (3, 2) else 1.0 + 0.01 * (day % 3), **kernel)
@@ -61,7 +60,7 @@ def nightly(count: int, program: str = "app", **kernel: Any) -> list[Report]:
     return reports
 
 
-def page_of(reports: Iterable[Report]) -> str:
+def page_of(reports: Iterable[AnalyzedReport]) -> str:
     """Render the page without the bundle, whose code holds words of its own."""
     return render_history(histories(list(reports))).replace(vega_bundle(), "")
 
@@ -103,7 +102,7 @@ def test_labels_at_the_line_ends_do_not_overlap() -> None:
 def test_the_axis_begins_at_zero_unless_times_differ_by_much() -> None:
     """Kernels of like times stand on a linear axis; a short one among long ones makes it logarithmic."""
     first, second = samples.every_verdict()[:2]
-    alike = [(recorded(day), (first, second)) for day in (1, 2)]
+    alike = [AnalyzedReport(recorded(day), (first, second)) for day in (1, 2)]
     (group,) = groups(histories(alike))
     assert (time_axis(group).low, time_axis(group).is_log) == (0.0, False)
     (group,) = groups(histories(nightly(4)))
@@ -113,7 +112,9 @@ def test_the_axis_begins_at_zero_unless_times_differ_by_much() -> None:
 def test_the_last_change_is_said_first() -> None:
     """A kernel that became slower in the last run is named with its change."""
     kernel = samples.every_verdict()[0]
-    words = text_of(page_of([(recorded(1), (kernel,)), (recorded(2), (timed(kernel, 1.2),))]))
+    words = text_of(
+        page_of([AnalyzedReport(recorded(1), (kernel,)), AnalyzedReport(recorded(2), (timed(kernel, 1.2),))])
+    )
     assert "Last run against the one before: softmax_warp_forward" in words
     assert "+20.0 %" in words
     assert "1.2x slower" in words
@@ -137,11 +138,14 @@ def test_many_programs_are_counted() -> None:
     ("reports", "words"),
     [
         (nightly(1), "a line needs two runs"),
-        ([(recorded(day), (timed(samples.every_verdict()[0], None),)) for day in (1, 2)], "there is nothing to draw"),
+        (
+            [AnalyzedReport(recorded(day), (timed(samples.every_verdict()[0], None),)) for day in (1, 2)],
+            "there is nothing to draw",
+        ),
         ([], "no kernel in this store"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(reports: list[Report], words: str) -> None:
+def test_what_cannot_be_drawn_is_said(reports: list[AnalyzedReport], words: str) -> None:
     """One run, runs without times, and an empty store have words in place of a chart."""
     page = page_of(reports)
     assert words in page
@@ -150,7 +154,7 @@ def test_what_cannot_be_drawn_is_said(reports: list[Report], words: str) -> None
 
 def test_names_cannot_break_out() -> None:
     """Names from reports are text in HTML, JSON and chart."""
-    reports = [(recorded(day), tuple(samples.hostile())) for day in (1, 2)]
+    reports = [AnalyzedReport(recorded(day), tuple(samples.hostile())) for day in (1, 2)]
     page = page_of(reports)
     for name in samples.HOSTILE_NAMES:
         assert name not in page
@@ -170,7 +174,7 @@ def test_the_page_opens_quietly_and_fits(
 ) -> None:
     """Two runs or two hundred: every chart is drawn, nothing is wider than the window, no message, no request."""
     file = tmp_path / "history.html"
-    reports = [*nightly(count), (recorded(900, "hostile"), tuple(samples.hostile())), *nightly(3, "tool")]
+    reports = [*nightly(count), AnalyzedReport(recorded(900, "hostile"), tuple(samples.hostile())), *nightly(3, "tool")]
     file.write_text(render_history(histories(reports)), encoding="utf-8")
     page = open_file(file, viewport={"width": width, "height": 900}, color_scheme=scheme)
     assert page.locator(".chart svg").count() == 2

@@ -50,7 +50,7 @@ HTML = ["<details><summary>Method</summary>\n", "</details>\n"]
 def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "attention", **more: object) -> str:
     """Render the Markdown of a page."""
     return render_markdown(
-        build_page(runs or [samples.run()], analyses, title, default_thresholds(), **more)  # type: ignore[arg-type]
+        build_page(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
     )
 
 

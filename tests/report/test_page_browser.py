@@ -97,7 +97,7 @@ def test_charts_export(open_page: Callable[..., Page]) -> None:
 def test_page_reads_without_scripts(browser: Browser, tmp_path: Path) -> None:
     """With scripts off, table, cards and data tables are still there, and no dead control is shown."""
     file = tmp_path / "page.html"
-    file.write_text(render_page([samples.run()], samples.every_verdict(), title="attention"), encoding="utf-8")
+    file.write_text(render_page([samples.report(samples.every_verdict())], title="attention"), encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())

@@ -59,7 +59,7 @@ class Tags(HTMLParser):
 
 def make(runs: Sequence[Run], analyses: Sequence[Analysis], title: str = "attention") -> str:
     """Render a page."""
-    return rendered(runs, analyses, title)
+    return rendered(samples.reports(runs, analyses), title)
 
 
 def scripts(html: str) -> dict[str | None, Any]:
@@ -239,7 +239,7 @@ def test_shown_names_have_no_casts() -> None:
 def test_changed_thresholds_are_named() -> None:
     """A page made with other thresholds says which ones, so that two pages are never compared unawares."""
     limits = replace(default_thresholds(), bound_share=0.5)
-    html = render_page([samples.run()], samples.every_verdict(), title="t", limits=limits)
+    html = render_page([samples.report(samples.every_verdict())], title="t", limits=limits)
     assert "bound_share 0.5" in html
     assert "Thresholds changed" not in make(*STATES["every verdict"])
 

@@ -29,13 +29,13 @@ def launches(count: int, kernels: int) -> list[Analysis]:
 
 def words(analyses: Sequence[Analysis]) -> str:
     """Render the note of a page as plain text on one line."""
-    page = build_page([samples.run()], analyses, "test", default_thresholds())
+    page = build_page([samples.report(analyses)], "test", default_thresholds())
     return " ".join(re.sub(r"<[^>]+>", " ", str(many.many(page))).replace("\u00a0", " ").split())
 
 
 def rendered(analyses: Sequence[Analysis]) -> str:
     """Render the whole page."""
-    return render_page([samples.run()], analyses, title="many")
+    return render_page([samples.report(analyses)], title="many")
 
 
 def text(html: str) -> str:

@@ -101,7 +101,7 @@ def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
 
 def test_specs_hold_no_colour_of_their_own() -> None:
     """Themes can change every colour, because a specification names none."""
-    page = build_page([samples.run()], samples.every_verdict(), "test", default_thresholds())
+    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
     for spec in (make_spec(samples.every_verdict()), time_spec(page)):
         assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
         assert "config" not in spec

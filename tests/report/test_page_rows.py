@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def make_page(*analyses: object) -> Page:
     """Build the page's rows over one report."""
-    return build_page([samples.run()], analyses, "test", default_thresholds())  # type: ignore[arg-type]
+    return build_page([samples.report(analyses)], "test", default_thresholds())  # type: ignore[arg-type]
 
 
 def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) -> samples.Sample:

@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool = False) -> Picture:
     """Draw the rooflines of a page."""
-    return draw_rooflines(build_page([samples.run()], analyses, title, default_thresholds()), dark=dark)
+    return draw_rooflines(build_page([samples.report(analyses)], title, default_thresholds()), dark=dark)
 
 
 @pytest.fixture(scope="module")

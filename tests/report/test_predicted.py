@@ -51,9 +51,15 @@ class Text(HTMLParser):
 def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: int = 1) -> Page:
     """Make a page of equal reports that each have the prediction."""
     digests = [f"{at:064x}" for at in range(reports)]
-    runs = [samples.run(digest=digest, source=f"out/{at}.ncu-rep") for at, digest in enumerate(digests)]
-    analyses = [samples.analysis(kernel, at, digest) for digest in digests for at, kernel in enumerate(kernels)]
-    page = build_page(runs, analyses, "test", default_thresholds())
+    made = [
+        samples.report(
+            [samples.analysis(kernel, i, digest) for i, kernel in enumerate(kernels)],
+            digest=digest,
+            source=f"out/{at}.ncu-rep",
+        )
+        for at, digest in enumerate(digests)
+    ]
+    page = build_page(made, "test", default_thresholds())
     return with_predictions(page, dict.fromkeys(digests, prediction))
 
 
@@ -97,9 +103,9 @@ def test_lines_of_a_case_without_formulas_have_its_wall_only() -> None:
 
 def test_a_lower_bound_is_marked_everywhere() -> None:
     """What was profiled once of many is `at least` in the lines, and says so in its scope."""
-    run = samples.run(digest="0" * 64, command_line="ncu --filter-mode per-launch-config --nvtx-include r ./x")
-    page = build_page([run], [samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)], "t",
-                      default_thresholds())  # fmt: skip
+    command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
+    kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
+    page = build_page([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
     page = with_predictions(page, {"0" * 64: GEMM})
     assert "at least 1.00 GFLOP" in prediction_lines(page.predictions[0])[1]
     assert "Equal launches were profiled once" in text_of(page)
@@ -129,15 +135,15 @@ def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
 
 def test_no_prediction_no_section() -> None:
     """A page of users' own programs shows nothing of it."""
-    page = build_page([samples.run()], samples.every_verdict(), "test", default_thresholds())
+    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
     assert str(predicted(page)).strip() == ""
-    assert "Predicted against measured" not in render_page([samples.run()], samples.every_verdict(), title="t")
+    assert "Predicted against measured" not in render_page([samples.report(samples.every_verdict())], title="t")
 
 
 def test_the_page_takes_predictions_by_digest() -> None:
     """A prediction goes to the report of its digest; one of an unknown report is left out."""
     analysis = samples.analysis(DID, 0, "a" * 64)
-    html = render_page([samples.run()], [analysis], title="t", predictions={"a" * 64: GEMM, "b" * 64: GEMM})
+    html = render_page([samples.report([analysis])], title="t", predictions={"a" * 64: GEMM, "b" * 64: GEMM})
     assert html.count('id="predicted-0"') == 1
     assert 'id="predicted-1"' not in html
 
@@ -191,7 +197,7 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
 
 def test_cards_without_a_prediction_have_no_rows() -> None:
     """A kernel of another report, a failed one, and one that stands for a sum of launches have none."""
-    page = build_page([samples.run()], samples.every_verdict(), "test", default_thresholds())
+    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
     assert predicted_rows(page, page.launches[0]) == ()
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated

@@ -22,6 +22,7 @@ from rooflens.workloads.registry import find_workload, load_workloads
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rooflens.model.records import AnalyzedReport
     from rooflens.report.content import Page
     from rooflens.report.page.sweeps import Sweep
 
@@ -46,13 +47,14 @@ def done(
 
 def make_page(reports: Iterable[Report]) -> Page:
     """Make a page of one report for each (workload, case, kernels)."""
-    runs, analyses, predictions = [], [], {}
+    made: list[AnalyzedReport] = []
+    predictions = {}
     for at, (workload, case, kernels) in enumerate(reports):
         digest = f"{at:064x}"
-        runs.append(samples.run(digest=digest, source=f"{workload}.{case}.ncu-rep"))
-        analyses += [samples.analysis(kernel, len(analyses) + i, digest) for i, kernel in enumerate(kernels)]
+        analyses = [samples.analysis(kernel, i, digest) for i, kernel in enumerate(kernels)]
+        made.append(samples.report(analyses, digest=digest, source=f"{workload}.{case}.ncu-rep"))
         predictions[digest] = predict_case(workload, find_workload(workload).case(case))
-    return with_predictions(build_page(runs, analyses, "test", default_thresholds()), predictions)
+    return with_predictions(build_page(made, "test", default_thresholds()), predictions)
 
 
 def gemms(sizes: Iterable[int], dtype: str = "bf16") -> list[Report]:
@@ -266,7 +268,7 @@ def test_a_page_of_a_sweep_shows_it() -> None:
     """The page has the chart's data, and its table with a link to each kernel."""
     page = make_page(gemms((128, 1024)))
     predictions = {digest: checked.prediction for digest, checked in ((one.digest, one) for one in page.predictions)}
-    html = render_page(page.runs, page.analyses, title="t", predictions=predictions)
+    html = render_page(page.reports, title="t", predictions=predictions)
     assert 'id="spec-sweep-0"' in html
     assert 'data-spec="spec-sweep-0"' in html
     assert '<a href="#k1">' in html

@@ -37,7 +37,7 @@ class Bar:
 
 def make_page(analyses: Sequence[Analysis]) -> Page:
     """Build the page's rows over one report."""
-    return build_page([samples.run()], analyses, "test", default_thresholds())
+    return build_page([samples.report(analyses)], "test", default_thresholds())
 
 
 def draw(page: Page, **signals: Any) -> list[Bar]:

@@ -36,7 +36,7 @@ GATHER = Sample("gather", "latency", 4_000, None, {"dram": 1e9}, {"fp32": 1e9}, 
 def page_of(*what: Sample | Analysis) -> Page:
     """Make a page of samples and records."""
     analyses = [samples.analysis(one, i) if isinstance(one, Sample) else one for i, one in enumerate(what)]
-    return build_page([samples.run()], analyses, "attention", default_thresholds())
+    return build_page([samples.report(analyses)], "attention", default_thresholds())
 
 
 def section(page: Page) -> str:
@@ -207,7 +207,7 @@ def test_launches_are_called_launches() -> None:
 
 def test_hostile_names_are_text() -> None:
     """Names made of markup stay text in the table, and stand in no data block."""
-    page = build_page([samples.run()], samples.hostile(), "attention", default_thresholds())
+    page = build_page([samples.report(samples.hostile())], "attention", default_thresholds())
     html = str(what_if(page))
     for name in samples.HOSTILE_NAMES:
         assert name not in html
@@ -223,7 +223,7 @@ def test_precisions_in_use_have_a_ridge_each() -> None:
 
 def test_what_the_page_holds_stays_small() -> None:
     """With 400 launches the words and cells of 60 GPUs take less than 100 kB, and the sentences count all."""
-    page = build_page([samples.run()], samples.many(400), "attention", default_thresholds())
+    page = build_page([samples.report(samples.many(400))], "attention", default_thresholds())
     blocks = data(page)
     size = len(json.dumps(blocks, ensure_ascii=False, separators=(",", ":")).encode())
     assert size / len(blocks) * 60 < 100_000

@@ -9,14 +9,14 @@ from rooflens.report.page.page import render_page
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Analysis, Run
+    from rooflens.model.records import AnalyzedReport
 
 _PAGES: dict[str, str] = {}
 
 
-def rendered(runs: Sequence[Run], analyses: Sequence[Analysis], title: str) -> str:
-    """Render the page of these records, or return it where that was done before."""
-    key = repr((list(runs), list(analyses), title))
+def rendered(reports: Sequence[AnalyzedReport], title: str) -> str:
+    """Render the page of these reports, or return it where that was done before."""
+    key = repr((list(reports), title))
     if key not in _PAGES:
-        _PAGES[key] = render_page(runs, analyses, title=title)
+        _PAGES[key] = render_page(reports, title=title)
     return _PAGES[key]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Analysis, Kernel, Level, Nvidia, Pipe, Rule, Run, Verdict
+from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Kernel, Level, Nvidia, Pipe, Rule, Run, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.records import Bound
 
@@ -86,6 +86,17 @@ def run(**changes: object) -> Run:
         created_unix_s=1_795_219_200,
     )
     return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def report(analyses: Iterable[Analysis], **changes: object) -> AnalyzedReport:
+    """Make one recorded report of these kernels."""
+    return AnalyzedReport(run(**changes), tuple(analyses))
+
+
+def reports(runs: Sequence[Run], analyses: Iterable[Analysis]) -> list[AnalyzedReport]:
+    """Make reports of which the first holds all kernels."""
+    kernels = tuple(analyses)
+    return [AnalyzedReport(run, () if at else kernels) for at, run in enumerate(runs)]
 
 
 def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis:

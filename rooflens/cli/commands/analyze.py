@@ -8,7 +8,7 @@ import click
 
 from rooflens.cli.console import finish, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,16 +44,19 @@ def analyze(
         from rooflens.report.text.plot import check_library
 
         check_library()
+    from rooflens.analyzing import read_thresholds
+
     stated = read_stated(predict)
-    loaded, analyses = load_analyses(paths, store, read_thresholds(thresholds))
+    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=True)
+    analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
         print_table(analyses, top, plot=plot)
         if stated is not None:
-            print_expected(loaded.runs, analyses, find_expected(loaded.runs, analyses, stated))
+            print_expected(found.reports, find_expected(found.reports, stated))
     else:
         from rooflens.report.text import json_csv as contract
         from rooflens.report.text import table as terminal
 
         writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
         click.echo(writers[style](analyses), nl=style == "json")
-    finish(loaded, f"wrote {store}" if store else "")
+    finish(found, f"wrote {store}" if store else "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import check_output, console, show_error
-from rooflens.cli.loading import load_analyses, read_thresholds
+from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 from rooflens.format import printable
@@ -18,8 +18,7 @@ from rooflens.model.compare.gate import Gate
 if TYPE_CHECKING:
     from rooflens.model.compare.gate import Compared
     from rooflens.model.compare.pairing import Pair
-    from rooflens.model.records import Analysis, Run
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import AnalyzedReport
 
 FORMATS = ("table", "json", "md", "html", "junit")
 GATE_FAILED = 5
@@ -99,8 +98,7 @@ def _compared(base: str, head: str, threshold: float, *, anyway: bool) -> list[C
     from rooflens.model.compare.gate import Compared
     from rooflens.model.compare.pairing import pair_programs, refusals, warnings
 
-    limits = read_thresholds(None)
-    pairing = pair_programs(_reports(base, limits), _reports(head, limits), (base, head))
+    pairing = pair_programs(_reports(base), _reports(head), (base, head))
     for side, names in (("base", pairing.only_base), ("head", pairing.only_head)):
         if names:
             click.echo(printable(f"warning: only the {side} has: {', '.join(names)}"), err=True)
@@ -122,21 +120,19 @@ def _single(pair: Pair) -> tuple[str, ...]:
     return (f"single sample: {who}, so that noise is not known",)
 
 
-def _reports(place: str, limits: Thresholds) -> list[tuple[Run, tuple[Analysis, ...]]]:
+def _reports(place: str) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
     store, digest = _store_of(Path(place))
-    loaded, analyses = load_analyses((place,) if store is None else (), store, limits)
-    for job, error in loaded.failures:
-        show_error(error, job.source)
-    if loaded.failures:
+    found = load_analyzed((place,) if store is None else (), store)
+    for source, error in found.failures:
+        show_error(error, source)
+    if found.failures:
         raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
-    rest = iter(analyses)
-    reports = [(run, tuple(next(rest) for _ in kernels)) for run, kernels in loaded.reports]
-    return [report for report in reports if digest in {None, report[0].digest}]
+    return [report for report in found.reports if digest in {None, report.run.digest}]
 
 
 def _store_of(place: Path) -> tuple[Path | None, str | None]:

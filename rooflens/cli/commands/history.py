@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import check_output, console, finish
-from rooflens.cli.loading import load_analyses, read_thresholds
+from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.load import Loaded
+    from rooflens.analyzing import Analyzed
     from rooflens.model.compare.history import Series
 
 FORMATS = ("table", "json", "html")
@@ -30,7 +30,7 @@ FORMATS = ("table", "json", "html")
 def history(store: Path, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first."""
     check_output(output, style, "history.html", force=force)
-    loaded, series = _histories(store, wanted)
+    found, series = _histories(store, wanted)
     if style == "table":
         from rooflens.report.text.history import print_overview, print_runs
 
@@ -41,10 +41,10 @@ def history(store: Path, *, wanted: str | None, style: str, output: Path | None,
             click.echo(text)
         else:
             write_whole(output, f"{text}\n")
-    finish(loaded, f"wrote {output}" if output else "")
+    finish(found, f"wrote {output}" if output else "")
 
 
-def _histories(store: Path, wanted: str | None) -> tuple[Loaded, tuple[Series, ...]]:
+def _histories(store: Path, wanted: str | None) -> tuple[Analyzed, tuple[Series, ...]]:
     """Load a store and follow its kernels.
 
     Raises:
@@ -52,13 +52,12 @@ def _histories(store: Path, wanted: str | None) -> tuple[Loaded, tuple[Series, .
     """
     from rooflens.model.compare.history import histories
 
-    loaded, analyses = load_analyses((), store, read_thresholds(None))
-    rest = iter(analyses)
-    series = histories([(run, tuple(next(rest) for _ in kernels)) for run, kernels in loaded.reports])
+    found = load_analyzed((), store)
+    series = histories(found.reports)
     chosen = tuple(one for one in series if wanted is None or wanted.casefold() in one.name.casefold())
     if wanted is not None and not chosen and series:
         raise InputError(f"no kernel of `{store}` has `{wanted}` in its name", "leave --kernel out to see them all")
-    return loaded, chosen
+    return found, chosen
 
 
 def _text(series: tuple[Series, ...], style: str) -> str:

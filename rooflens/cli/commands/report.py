@@ -11,16 +11,13 @@ import click
 
 from rooflens.cli.console import default_title, finish, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyses, read_thresholds
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
+    from rooflens.analyzing import Analyzed
     from rooflens.cli.expectations import Expected
-    from rooflens.ingest.reports.load import Loaded
-    from rooflens.model.records import Analysis
-    from rooflens.model.verdict.thresholds import Thresholds
-
 
 _STDOUT = Path("-")
 
@@ -39,12 +36,10 @@ _PICTURES = ("png", "svg")
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class Content:
     """What a file is written of."""
 
-    loaded: Loaded
-    analyses: list[Analysis]
-    limits: Thresholds
+    found: Analyzed
     title: str
     expected: Expected
 
@@ -82,7 +77,7 @@ def report(
     predict: str | None,
     force: bool,
     table: bool,
-) -> list[Analysis]:
+) -> None:
     """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
     _refuse_reports(output)
     style = _format_of(output, style)
@@ -92,23 +87,25 @@ def report(
         raise UsageError(f"--theme is for pictures, not for {style}", "leave it out; a page has its own switch")
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
+    from rooflens.analyzing import read_thresholds
+
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    loaded, analyses = load_analyses(paths, store, limits)
+    found = load_analyzed(paths, store, limits, keep=True)
+    analyses = [analysis for one in found.reports for analysis in one.analyses]
     if not analyses:
-        finish(loaded, "")
-        return analyses
-    expected = find_expected(loaded.runs, analyses, stated)
-    sheet = Sheet(loaded, analyses, limits, title or default_title(loaded.runs), expected)
-    data = _rendered(style, sheet, dark=theme == "dark")
+        finish(found, "")
+        return
+    expected = find_expected(found.reports, stated)
+    content = Content(found, title or default_title([one.run for one in found.reports]), expected)
+    data = _rendered(style, content, dark=theme == "dark")
     if output == _STDOUT:
         click.echo(data, nl=False)
     else:
         write_whole(output, data)
     if table:
         print_table(analyses)
-        print_expected(loaded.runs, analyses, expected)
-    finish(loaded, "" if output == _STDOUT else f"wrote {output}")
-    return analyses
+        print_expected(found.reports, expected)
+    finish(found, "" if output == _STDOUT else f"wrote {output}")
 
 
 def _format_of(output: Path | None, style: str | None) -> str:
@@ -152,29 +149,29 @@ def _stdout_is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _rendered(style: str, sheet: Sheet, *, dark: bool) -> bytes:
+def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
     """Write the analyses in one of the formats."""
+    found, expected = content.found, content.expected
     if style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        return _encoded(to_json(sheet.analyses) + "\n")
-    runs, unread = sheet.loaded.runs, [(job.source, str(error)) for job, error in sheet.loaded.failures]
+        return _encoded(to_json(analysis for one in found.reports for analysis in one.analyses) + "\n")
+    unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page
 
         text = render_page(
-            runs,
-            sheet.analyses,
-            title=sheet.title,
-            limits=sheet.limits,
+            found.reports,
+            title=content.title,
+            limits=found.limits,
             unread=unread,
-            predictions=sheet.expected.reports,
-            rules=sheet.expected.rules,
+            predictions=expected.reports,
+            rules=expected.rules,
         )
         return _encoded(text)
     from rooflens.report.content import build_page
 
-    page = build_page(runs, sheet.analyses, sheet.title, sheet.limits, unread)
+    page = build_page(found.reports, content.title, found.limits, unread)
     if style == "md":
         from rooflens.report.text.markdown import render_markdown
 

@@ -26,20 +26,15 @@ class Loaded:
 
     Attributes:
         reports: Each run with its kernels.
-        failures: Job and error.
+        failures: Path as it was given, and error.
         skipped_count: Reports that were there already: in the store, or under another name among those asked for.
         digests: Of the reports read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
-    failures: list[tuple[Job, InputError]] = field(default_factory=list)
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
     skipped_count: int = 0
     digests: set[str] = field(default_factory=set)
-
-    @property
-    def runs(self) -> list[Run]:
-        """The reports without their kernels."""
-        return [run for run, _ in self.reports]
 
 
 def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
@@ -65,14 +60,14 @@ def ingest_reports(jobs: Sequence[Job], store: Store, on_outcome: Callable[[Outc
                 _commit(outcome.result, store)
             on_outcome(outcome)
             _sort_in(loaded, outcome)
-    loaded.failures.sort(key=lambda failure: failure[0].source)
+    loaded.failures.sort(key=lambda failure: failure[0])
     return loaded
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
     """Put an outcome where it belongs; a report that came under another name already counts as skipped."""
     if isinstance(outcome.result, InputError):
-        loaded.failures.append((outcome.job, outcome.result))
+        loaded.failures.append((outcome.job.source, outcome.result))
     elif outcome.result.run.digest in loaded.digests:
         loaded.skipped_count += 1
     else:

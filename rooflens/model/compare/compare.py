@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflens.model.compare.matching import How, Match
-    from rooflens.model.records import Analysis, Kernel, Run
+    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 
     Recording = Sequence[Analysis]
 
@@ -102,13 +102,21 @@ class Side:
 
     Attributes:
         label: What the user called it.
-        runs: Provenance of its reports.
-        recordings: The analyses of each recording, in the order of their launches; failed ones included.
+        reports: Its recordings of one program; at least one.
     """
 
     label: str
-    runs: tuple[Run, ...]
-    recordings: tuple[tuple[Analysis, ...], ...]
+    reports: tuple[AnalyzedReport, ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Provenance of each recording."""
+        return tuple(report.run for report in self.reports)
+
+    @property
+    def recordings(self) -> tuple[tuple[Analysis, ...], ...]:
+        """The analyses of each recording, in the order of their launches; failed ones included."""
+        return tuple(report.analyses for report in self.reports)
 
 
 @dataclass(frozen=True, slots=True)

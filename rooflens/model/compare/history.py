@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name
+from rooflens.model.records import AnalyzedReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.compare.pairing import Report
     from rooflens.model.records import Analysis, Run
 
 
@@ -54,28 +54,28 @@ class Series:
         return first / last if len(self.points) > 1 and first and last else None
 
 
-def histories(reports: Sequence[Report]) -> tuple[Series, ...]:
+def histories(reports: Sequence[AnalyzedReport]) -> tuple[Series, ...]:
     """Follow every kernel over the runs; the longest ones of the newest runs first. Failed kernels are left out."""
-    programs: defaultdict[tuple[str, str | None], list[Report]] = defaultdict(list)
-    for run, analyses in reports:
-        well = tuple(a for a in analyses if a.kernel.status != "failed")
+    programs: defaultdict[tuple[str, str | None], list[AnalyzedReport]] = defaultdict(list)
+    for report in reports:
+        well = tuple(a for a in report.analyses if a.kernel.status != "failed")
         if well:
-            programs[program_name(run), well[0].kernel.gpu].append((run, well))
-    series = [one for (program, gpu), runs in programs.items() for one in _followed(program, gpu, runs)]
+            programs[program_name(report.run), well[0].kernel.gpu].append(AnalyzedReport(report.run, well))
+    series = [one for (program, gpu), recorded in programs.items() for one in _followed(program, gpu, recorded)]
     return tuple(sorted(series, key=lambda one: -(one.points[-1].time_ns or 0.0)))
 
 
-def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[Series]:
-    ordered = sorted(reports, key=lambda report: (report[0].created_unix_s or 0, report[0].source))
+def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) -> list[Series]:
+    ordered = sorted(reports, key=lambda report: (report.run.created_unix_s or 0, report.run.source))
     points: list[list[Point]] = []
     before: tuple[Analysis, ...] = ()
     lines: dict[str, int] = {}
     known: dict[str, int] = {}
-    for run, analyses in ordered:
+    for report in ordered:
         kernels = defaultdict(list)
-        for analysis in analyses:
+        for analysis in report.analyses:
             kernels[analysis.kernel.name].append(analysis)
-        lines = _continued(before, analyses, lines)
+        lines = _continued(before, report.analyses, lines)
         taken = set(lines.values())
         for name, launches in kernels.items():
             if name not in lines:
@@ -86,8 +86,8 @@ def _followed(program: str, gpu: str | None, reports: Sequence[Report]) -> list[
             if lines[name] == len(points):
                 points.append([])
             known[name] = lines[name]
-            points[lines[name]].append(Point(run, aggregate(launches)))
-        before = analyses
+            points[lines[name]].append(Point(report.run, aggregate(launches)))
+        before = report.analyses
     return [Series(program, gpu, tuple(one)) for one in points]
 
 

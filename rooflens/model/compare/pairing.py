@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side
@@ -15,9 +15,7 @@ from rooflens.model.compare.matching import match_launches
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rooflens.model.records import Analysis, Kernel, Run
-
-    Report: TypeAlias = tuple[Run, tuple[Analysis, ...]]
+    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 
 
 SAME_PROGRAM = 0.9
@@ -53,7 +51,7 @@ class Pairing:
     only_head: tuple[str, ...]
 
 
-def pair_programs(base: Sequence[Report], head: Sequence[Report], labels: tuple[str, str]) -> Pairing:
+def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport], labels: tuple[str, str]) -> Pairing:
     """Sort the reports of each side into programs, and pair the programs by name.
 
     Where each side holds one program their names do not matter.
@@ -84,32 +82,31 @@ def _named(programs: Iterable[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _side(label: str, reports: Sequence[Report]) -> Side:
-    return Side(label, tuple(run for run, _ in reports), tuple(analyses for _, analyses in reports))
+def _side(label: str, reports: Sequence[AnalyzedReport]) -> Side:
+    return Side(label, tuple(reports))
 
 
-def _programs(reports: Sequence[Report]) -> dict[str, list[Report]]:
+def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
     """Group reports by file name without its ending and number, where their launches are the same."""
-    groups: defaultdict[str, list[Report]] = defaultdict(list)
+    groups: defaultdict[str, list[AnalyzedReport]] = defaultdict(list)
     for report in reports:
-        groups[program_name(report[0])].append(report)
-    programs: dict[str, list[Report]] = {}
+        groups[program_name(report.run)].append(report)
+    programs: dict[str, list[AnalyzedReport]] = {}
     for name, group in groups.items():
-        if all(_is_repeated(group[0][1], other[1]) for other in group[1:]):
+        if all(_is_repeated(group[0].analyses, other.analyses) for other in group[1:]):
             programs[name] = group
         else:
-            programs |= {told: [report] for told, report in zip(_told_apart(group), group, strict=True)}
+            programs |= _told_apart(group)
     return programs
 
 
-def _told_apart(reports: Sequence[Report]) -> list[str]:
+def _told_apart(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedReport]]:
     """Name reports after their files, with as many folders above them as it takes; the last resort is a digest."""
-    paths = [(*_path(run).parts[:-1], _stem(run)) for run, _ in reports]
-    for depth in range(1, max(len(path) for path in paths) + 1):
-        names = ["/".join(path[-depth:]) for path in paths]
-        if len(set(names)) == len(names):
-            return names
-    return [f"{_stem(run)} {run.digest}" for run, _ in reports]
+    for depth in range(1, max(len(_path(report.run).parts) for report in reports) + 1):
+        named = {"/".join((*_path(report.run).parts[:-1], _stem(report.run))[-depth:]): [report] for report in reports}
+        if len(named) == len(reports):
+            return named
+    return {f"{_stem(report.run)} {report.run.digest}": [report] for report in reports}
 
 
 def _path(run: Run) -> PurePath:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflens.checking import Table
     from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, Case, Run
+    from rooflens.model.records import Analysis, AnalyzedReport, Case
 
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
@@ -116,28 +116,23 @@ def rule_of(name: str, rules: Sequence[Rule]) -> Rule | None:
 
 
 def check_reports(
-    runs: Iterable[Run],
-    analyses: Iterable[Analysis],
+    reports: Iterable[AnalyzedReport],
     predictions: Mapping[str, Prediction],
     rules: Sequence[Rule] = (),
 ) -> tuple[Checked, ...]:
     """Put every report that has a prediction beside it, and the kernels that a rule names, in the order of the reports.
 
     Args:
-        runs: The reports.
-        analyses: Their kernels.
+        reports: The reports with the analyses of their kernels.
         predictions: By digest, what a whole report must compute and move.
         rules: What one launch of a kernel of a name must compute and move; the first that fits counts.
     """
-    by_digest: dict[str, list[Analysis]] = {}
-    for analysis in analyses:
-        by_digest.setdefault(analysis.kernel.digest, []).append(analysis)
     found: list[Checked] = []
-    for run in runs:
-        kernels, coverage = by_digest.get(run.digest, []), read_coverage(run)
-        if kernels and run.digest in predictions:
-            found.append(check(predictions[run.digest], kernels, coverage))
-        found += _by_rule(kernels, coverage, rules)
+    for report in reports:
+        coverage, prediction = read_coverage(report.run), predictions.get(report.run.digest)
+        if report.analyses and prediction is not None:
+            found.append(check(prediction, report.analyses, coverage))
+        found += _by_rule(report.analyses, coverage, rules)
     return tuple(found)
 
 

@@ -18,10 +18,10 @@ from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from rooflens.model.records import Analysis, Kernel, Run
+    from rooflens.model.records import AnalyzedReport, Kernel, Run
     from rooflens.model.verdict.thresholds import Thresholds
 
 _LOCK = ".lock"
@@ -84,13 +84,13 @@ class Store:
         for name in sorted(tables, key=lambda table: table == "runs"):
             _write(tables[name], self._file(name, digest))
 
-    def put_rooflines(self, by_report: Iterable[Sequence[Analysis]], limits: Thresholds) -> None:
+    def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds) -> None:
         """Store the positions and verdicts of analyzed reports, stamped with the model and the thresholds."""
         with self.writing(wait=False):
-            for analyses in by_report:
-                if analyses:
-                    table = roofline_table(analyses, MODEL_VERSION, limits.digest)
-                    self.put(analyses[0].kernel.digest, {"roofline": table})
+            for report in reports:
+                if report.analyses:
+                    table = roofline_table(report.analyses, MODEL_VERSION, limits.digest)
+                    self.put(report.run.digest, {"roofline": table})
 
     def load(self) -> tuple[list[tuple[Run, tuple[Kernel, ...]]], list[tuple[Path, InputError]]]:
         """Read every committed report in the order of their sources, and the errors of those that cannot be read.

@@ -78,7 +78,7 @@ class Block:
 
 def with_predictions(page: Page, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Page:
     """Put what has a prediction, reports by digest and kernels by name, beside what was measured."""
-    return replace(page, predictions=check_reports(page.runs, page.analyses, predictions, rules))
+    return replace(page, predictions=check_reports(page.reports, predictions, rules))
 
 
 def order_of(prediction: Prediction) -> tuple[str, str, float, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.predict.expectations import Rule
-    from rooflens.model.records import Analysis, Prediction, Run
+    from rooflens.model.records import AnalyzedReport, Prediction
     from rooflens.model.verdict.thresholds import Thresholds
     from rooflens.report.content import Page
 
@@ -64,8 +64,7 @@ SCRIPTS = ("state.js", "theme.js", "charts.js", "selectors.js", "table.js", "car
 
 
 def render_page(  # noqa: PLR0913 - a page is made of these
-    runs: Sequence[Run],
-    analyses: Sequence[Analysis],
+    reports: Sequence[AnalyzedReport],
     *,
     title: str,
     limits: Thresholds | None = None,
@@ -76,8 +75,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     """Render one self-contained HTML page of all analyses.
 
     Args:
-        runs: Provenance of the reports the analyses came from.
-        analyses: The model's records, failed kernels included.
+        reports: The reports with the model's records, failed kernels included.
         title: What ran, in the words of the caller.
         limits: The thresholds the verdicts were reached with; the shipped ones by default.
         unread: Path and error of each report that could not be read; the page names them.
@@ -87,7 +85,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
-    page = build_page(runs, analyses, title, limits or default_thresholds(), unread)
+    page = build_page(reports, title, limits or default_thresholds(), unread)
     page = with_predictions(page, predictions, rules)
     return document(
         title,

@@ -158,9 +158,7 @@ def find_sweeps(page: Page) -> tuple[Sweep, ...]:
 
 def _reports(page: Page) -> Iterator[_Report]:
     """Pair each prediction with its kernels; a report of several GPUs has no one place."""
-    by_digest: defaultdict[str, list[Analysis]] = defaultdict(list)
-    for analysis in page.analyses:
-        by_digest[analysis.kernel.digest].append(analysis)
+    by_digest = {report.run.digest: report.analyses for report in page.reports}
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for launch in page.timed:
         keys[launch.analysis.kernel.digest].append(launch.key)
@@ -168,7 +166,7 @@ def _reports(page: Page) -> Iterator[_Report]:
         analyses = by_digest[checked.digest]
         gpus = {gpu_name(analysis) for analysis in analyses}
         if checked.kernel is None and len(gpus) == 1:
-            yield _Report(checked, tuple(analyses), gpus.pop(), tuple(keys[checked.digest]))
+            yield _Report(checked, analyses, gpus.pop(), tuple(keys[checked.digest]))
 
 
 def _sweep(reports: Sequence[_Report]) -> Sweep | None:

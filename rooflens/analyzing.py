@@ -1,0 +1,169 @@
+"""Analyze reports, from files or a store: the door of a notebook and of the command line alike.
+
+    found = analyze_paths(["gemm.ncu-rep"])
+    found.reports[0].analyses[0].verdict.sentence
+
+Nothing is printed and nothing asked: what a user should hear of stands in the `Analyzed` that is returned.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
+from rooflens.model.analyze import analyze
+from rooflens.model.predict.measured import read_coverage
+from rooflens.model.records import AnalyzedReport, Outside
+from rooflens.model.roofline.attainable import find_attainable
+from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.pool import Outcome
+    from rooflens.model.records import Attainable, Kernel, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Kernels that a program launched and its report does not hold.
+
+    Attributes:
+        source: Path of the report as it was given.
+        names: Names of the kernels, most launches first.
+    """
+
+    source: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """What became of the reports that were asked for.
+
+    Attributes:
+        reports: Those that could be read, in the order they were asked for.
+        limits: Thresholds the verdicts were reached with.
+        failures: Path and error of each report that could not be read.
+        skipped_count: Reports that were given twice under two names.
+        ignored: Files of the folders given that are no reports.
+        missing: Reports that lack kernels: ncu took their launches for others', or was stopped.
+        not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
+    """
+
+    reports: tuple[AnalyzedReport, ...]
+    limits: Thresholds
+    failures: tuple[tuple[str, InputError], ...] = ()
+    skipped_count: int = 0
+    ignored: tuple[Path, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    not_kept: InputError | None = None
+
+
+def analyze_paths(paths: Iterable[str | Path], limits: Thresholds | None = None) -> Analyzed:
+    """Read reports, and folders of them, and analyze every kernel.
+
+    Args:
+        paths: Files and folders, subfolders included.
+        limits: Thresholds of the verdicts; the shipped ones by default.
+
+    Raises:
+        InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
+    """
+    return analyze_inputs(find_inputs([str(path) for path in paths]), limits)
+
+
+def analyze_inputs(
+    inputs: Inputs, limits: Thresholds | None = None, on_outcome: Callable[[Outcome], None] = lambda _: None
+) -> Analyzed:
+    """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
+    loaded = load_reports(inputs.jobs, on_outcome)
+    found = _analyzed(loaded.reports, limits)
+    return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
+
+
+def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False) -> Analyzed:
+    """Analyze every report of a store.
+
+    Args:
+        folder: A store that `rooflens ingest` wrote.
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
+
+    Raises:
+        InputError: The folder is no store, or an empty one.
+    """
+    from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
+
+    store = Store.existing(Path(folder))
+    reports, failures = store.load()
+    found = replace(_analyzed(reports, limits), failures=tuple((str(file), error) for file, error in failures))
+    if keep:
+        try:
+            store.put_rooflines(found.reports, found.limits)
+        except InputError as error:
+            return replace(found, not_kept=error)
+    return found
+
+
+def _analyzed(reports: Iterable[tuple[Run, Sequence[Kernel]]], limits: Thresholds | None) -> Analyzed:
+    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
+    limits = limits or default_thresholds()
+    calibrations = load_calibrations(calibrations_folder())
+    found = [_analyze_report(run, kernels, limits, calibrations) for run, kernels in reports]
+    return Analyzed(
+        reports=tuple(report for report, _ in found),
+        limits=limits,
+        missing=tuple(Missing(report.run.source, names) for report, names in found if names),
+    )
+
+
+def _analyze_report(
+    run: Run, kernels: Sequence[Kernel], limits: Thresholds, calibrations: Sequence[Attainable]
+) -> tuple[AnalyzedReport, tuple[str, ...]]:
+    """Analyze one report; return with it the names of the kernels it should hold and does not."""
+    unprofiled = read_unprofiled(Path(run.source))
+    total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
+    one_each = Outside(
+        gap_share=unprofiled.gap_share if unprofiled else None,
+        slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
+    )
+    profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
+    analyses = []
+    for kernel in kernels:
+        shape = kernel.name, kernel.grid, kernel.block
+        launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
+        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
+        analyses.append(analyze(kernel, limits, replace(one_each, launches=launches, attainable=attainable)))
+    missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
+    return AnalyzedReport(run, tuple(analyses)), tuple(missing)
+
+
+def _should_hold_each(run: Run) -> bool:
+    """Return whether a report was to hold each distinct launch of its program."""
+    coverage = read_coverage(run)
+    return coverage.once_each and not coverage.in_range and "--kernel-" not in (run.command_line or "")
+
+
+def read_thresholds(file: Path | None) -> Thresholds:
+    """Read the thresholds that a TOML file puts over the shipped ones; without a file, return those.
+
+    Raises:
+        InputError: The file cannot be read, or is no file of thresholds.
+    """
+    if file is None:
+        return default_thresholds()
+    try:
+        return override_thresholds(file.read_text(encoding="utf-8"), str(file))
+    except OSError as error:
+        raise InputError(f"cannot read `{file}`: {error.strerror}", "docs/method.md shows a thresholds file") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{file}` is no text", "docs/method.md shows a thresholds file") from error
