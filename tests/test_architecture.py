@@ -18,6 +18,7 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
+    "cache": "",
     "processes": "errors",
     "collecting": "errors ingest/ncu workloads",
     "doctor": "errors processes ingest/ncu model/roofline workloads",
@@ -26,7 +27,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors cli collecting doctor ingest/ncu ingest/reports model/* report/* workloads",
     "ingest/reports": "errors model/records model/counters model/store",
     "ingest/ncu": "errors processes ingest/reports",
-    "workloads": "errors",
+    "workloads": "errors cache",
     "model/records": "",
     "model/counters": "",
     "model/roofline": "format errors model/records model/counters",
@@ -40,7 +41,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/labels": "format model/records model/verdict",
     "report/content": "format model/*",
-    "report/html": "format model/* report/labels",
+    "report/html": "format cache model/* report/labels",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
