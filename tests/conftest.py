@@ -34,6 +34,8 @@ def fixtures() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _no_calibrations(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the calibrations of this machine's user out of the tests: they would move verdicts."""
-    monkeypatch.setenv("ROOFLENS_HOME", str(tmp_path_factory.getbasetemp() / "home"))
+def _no_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the calibrations of this machine's user away, for they move verdicts, and their cache clean."""
+    home = tmp_path_factory.getbasetemp() / "home"
+    monkeypatch.setenv("ROOFLENS_HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))

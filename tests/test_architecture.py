@@ -18,6 +18,7 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
+    "cache": "files",
     "processes": "errors",
     "files": "errors",
     "checking": "errors",
@@ -31,7 +32,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest/reports": "errors model/records model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports",
-    "workloads": "errors checking files processes local_gpu",
+    "workloads": "errors cache checking files processes local_gpu",
     "model/records": "",
     "model/counters": "",
     "model/roofline": "format errors checking files model/records model/counters",
@@ -45,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/labels": "format model/records model/verdict",
     "report/content": "format model/*",
-    "report/html": "format model/* report/labels",
+    "report/html": "format cache model/* report/labels",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflens.cache import cache_folder
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.files import replacing
 from rooflens.local_gpu import local_gpu
@@ -52,7 +53,7 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     Args:
         workload: One of kind `cuda`.
         architecture: `sm_90`, or None for the GPU of this machine.
-        cache: Folder of the compiled programs, `default_cache()` for None.
+        cache: Folder of the compiled programs, `cache_folder()` for None.
 
     Raises:
         InputError: The workload is none of CUDA.
@@ -63,17 +64,11 @@ def build(workload: Workload, architecture: str | None = None, cache: Path | Non
     compiler = find_compiler()
     architecture = architecture or local_architecture()
     flags = (*FLAGS, f"-arch={architecture}", *library_flags(workload, compiler))
-    folder = (cache or default_cache()) / "cuda"
+    folder = (cache or cache_folder()) / "cuda"
     program = folder / f"{workload.name}-{architecture}-{cache_key(workload, flags, compiler.version)}"
     if not program.exists():
         _compile_into(program, workload, flags, compiler)
     return program
-
-
-def default_cache() -> Path:
-    """Return the folder of what can be made again: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "rooflens"
 
 
 def find_compiler(environment: Mapping[str, str] | None = None) -> Compiler:

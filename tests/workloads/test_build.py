@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rooflens.errors import EnvironmentMissingError, InputError
-from rooflens.workloads.build import build, default_cache, find_compiler, local_architecture
+from rooflens.workloads.build import build, find_compiler, local_architecture
 from rooflens.workloads.registry import Workload, find_workload
 
 H200 = "0, GPU-0123, NVIDIA H200, 9.0, 580.65.06, Disabled"
@@ -230,15 +230,6 @@ def test_local_architecture_is_the_default(toolkit: Toolkit, workload: Workload,
     toolkit.add("nvidia-smi", f"#!/bin/sh\necho '{H200.replace('9.0', '8.9')}'\n")
     assert build(workload, cache=tmp_path).name.startswith("saxpy-sm_89-")
     assert "-arch=sm_89" in toolkit.argv()
-
-
-def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The cache stands where XDG says, else below the home folder."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert default_cache() == tmp_path / "rooflens"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache() == tmp_path / ".cache" / "rooflens"
 
 
 def test_only_cuda_is_compiled(workload: Workload, tmp_path: Path) -> None:

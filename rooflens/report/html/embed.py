@@ -6,12 +6,15 @@ import base64
 import hashlib
 import json
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 import altair as alt
 import vl_convert
 from markupsafe import Markup
+
+from rooflens.cache import cached_text
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
@@ -27,10 +30,17 @@ def json_block(identifier: str, data: Any) -> Markup:
 
 @cache
 def vega_bundle() -> str:
-    """Bundle Vega, Vega-Lite and vega-embed of Altair's own version into one script that needs no network."""
-    version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-    bundle: str = vl_convert.javascript_bundle(_EXPOSE, vl_version=version)
-    return bundle
+    """Bundle Vega, Vega-Lite and vega-embed of Altair's own version into one script that needs no network.
+
+    Bundling takes seconds and gives the same script each time: it is kept in the user's cache.
+    """
+    vega_lite = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+
+    def bundle() -> str:
+        script: str = vl_convert.javascript_bundle(_EXPOSE, vl_version=vega_lite)
+        return script
+
+    return cached_text(f"vega-lite-{vega_lite}-vl-convert-{version('vl-convert-python')}.js", bundle)
 
 
 @cache
