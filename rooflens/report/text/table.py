@@ -9,14 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from rooflens.format import cut_name, duration, percent, printable, si, significant
-from rooflens.model.records import shares_of
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.markdown_escape import code_cell, prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.model.records import Analysis, Bound, Confidence
+    from rooflens.model.records import Analysis, Bound, Confidence, Verdict
 
 _STYLES: dict[Bound, str] = {
     "memory": "blue",
@@ -28,13 +27,12 @@ _STYLES: dict[Bound, str] = {
 }
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = "? medium and ?? low confidence; leader: the busiest unit; headroom: speed-up left before it is full"
+LEGEND = "? medium and ?? low confidence; headroom: speed-up left before the busiest unit is full"
 """Explains the table's marks; printed below it."""
 
 _NAME_MIN, _NAME_MAX = 18, 48
 _MARKDOWN_NAME_MAX = 100
 _GAP = 2
-_SAME_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ COLUMNS = (
     Column("share", right=True, goes=2),
     Column("AI at HBM", right=True, goes=3),
     Column("FLOP/s of roof", goes=4),
-    Column("leader", goes=1),
+    Column("busiest unit", goes=1),
     Column("verdict"),
     Column("headroom", right=True),
 )
@@ -116,7 +114,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
         _achieved(analysis),
-        _leader(analysis),
+        _busiest(verdict),
         _verdict(analysis),
         f"{significant(verdict.headroom, 2)}x" if verdict.headroom is not None else _MISSING,
     )
@@ -135,17 +133,9 @@ def _achieved(analysis: Analysis) -> str:
     return f"{about}{si(achieved, '')} of {si(min(roofs), '')}" if roofs else f"{about}{si(achieved, '')}"
 
 
-def _leader(analysis: Analysis) -> str:
-    """Name the busiest unit with its share: the verdict's resource where the share is its own."""
-    shares = shares_of(analysis.levels, analysis.pipes)
-    shares.pop("fp16", None)
-    if not shares:
-        return _MISSING
-    verdict = analysis.verdict
-    share = 1 / verdict.headroom if verdict.headroom else max(shares.values())
-    own = verdict.resource is not None and abs(shares.get(verdict.resource, 0.0) - share) < _SAME_SHARE
-    name = verdict.resource if own else min(shares, key=lambda key: abs(shares[key] - share))
-    return f"{resource_label(name)} {percent(shares[name or ''])}"
+def _busiest(verdict: Verdict) -> str:
+    nearest = verdict.bottleneck
+    return f"{resource_label(nearest.resource)} {percent(nearest.share)}" if nearest else _MISSING
 
 
 def _verdict(analysis: Analysis) -> str:
