@@ -29,7 +29,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Level, Pipe
+from rooflens.model.records import LEVELS, Bottleneck, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
 
 if TYPE_CHECKING:
@@ -238,8 +238,16 @@ def _verdict(analyses: Sequence[Analysis], longest: Analysis, weights: _Weights)
     return replace(
         longest.verdict,
         headroom=1 / share if share else None,
+        bottleneck=_bottleneck(analyses, longest, weights),
         sentence=_whose(sum(weights.launches)) + own,
     )
+
+
+def _bottleneck(analyses: Sequence[Analysis], longest: Analysis, weights: _Weights) -> Bottleneck | None:
+    """Name the longest launch's busiest unit, with the mean by time of every launch's own."""
+    named = longest.verdict.bottleneck
+    share = weights.by_time([a.verdict.bottleneck.share if a.verdict.bottleneck else None for a in analyses])
+    return None if named is None or share is None else Bottleneck(named.resource, share)
 
 
 def _whose(launches: int) -> str:

@@ -14,13 +14,10 @@ from rooflens.model.records import BOUNDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis, Bottleneck, Bound
 
 
 UNKNOWN_GPU = "unknown GPU"
-
-BUSIEST = "busiest_unit"
-"""Stands for the resource where a report holds only NVIDIA's summary per cents."""
 
 
 def gpu_name(analysis: Analysis) -> str:
@@ -83,8 +80,6 @@ class Launch:
         key: Short identifier within the page; anchors and chart data use it.
         duration_ns: GPU time, of all the launches it stands for; None for a failed one, which counts in no aggregate.
         time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
-        leader: Name and share of the resource nearest its peak (`BUSIEST` where the report does not name it);
-            None where no share is known.
         loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
         group_key: Key of its `Group`; empty for a failed launch, which is in none.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
@@ -94,7 +89,6 @@ class Launch:
     analysis: Analysis
     duration_ns: float | None
     time_share: float | None
-    leader: tuple[str, float] | None
     loss_ns: float | None
     group_key: str = ""
     cumulative_share: float = 0.0
@@ -119,6 +113,11 @@ class Launch:
     def bound(self) -> Bound:
         """Class of its verdict."""
         return self.analysis.verdict.bound
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """Its busiest unit."""
+        return self.analysis.verdict.bottleneck
 
     @property
     def failed(self) -> bool:
@@ -246,16 +245,14 @@ def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> t
 def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
     """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
     duration_ns = counted_ns(analysis)
-    leader = _leader(analysis)
     # An unknown verdict has no largest share: the resource that was not measured may be the full one.
-    known = leader is not None and analysis.verdict.bound != "unknown"
-    loss_ns = duration_ns * max(0.0, 1 - leader[1]) if duration_ns is not None and leader and known else None
+    known = analysis.verdict.bottleneck if analysis.verdict.bound != "unknown" else None
+    loss_ns = duration_ns * max(0.0, 1 - known.share) if duration_ns is not None and known else None
     return Launch(
         key=key,
         analysis=analysis,
         duration_ns=duration_ns,
         time_share=_share(duration_ns, total_ns),
-        leader=leader,
         loss_ns=loss_ns,
         group_key="" if analysis.kernel.status == "failed" else place[0],
         cumulative_share=_share(place[1], total_ns) or 0.0,
@@ -264,18 +261,6 @@ def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, flo
 
 def _share(time_ns: float | None, total_ns: float) -> float | None:
     return time_ns / total_ns if time_ns is not None and total_ns else None
-
-
-def _leader(analysis: Analysis) -> tuple[str, float] | None:
-    """Name the resource behind the verdict's headroom, so that page and verdict never disagree."""
-    levels = {name: level.share for name, level in analysis.levels.items() if level.share is not None}
-    pipes = {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.share is not None}
-    shares = levels | pipes
-    if not analysis.verdict.headroom:
-        return max(shares.items(), key=lambda item: item[1], default=None)
-    share = 1 / analysis.verdict.headroom
-    nearest = min(shares, key=lambda name: abs(shares[name] - share), default=BUSIEST)
-    return analysis.verdict.resource or nearest, share
 
 
 def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:

@@ -204,15 +204,30 @@ class Attainable:
 
 
 @dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """The busiest unit, whether it bounds the kernel or not.
+
+    Attributes:
+        resource: Level or pipe; None where the report holds only NVIDIA's summary per cent.
+        share: Fraction of its peak.
+    """
+
+    resource: str | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Which wall the kernel hits, and what to do about it.
 
     Attributes:
-        resource: Level or pipe that leads; None for latency, overhead and unknown.
-        at_roof: The leader reaches the at-roof share of its attainable roof where that is known, else of its peak.
+        resource: Level or pipe of the wall; None for latency, overhead and unknown.
+        at_roof: The wall's resource reaches the at-roof share of its attainable roof where that is known, else of its
+            peak.
         cause: A short phrase: `grid below one wave`, `long_scoreboard`, ...; None where the class says all.
         headroom: 1 / largest share: the speed-up left before the nearest roof.
         sentence: The verdict in one sentence with its decisive numbers and the move.
+        bottleneck: The busiest unit: the wall's resource where there is a wall; None where no share is known.
     """
 
     bound: Bound
@@ -224,6 +239,7 @@ class Verdict:
     sentence: str
     evidence: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    bottleneck: Bottleneck | None = None
 
 
 @dataclass(frozen=True, slots=True)

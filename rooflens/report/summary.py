@@ -144,12 +144,11 @@ def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
 def wall(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
     label = BOUND_LABELS[launch.bound]
-    if launch.leader is None:
+    if launch.bottleneck is None:
         return label
-    name, share = launch.leader
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{resource_label(name)} {fmt.percent(share)}{roof}"
+    return f"{label}: {near}{resource_label(launch.bottleneck.resource)} {fmt.percent(launch.bottleneck.share)}{roof}"
 
 
 def facts(page: Page) -> list[str]:

@@ -8,7 +8,7 @@ from support.kernels import make_case, make_kernel, place
 
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.advice import COLLECT_COMMAND
-from rooflens.model.verdict.bottleneck import Leader, compute_leader, memory_leader
+from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 from rooflens.model.verdict.decide import reach_verdict
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = 
     ],
 )
 def test_classes_by_the_leading_share(shares: dict[str, float], bound: str, resource: str | None) -> None:
-    """From 60 % on a level or pipe leads; below it the kernel waits; two leaders within 10 points balance."""
+    """From 60 % on a level or pipe leads; below it the kernel waits; two within 10 points balance."""
     found = verdict(shares)
     assert (found.bound, found.resource) == (bound, resource)
 
@@ -77,7 +77,7 @@ def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
     ],
 )
 def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: bool) -> None:
-    """A leader at 80 % is at its roof, and the class stays what it is."""
+    """A wall at 80 % is at its roof, and the class stays what it is."""
     found = verdict(shares)
     assert found.at_roof is at_roof
     assert (", at the roof" in found.sentence) is at_roof
@@ -195,79 +195,101 @@ def test_thresholds_move_the_classes() -> None:
     assert reach_verdict(replace(case, limits=replace(case.limits, bound_share=0.75))).bound == "latency"
 
 
-# Leaders
+# Bottlenecks
 
 
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        ({"dram": 0.2, "l2": 0.5, "l1": 0.3, "smem": 0.1}, Leader("l2", 0.5)),
-        ({"l1": 0.8, "smem": 0.41}, Leader("smem", 0.8)),
-        ({"l1": 0.8, "smem": 0.39}, Leader("l1", 0.8)),
-        ({"l1": 0.8, "smem": 0.8}, Leader("smem", 0.8)),
-        ({"l1": 0.8}, Leader("l1", 0.8)),
-        ({"dram": 0.9, "l1": 0.8, "smem": 0.7}, Leader("dram", 0.9)),
-        ({"dram": 0.0}, Leader("dram", 0.0)),
+        ({"dram": 0.2, "l2": 0.5, "l1": 0.3, "smem": 0.1}, Bottleneck("l2", 0.5)),
+        ({"l1": 0.8, "smem": 0.41}, Bottleneck("smem", 0.8)),
+        ({"l1": 0.8, "smem": 0.39}, Bottleneck("l1", 0.8)),
+        ({"l1": 0.8, "smem": 0.8}, Bottleneck("smem", 0.8)),
+        ({"l1": 0.8}, Bottleneck("l1", 0.8)),
+        ({"dram": 0.9, "l1": 0.8, "smem": 0.7}, Bottleneck("dram", 0.9)),
+        ({"dram": 0.0}, Bottleneck("dram", 0.0)),
         ({"fp32": 0.9}, None),
     ],
 )
-def test_the_busiest_level_leads(shares: dict[str, float], expected: Leader | None) -> None:
+def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
     """The largest share leads; L1 is shared memory where more than half of its use is."""
-    assert memory_leader(make_case(shares)) == expected
+    assert memory_bottleneck(make_case(shares)) == expected
 
 
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        ({"fp32": 0.5, "alu": 0.4, "xu": 0.3}, Leader("fp32", 0.5)),
-        ({"fp32": 0.5, "alu": 0.6}, Leader("alu", 0.6)),
-        ({"issue": 0.7, "fp32": 0.6}, Leader("issue", 0.7)),
-        ({"fp16": 0.9, "fp32": 0.1}, Leader("fp32", 0.1)),
+        ({"fp32": 0.5, "alu": 0.4, "xu": 0.3}, Bottleneck("fp32", 0.5)),
+        ({"fp32": 0.5, "alu": 0.6}, Bottleneck("alu", 0.6)),
+        ({"issue": 0.7, "fp32": 0.6}, Bottleneck("issue", 0.7)),
+        ({"fp16": 0.9, "fp32": 0.1}, Bottleneck("fp32", 0.1)),
         ({"fp16": 0.9}, None),
-        ({"tensor_fp16_acc16": 0.9}, Leader("tensor_fp16_acc16", 0.9)),
-        ({"tensor_int8": 0.9}, Leader("tensor_int8", 0.9)),
+        ({"tensor_fp16_acc16": 0.9}, Bottleneck("tensor_fp16_acc16", 0.9)),
+        ({"tensor_int8": 0.9}, Bottleneck("tensor_int8", 0.9)),
         ({"dram": 0.9}, None),
     ],
 )
-def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Leader | None) -> None:
+def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
     """The largest share leads, but CUDA-core fp16, an upper bound, never by itself."""
-    assert compute_leader(make_case(shares)) == expected
+    assert compute_bottleneck(make_case(shares)) == expected
 
 
 @pytest.mark.parametrize(
     ("shares", "expected"),
     [
-        ({"fma": 0.8, "fp32": 0.5}, Leader("fp32", 0.8)),
-        ({"fma": 0.8, "fp32": 0.33}, Leader("fp32", 0.8)),
-        ({"fma": 0.8, "fp32": 0.31}, Leader("fma", 0.8)),
-        ({"fma": 0.8, "fp16": 0.5, "fp32": 0.1}, Leader("fp16", 0.8)),
-        ({"fma": 0.8, "fp64": 0.7}, Leader("fma", 0.8)),
-        ({"fp64_pipe": 0.9, "fp64": 0.6}, Leader("fp64", 0.9)),
-        ({"fp64_pipe": 0.9, "tensor_fp64": 0.6}, Leader("tensor_fp64", 0.9)),
-        ({"fp16_pipe": 0.9, "fp16": 0.6}, Leader("fp16", 0.9)),
-        ({"fp16_pipe": 0.9}, Leader("fp16_pipe", 0.9)),
-        ({"tensor_pipe": 0.9, "tensor_bf16": 0.7, "tensor_fp16": 0.1}, Leader("tensor_bf16", 0.9)),
-        ({"tensor_pipe": 0.9, "tensor_int8": 0.7}, Leader("tensor_int8", 0.9)),
-        ({"tensor_pipe": 0.9, "fp32": 0.8}, Leader("tensor_pipe", 0.9)),
-        ({"tensor_pipe": 0.9}, Leader("tensor_pipe", 0.9)),
-        ({"alu": 0.9, "fp32": 0.8}, Leader("alu", 0.9)),
+        ({"fma": 0.8, "fp32": 0.5}, Bottleneck("fp32", 0.8)),
+        ({"fma": 0.8, "fp32": 0.33}, Bottleneck("fp32", 0.8)),
+        ({"fma": 0.8, "fp32": 0.31}, Bottleneck("fma", 0.8)),
+        ({"fma": 0.8, "fp16": 0.5, "fp32": 0.1}, Bottleneck("fp16", 0.8)),
+        ({"fma": 0.8, "fp64": 0.7}, Bottleneck("fma", 0.8)),
+        ({"fp64_pipe": 0.9, "fp64": 0.6}, Bottleneck("fp64", 0.9)),
+        ({"fp64_pipe": 0.9, "tensor_fp64": 0.6}, Bottleneck("tensor_fp64", 0.9)),
+        ({"fp16_pipe": 0.9, "fp16": 0.6}, Bottleneck("fp16", 0.9)),
+        ({"fp16_pipe": 0.9}, Bottleneck("fp16_pipe", 0.9)),
+        ({"tensor_pipe": 0.9, "tensor_bf16": 0.7, "tensor_fp16": 0.1}, Bottleneck("tensor_bf16", 0.9)),
+        ({"tensor_pipe": 0.9, "tensor_int8": 0.7}, Bottleneck("tensor_int8", 0.9)),
+        ({"tensor_pipe": 0.9, "fp32": 0.8}, Bottleneck("tensor_pipe", 0.9)),
+        ({"tensor_pipe": 0.9}, Bottleneck("tensor_pipe", 0.9)),
+        ({"alu": 0.9, "fp32": 0.8}, Bottleneck("alu", 0.9)),
     ],
 )
-def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Leader) -> None:
+def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
-    assert compute_leader(make_case(shares)) == expected
+    assert compute_bottleneck(make_case(shares)) == expected
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
     """Its per cents stand for a side that shows neither caches nor issue slots, where they are the highest."""
     pair = {"sol_memory": 0.9, "sol_compute": 0.8}
-    assert memory_leader(make_case({}, pair)) == Leader(None, 0.9)
-    assert compute_leader(make_case({}, pair)) == Leader(None, 0.8)
-    assert memory_leader(make_case({"dram": 0.1}, pair)) == Leader(None, 0.9)
-    assert compute_leader(make_case({"fp32": 0.1}, pair)) == Leader(None, 0.8)
-    assert memory_leader(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Leader("l2", 0.2)
-    assert compute_leader(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Leader("issue", 0.3)
-    assert memory_leader(make_case({"dram": 0.95}, pair)) == Leader("dram", 0.95)
+    assert memory_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.9)
+    assert compute_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(make_case({"dram": 0.1}, pair)) == Bottleneck(None, 0.9)
+    assert compute_bottleneck(make_case({"fp32": 0.1}, pair)) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Bottleneck("l2", 0.2)
+    assert compute_bottleneck(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Bottleneck("issue", 0.3)
+    assert memory_bottleneck(make_case({"dram": 0.95}, pair)) == Bottleneck("dram", 0.95)
+
+
+@pytest.mark.parametrize(
+    ("shares", "counters", "expected"),
+    [
+        ({"l1": 0.8, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("smem", 0.8)),  # a wall has the name of what explains it
+        ({"l1": 0.5, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("l1", 0.5)),  # without a wall the unit itself is named
+        ({"dram": 0.1, "fma": 0.8, "fp32": 0.6}, {}, Bottleneck("fp32", 0.8)),
+        ({"dram": 0.1, "fma": 0.5, "fp32": 0.4}, {}, Bottleneck("fma", 0.5)),
+        ({"dram": 0.1, "fp16": 0.5, "alu": 0.2}, {}, Bottleneck("alu", 0.2)),
+        ({"dram": 0.1}, {}, Bottleneck("dram", 0.1)),  # unknown: one side only
+        ({"issue": 0.3}, {"sol_memory": 0.4}, Bottleneck(None, 0.4)),
+        ({}, {}, None),
+    ],
+)
+def test_every_class_has_its_busiest_unit(
+    shares: dict[str, float], counters: dict[str, float], expected: Bottleneck | None
+) -> None:
+    """The verdict names the busiest unit once, with or without a wall; none where no share is known."""
+    found = reach_verdict(make_case(shares, counters))
+    assert found.bottleneck == expected
+    assert found.resource in {None, expected and expected.resource}
 
 
 # Confidence
@@ -343,7 +365,7 @@ def test_a_copy_does_not_vanish() -> None:
 
 
 def test_placed_kernel_and_case_agree() -> None:
-    """The parts that the analysis is made of give the same leader as the whole."""
+    """The parts that the analysis is made of give the same bottleneck as the whole."""
     kernel = make_kernel({"alu_share": 0.9, "dram_share": 0.1})
-    assert compute_leader(place(kernel)) == Leader("alu", 0.9)
+    assert compute_bottleneck(place(kernel)) == Bottleneck("alu", 0.9)
     assert analyze(kernel).verdict.resource == "alu"

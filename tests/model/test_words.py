@@ -89,7 +89,7 @@ def test_estimates_are_called_so() -> None:
 
 
 def test_balanced_names_both_sides() -> None:
-    """Both leaders stand in the sentence with their shares."""
+    """The busiest unit of each side stands in the sentence with their shares."""
     sentence = reach_verdict(make_case({"dram": 0.66, "fp32": 0.64})).sentence
     for words in ("Balanced", "HBM 66 %", "FP32 64 %"):
         assert words in sentence
@@ -141,8 +141,8 @@ def test_names_never_reach_a_sentence(name: str) -> None:
     assert name not in " ".join((verdict.sentence, *verdict.evidence, *verdict.advice))
 
 
-def test_evidence_lists_the_leaders_first() -> None:
-    """Both leaders come first, then every level that was used, then what keeps the SMs busy."""
+def test_evidence_lists_the_busiest_units_first() -> None:
+    """The busiest unit of each side comes first, then every level that was used, then what keeps the SMs busy."""
     counters = {
         **MEMORY,
         "l2_return_share": 0.2,

@@ -8,11 +8,16 @@ from support import samples
 from untimed import without_durations
 
 from rooflens.model import launches
-from rooflens.model.launches import bound_times_ns, time_part
-from rooflens.model.records import BOUNDS
+from rooflens.model.launches import Launch, bound_times_ns, time_part
+from rooflens.model.records import BOUNDS, Bottleneck
 from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.comparison.rows import Wall
+from rooflens.report.comparison.rows import wall as comparison_wall
 from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, Page, build_page
-from rooflens.report.summary import biggest_losses
+from rooflens.report.page.kernels_table import kernels
+from rooflens.report.summary import biggest_losses, wall
+from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.table import to_markdown
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -80,12 +85,16 @@ def test_thousands_of_equal_kernels_still_have_losses() -> None:
     assert len(biggest_losses(make_page(*samples.many(2000)))) == 3
 
 
-def test_leader_agrees_with_the_headroom_of_the_verdict() -> None:
-    """The share shown beside a verdict is the one its headroom was made from, under the resource it names."""
+def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
+    """The busiest unit is the verdict's own everywhere, whatever shares stand beside it."""
     analysis = samples.every_verdict()[0]
-    verdict = replace(analysis.verdict, resource="smem", headroom=1 / 0.97)
-    (launch,) = make_page(replace(analysis, verdict=verdict)).launches
-    assert launch.leader == ("smem", pytest.approx(0.97))
+    verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
+    found = replace(analysis, verdict=verdict)
+    page = make_page(found)
+    assert page.launches[0].loss_ns == pytest.approx(0.03 * (found.gpu_time_ns or 0.0))
+    for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
+        assert "SMEM 97 %" in text.replace("\u00a0", " ")
+    assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)
 
 
 def test_a_launch_that_stands_for_others_counts_as_often() -> None:
@@ -216,8 +225,13 @@ def test_keys_of_sums_lead_to_a_record() -> None:
 
 def test_rows_are_made_once_for_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Building a page derives a row for each sum and not for each launch: work for 10 x launches is not 10 x rows."""
-    made: list[Analysis] = []
-    monkeypatch.setattr(launches, "_leader", made.append)
+    made: list[Launch] = []
+
+    def make(*arguments: object, **more: object) -> Launch:
+        made.append(Launch(*arguments, **more))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(launches, "Launch", make)
     for count in (600, 6000):
         made.clear()
         make_page(*crowd(count, 30))

@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Analysis, AnalyzedReport, Kernel, Level, Nvidia, Pipe, Rule, Run, Verdict
+from rooflens.model.records import (
+    LEVELS,
+    Analysis,
+    AnalyzedReport,
+    Bottleneck,
+    Kernel,
+    Level,
+    Nvidia,
+    Pipe,
+    Rule,
+    Run,
+    Verdict,
+    shares_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,8 +119,6 @@ def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis
     levels = {name: _level(sample, name, seconds, flop_total) for name in LEVELS}
     pipes = _pipes(sample, seconds)
     busy = sum(p.amount / p.peak_per_s for p in pipes.values() if p.unit == "FLOP" and p.peak_per_s)
-    shares = [r.share for r in (*levels.values(), *pipes.values()) if r.share]
-    largest = max(shares, default=None)
     return Analysis(
         kernel=_kernel(sample, index, digest),
         levels=levels,
@@ -117,7 +128,7 @@ def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis
         flop_total=flop_total,
         flop_per_s=None if flop_total is None else flop_total / seconds,
         flop_peak_per_s=flop_total / busy if flop_total and busy else None,
-        verdict=_verdict(sample, largest),
+        verdict=_verdict(sample, shares_of(levels, pipes)),
         nvidia=Nvidia("Memory is more heavily utilized than Compute", 8.1, 0.0),
         flags=sample.flags,
     )
@@ -212,7 +223,10 @@ def _kernel(sample: Sample, index: int, digest: str) -> Kernel:
     )
 
 
-def _verdict(sample: Sample, largest: float | None) -> Verdict:
+def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
+    nearest = max(shares, key=lambda resource: shares[resource], default=None)
+    largest = shares[nearest] if nearest else None
+    name = sample.resource if sample.resource in shares else nearest
     return Verdict(
         bound=sample.bound,
         resource=sample.resource,
@@ -223,6 +237,7 @@ def _verdict(sample: Sample, largest: float | None) -> Verdict:
         sentence=_SENTENCES[sample.bound],
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "issue slots 31 %"),
         advice=_ADVICE[sample.bound],
+        bottleneck=Bottleneck(name, shares[name]) if name else None,
     )
 
 

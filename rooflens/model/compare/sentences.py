@@ -110,7 +110,7 @@ def _walls(before: Analysis, after: Analysis) -> str:
 def _wall(one: Analysis) -> str:
     verdict = one.verdict
     where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
-    share = f" ({percent(1 / verdict.headroom)})" if verdict.headroom and verdict.resource else ""
+    share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
     return f"{verdict.bound}{'' if verdict.bound == 'balanced' else '-bound'}{where}{share}"

@@ -1,10 +1,11 @@
-"""The busiest resource of each side: which memory level and which pipe lead."""
+"""The busiest resource of each side, memory level and pipe, and the bottleneck that comes of the two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.records import Bottleneck, shares_of
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
@@ -12,14 +13,6 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Kernel, Level, Pipe
     from rooflens.model.verdict.thresholds import Thresholds
-
-
-@dataclass(frozen=True, slots=True)
-class Leader:
-    """The busiest resource of one side; `resource` is None when only NVIDIA's summary per cent is known."""
-
-    resource: str | None
-    share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +31,7 @@ class Case:
     gap_share: float | None = None
 
 
-def memory_leader(case: Case) -> Leader | None:
+def memory_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
 
     A report that shows neither L1 nor L2 may hide the busiest unit: then NVIDIA's memory per cent stands for the side
@@ -48,12 +41,12 @@ def memory_leader(case: Case) -> Leader | None:
     sol = case.kernel.counters.get("sol_memory")
     name = max(shares, key=lambda level: shares[level], default=None)
     if sol is not None and not shares.keys() & {"l1", "l2"} and sol > shares.get(name or "", 0.0):
-        return Leader(None, sol)
+        return Bottleneck(None, sol)
     if name is None:
         return None
     if name == "l1" and _is_shared_memory(case, shares):
-        return Leader("smem", shares["l1"])
-    return Leader(name, shares[name])
+        return Bottleneck("smem", shares["l1"])
+    return Bottleneck(name, shares[name])
 
 
 def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
@@ -64,32 +57,47 @@ def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
     return leading in {"data", "writeback"} and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
 
 
-def compute_leader(case: Case) -> Leader | None:
-    """Find the busiest pipe; a busy pipe is named after the work that explains it.
-
-    CUDA-core fp16 counts are an upper bound and never lead by themselves.
-    """
-    shares = {key: pipe.share for key, pipe in case.pipes.items() if pipe.share is not None and key != "fp16"}
+def compute_bottleneck(case: Case) -> Bottleneck | None:
+    """Find the busiest pipe; a busy pipe is named after the work that explains it."""
+    shares = _busy(shares_of({}, case.pipes))
     sol = case.kernel.counters.get("sol_compute")
     if sol is not None and "issue" not in shares and sol > max(shares.values(), default=0.0):
-        return Leader(None, sol)
+        return Bottleneck(None, sol)
     if not shares:
         return None
     key = max(shares, key=lambda pipe: shares[pipe])
-    return Leader(_explained(case, key, shares[key]), shares[key])
+    return Bottleneck(_explained(case, key, shares[key]), shares[key])
 
 
-def attained_share(case: Case, leader: Leader) -> float | None:
-    """Return what the leader's resource does of its attainable roof; None where that is not known.
+def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
+    """Name the busiest unit: the wall's resource, or without a wall the unit itself, whatever work fills it."""
+    if wall is not None:
+        return wall
+    sides = [side for side in (memory_bottleneck(case), compute_bottleneck(case)) if side is not None]
+    top = max(sides, key=lambda side: side.share, default=None)
+    if top is None or top.resource is None:
+        return top
+    shares = _busy(shares_of(case.levels, case.pipes))
+    name = max(shares, key=lambda resource: shares[resource])
+    return Bottleneck(name, shares[name])
+
+
+def _busy(shares: Mapping[str, float]) -> dict[str, float]:
+    """Leave out CUDA-core fp16: its counts are an upper bound and never lead by themselves."""
+    return {name: share for name, share in shares.items() if name != "fp16"}
+
+
+def attained_share(case: Case, wall: Bottleneck) -> float | None:
+    """Return what the wall's resource does of its attainable roof; None where that is not known.
 
     L2's is that of the path back to the SMs, so only what comes back counts.
     """
-    level, pipe = case.levels.get(leader.resource or ""), case.pipes.get(leader.resource or "")
+    level, pipe = case.levels.get(wall.resource or ""), case.pipes.get(wall.resource or "")
     one = level or pipe
     if one is None or not one.attainable_per_s:
         return None
     per_s = level.bytes_per_s if level else pipe.amount_per_s if pipe else None
-    if leader.resource == "l2":
+    if wall.resource == "l2":
         returned, duration_ns = case.kernel.counters.get("l2_return_bytes"), case.kernel.duration_ns
         per_s = returned / duration_ns * 1e9 if returned is not None and duration_ns else None
     return None if per_s is None else per_s / one.attainable_per_s

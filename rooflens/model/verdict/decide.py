@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.records import Verdict
 from rooflens.model.verdict import advice
-from rooflens.model.verdict.bottleneck import attained_share, compute_leader, memory_leader
+from rooflens.model.verdict.bottleneck import (
+    attained_share,
+    compute_bottleneck,
+    find_bottleneck,
+    memory_bottleneck,
+)
 from rooflens.model.verdict.causes import find_causes
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
-    from rooflens.model.records import Bound, Confidence
-    from rooflens.model.verdict.bottleneck import Case, Leader
+    from rooflens.model.records import Bottleneck, Bound, Confidence
+    from rooflens.model.verdict.bottleneck import Case
     from rooflens.model.verdict.causes import Cause
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -40,33 +45,34 @@ _DOUBTS = (
 
 def reach_verdict(case: Case) -> Verdict:
     """Reach the verdict of one kernel."""
-    memory, compute = memory_leader(case), compute_leader(case)
-    bound, leader = _decide(case, memory, compute)
+    memory, compute = memory_bottleneck(case), compute_bottleneck(case)
+    bound, wall = _decide(case, memory, compute)
     top = max((side.share for side in (memory, compute) if side is not None), default=None)
-    at_roof = bound != "unknown" and leader is not None and _at_roof(case, leader)
+    at_roof = bound != "unknown" and wall is not None and _at_roof(case, wall)
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
     gap_share = case.gap_share if _has_gaps(case) else None
-    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, leader, causes, gap_share)
-    moves = _moves(case, bound, leader, causes, at_roof=at_roof)
+    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, wall, causes, gap_share)
+    moves = _moves(case, bound, wall, causes, at_roof=at_roof)
     return Verdict(
         bound=bound,
-        resource=leader.resource if leader else None,
+        resource=wall.resource if wall else None,
         at_roof=at_roof,
         cause=_cause(case, bound, causes),
         headroom=max(1.0, 1 / top) if top and bound != "unknown" else None,
-        confidence=_confidence(case, leader, bound),
+        confidence=_confidence(case, wall, bound),
         sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
         evidence=evidence_lines(bound, facts),
         advice=moves,
+        bottleneck=find_bottleneck(case, wall),
     )
 
 
-def _at_roof(case: Case, leader: Leader) -> bool:
+def _at_roof(case: Case, wall: Bottleneck) -> bool:
     """Judge against the attainable roof where one is known; a stage can be at its peak all the same."""
-    return max(leader.share, attained_share(case, leader) or 0.0) >= case.limits.at_roof_share
+    return max(wall.share, attained_share(case, wall) or 0.0) >= case.limits.at_roof_share
 
 
-def _decide(case: Case, memory: Leader | None, compute: Leader | None) -> tuple[Bound, Leader | None]:
+def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
     top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
     if case.kernel.status == "failed" or ((memory is None or compute is None) and top < limits.bound_share):
@@ -77,10 +83,10 @@ def _decide(case: Case, memory: Leader | None, compute: Leader | None) -> tuple[
         return "latency", None
     if memory is None or compute is None:
         return ("memory", memory) if memory is not None else ("compute", compute)
-    leader = memory if memory.share >= compute.share else compute
+    wall = memory if memory.share >= compute.share else compute
     if abs(memory.share - compute.share) < limits.balanced_lead:
-        return "balanced", leader
-    return ("memory" if leader is memory else "compute"), leader
+        return "balanced", wall
+    return ("memory" if wall is memory else "compute"), wall
 
 
 def _is_overhead(case: Case, top: float) -> bool:
@@ -105,18 +111,18 @@ def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
 
 
 def _moves(
-    case: Case, bound: Bound, leader: Leader | None, causes: tuple[Cause, ...], *, at_roof: bool
+    case: Case, bound: Bound, wall: Bottleneck | None, causes: tuple[Cause, ...], *, at_roof: bool
 ) -> tuple[str, ...]:
-    resource = leader.resource if leader else None
+    resource = wall.resource if wall else None
     match bound:
         case "memory":
             moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
         case "compute":
-            moves = _compute_moves(case, leader, at_roof=at_roof)
+            moves = _compute_moves(case, wall, at_roof=at_roof)
         case "balanced" if resource in case.levels:
             moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
         case "balanced":
-            moves = _compute_moves(case, leader, at_roof=at_roof)
+            moves = _compute_moves(case, wall, at_roof=at_roof)
         case "latency":
             moves = advice.latency_moves(causes)
         case "overhead":
@@ -129,15 +135,15 @@ def _moves(
     return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
 
 
-def _compute_moves(case: Case, leader: Leader | None, *, at_roof: bool) -> tuple[str, ...]:
-    resource, busy = (leader.resource, leader.share) if leader else (None, 0.0)
+def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+    resource, busy = (wall.resource, wall.share) if wall else (None, 0.0)
     pipe = case.pipes.get(resource or "")
     flop_share = pipe.share if pipe is not None and pipe.unit == "FLOP" else None
     return advice.compute_moves(resource, busy, flop_share, at_roof=at_roof)
 
 
-def _confidence(case: Case, leader: Leader | None, bound: Bound) -> Confidence:
-    sides = (leader, memory_leader(case), compute_leader(case))
+def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence:
+    sides = (wall, memory_bottleneck(case), compute_bottleneck(case))
     if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS)

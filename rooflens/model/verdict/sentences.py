@@ -12,8 +12,7 @@ from rooflens.model.roofline.occupancy import occupancy_limiter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bound, Kernel, Level, Pipe
-    from rooflens.model.verdict.bottleneck import Leader
+    from rooflens.model.records import Bottleneck, Bound, Kernel, Level, Pipe
     from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -44,9 +43,9 @@ class Facts:
     kernel: Kernel
     levels: Mapping[str, Level]
     pipes: Mapping[str, Pipe]
-    memory: Leader | None
-    compute: Leader | None
-    leader: Leader | None
+    memory: Bottleneck | None
+    compute: Bottleneck | None
+    wall: Bottleneck | None
     causes: Sequence[Cause]
     gap_share: float | None = None
 
@@ -82,14 +81,14 @@ def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roo
 
 
 def _memory(facts: Facts) -> str:
-    leader = facts.leader
-    label = _spoken(leader.resource if leader else None)
-    return f"Memory-bound at {label}: {_level_numbers(facts, leader)}{_intensity(facts, leader)}"
+    wall = facts.wall
+    label = _spoken(wall.resource if wall else None)
+    return f"Memory-bound at {label}: {_level_numbers(facts, wall)}{_intensity(facts, wall)}"
 
 
-def _level_numbers(facts: Facts, leader: Leader | None) -> str:
-    level = facts.levels.get(leader.resource or "") if leader else None
-    share = percent(leader.share) if leader else ""
+def _level_numbers(facts: Facts, wall: Bottleneck | None) -> str:
+    level = facts.levels.get(wall.resource or "") if wall else None
+    share = percent(wall.share) if wall else ""
     if level is None:
         return f"{share} of its peak"
     stage = binding_stage(level)
@@ -98,26 +97,26 @@ def _level_numbers(facts: Facts, leader: Leader | None) -> str:
     return f"its {(stage or 'busiest').replace('_', ' ')} stage is {share} busy"
 
 
-def _intensity(facts: Facts, leader: Leader | None) -> str:
-    level = facts.levels.get(leader.resource or "") if leader else None
+def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
+    level = facts.levels.get(wall.resource or "") if wall else None
     intensity = level.intensity_flop_per_byte if level else None
     return f" at {significant(intensity)} FLOP/B" if intensity else ""
 
 
 def _compute(facts: Facts) -> str:
-    leader = facts.leader
-    resource = leader.resource if leader else None
-    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, leader)}"
+    wall = facts.wall
+    resource = wall.resource if wall else None
+    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, wall)}"
 
 
-def _pipe_numbers(facts: Facts, leader: Leader | None) -> str:
-    pipe = facts.pipes.get(leader.resource or "") if leader else None
-    share = percent(leader.share) if leader else ""
+def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
+    pipe = facts.pipes.get(wall.resource or "") if wall else None
+    share = percent(wall.share) if wall else ""
     if pipe is None or pipe.amount_per_s is None or not pipe.peak_per_s:
         return f"{share} busy"
     about = "about " if pipe.source == "estimated" else ""
     numbers = f"{about}{si(pipe.amount_per_s, f'{pipe.unit}/s')} of {si(pipe.peak_per_s, f'{pipe.unit}/s')}"
-    return numbers + (f" ({share})" if pipe.share == (leader.share if leader else None) else f", its pipe {share} busy")
+    return numbers + (f" ({share})" if pipe.share == (wall.share if wall else None) else f", its pipe {share} busy")
 
 
 def _balanced(facts: Facts) -> str:

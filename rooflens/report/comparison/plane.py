@@ -234,7 +234,7 @@ def _side(rows: Iterable[Row], name: str) -> Plane:
     for row in rows:
         analysis: Analysis | None = getattr(row.change, name)
         if analysis is not None:
-            launches.append(Launch(row.key, analysis, analysis.gpu_time_ns, None, None, None, group_key=row.key))
+            launches.append(Launch(row.key, analysis, analysis.gpu_time_ns, None, None, group_key=row.key))
     gpus = dict.fromkeys(gpu_name(launch.analysis) for launch in launches)
     return plane(", ".join(gpus) or "no kernel", launches)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.compare.sentences import change_sentence, timing_words
-from rooflens.model.records import shares_of
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
@@ -234,11 +233,9 @@ def wall(analysis: Analysis | None) -> Wall | None:
     if analysis is None:
         return None
     verdict = analysis.verdict
-    shares = shares_of(analysis.levels, analysis.pipes)
-    share = 1 / verdict.headroom if verdict.headroom else max(shares.values(), default=None)
-    nearest = min(shares, key=lambda name: abs(shares[name] - (share or 0.0)), default=None)
-    named = verdict.resource or nearest
-    return Wall(verdict.bound, resource_label(named) if named else "", share, verdict.at_roof)
+    nearest = verdict.bottleneck
+    near = resource_label(nearest.resource) if nearest else ""
+    return Wall(verdict.bound, near, nearest.share if nearest else None, verdict.at_roof)
 
 
 def wall_words(found: Wall) -> str:

@@ -169,7 +169,7 @@ def _nice(value: float) -> float:
 def labels(group: Group, width: int) -> list[str]:
     """Name the drawn kernels in so many characters."""
     newest = {f"g{s}": one.points[-1].analysis for s, one in enumerate(group.drawn)}
-    launches = [Launch(key, one, one.gpu_time_ns, None, None, None, group_key=key) for key, one in newest.items()]
+    launches = [Launch(key, one, one.gpu_time_ns, None, None, group_key=key) for key, one in newest.items()]
     names = short_names(launches, width)
     return [names[key] for key in newest]
 

@@ -30,7 +30,7 @@ class Row:
     launch: Launch
     name: str
     title: str
-    leader: str
+    bottleneck: str
     has_card: bool
 
 
@@ -42,11 +42,11 @@ def kernels(page: Page) -> Markup:
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:
-    leader = f"{resource_label(launch.leader[0])} {fmt.percent(launch.leader[1])}" if launch.leader else fmt.MISSING
+    nearest = launch.bottleneck
     return Row(
         launch=launch,
         name=fmt.cut_middle(launch.shown, NAME_WIDTH),
         title=fmt.cut_middle(launch.name, TITLE_WIDTH),
-        leader=leader,
+        bottleneck=f"{resource_label(nearest.resource)} {fmt.percent(nearest.share)}" if nearest else fmt.MISSING,
         has_card=has_card,
     )

@@ -9,7 +9,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.model.launches import BUSIEST
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
@@ -90,10 +89,8 @@ def _verdict_text(launch: Launch) -> str:
 
 def _wall_text(launch: Launch) -> str:
     """Name the resource nearest its peak, with its share; empty where none is known."""
-    if launch.leader is None:
-        return ""
-    name, share = launch.leader
-    return f"{resource_label(None if name == BUSIEST else name)} {fmt.percent(share)}"
+    nearest = launch.bottleneck
+    return f"{resource_label(nearest.resource)} {fmt.percent(nearest.share)}" if nearest else ""
 
 
 def point_rows(plane: Plane, flipped: Container[tuple[str, str]] = ()) -> list[Row]:

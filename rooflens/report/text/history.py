@@ -67,7 +67,7 @@ def wall(analysis: Analysis) -> str:
     """Say the class of a verdict, where its wall is and how near it is."""
     verdict = analysis.verdict
     where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
-    share = f" {percent(1 / verdict.headroom)}" if verdict.headroom and verdict.resource else ""
+    share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
     return f"{verdict.bound}{where}{share}"
 
 

@@ -139,8 +139,8 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
 
 def _nearest(group: Group) -> str:
     """Name the resource nearest its peak, of the launch that loses most."""
-    leader = group.worst.leader
-    return f"{prose(resource_label(leader[0]))} {fmt.percent(leader[1])}" if leader else fmt.MISSING
+    nearest = group.worst.bottleneck
+    return f"{prose(resource_label(nearest.resource))} {fmt.percent(nearest.share)}" if nearest else fmt.MISSING
 
 
 def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rooflens.format import cut_name, duration, percent, printable, si, significant
-from rooflens.model.records import shares_of
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rooflens.model.records import Analysis, Bound, Confidence
+    from rooflens.model.records import Analysis, Bound, Confidence, Verdict
 
 _STYLES: dict[Bound, str] = {
     "memory": "blue",
@@ -31,13 +30,12 @@ _STYLES: dict[Bound, str] = {
 }
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = "? medium and ?? low confidence; leader: the busiest unit; headroom: speed-up left before it is full"
+LEGEND = "? medium and ?? low confidence; headroom: speed-up left before the busiest unit is full"
 """Explains the table's marks; printed below it."""
 
 _NAME_MIN, _NAME_MAX = 18, 48
 _MARKDOWN_NAME_MAX = 100
 _GAP = 2
-_SAME_SHARE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ COLUMNS = (
     Column("share", right=True, goes=2),
     Column("AI at HBM", right=True, goes=3),
     Column("FLOP/s of roof", goes=4),
-    Column("leader", goes=1),
+    Column("busiest unit", goes=1),
     Column("verdict"),
     Column("headroom", right=True),
 )
@@ -120,7 +118,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
         _achieved(analysis),
-        _leader(analysis),
+        _busiest(verdict),
         _verdict(analysis),
         f"{significant(verdict.headroom, 2)}x" if verdict.headroom is not None else _MISSING,
     )
@@ -139,17 +137,9 @@ def _achieved(analysis: Analysis) -> str:
     return f"{about}{si(achieved, '')} of {si(min(roofs), '')}" if roofs else f"{about}{si(achieved, '')}"
 
 
-def _leader(analysis: Analysis) -> str:
-    """Name the busiest unit with its share: the verdict's resource where the share is its own."""
-    shares = shares_of(analysis.levels, analysis.pipes)
-    shares.pop("fp16", None)
-    if not shares:
-        return _MISSING
-    verdict = analysis.verdict
-    share = 1 / verdict.headroom if verdict.headroom else max(shares.values())
-    own = verdict.resource is not None and abs(shares.get(verdict.resource, 0.0) - share) < _SAME_SHARE
-    name = verdict.resource if own else min(shares, key=lambda key: abs(shares[key] - share))
-    return f"{resource_label(name)} {percent(shares[name or ''])}"
+def _busiest(verdict: Verdict) -> str:
+    nearest = verdict.bottleneck
+    return f"{resource_label(nearest.resource)} {percent(nearest.share)}" if nearest else _MISSING
 
 
 def _verdict(analysis: Analysis) -> str:

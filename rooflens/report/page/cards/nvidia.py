@@ -105,8 +105,9 @@ def _ours(launch: Launch) -> str:
     label = BOUND_LABELS[verdict.bound]
     if verdict.bound == "unknown":
         return f"{label}, for {verdict.cause}" if verdict.cause else label
-    if verdict.resource and launch.leader:
-        return f"{label} at {resource_label(verdict.resource)}, because that is {fmt.percent(launch.leader[1])} busy"
+    if verdict.resource and verdict.bottleneck:
+        busy = fmt.percent(verdict.bottleneck.share)
+        return f"{label} at {resource_label(verdict.resource)}, because that is {busy} busy"
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 

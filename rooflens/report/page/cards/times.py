@@ -124,13 +124,13 @@ def _waiting(launch: Launch, idle: float) -> str:
 
 def _other_unit(page: Page, launch: Launch) -> str:
     """Name the full unit that neither bound is made of; empty where there is none."""
-    if launch.leader is None or launch.leader[0] == "dram" or launch.leader[1] < page.limits.bound_share:
+    nearest = launch.bottleneck
+    if nearest is None or nearest.resource == "dram" or nearest.share < page.limits.bound_share:
         return ""
-    name, share = launch.leader
-    busy = fmt.percent(share)
-    pipe = launch.analysis.pipes.get(name)
+    name, busy = nearest.resource, fmt.percent(nearest.share)
+    pipe = launch.analysis.pipes.get(name or "")
     if pipe is not None and pipe.unit in {"FLOP", "op"}:
-        more = pipe.share is not None and share > pipe.share
+        more = pipe.share is not None and nearest.share > pipe.share
         return f"the pipe of {resource_label(name)} is {busy} busy, with more than these FLOPs" if more else ""
     if name not in {*launch.analysis.levels, *launch.analysis.pipes}:
         return f"a unit that the report does not name is {busy} busy"
