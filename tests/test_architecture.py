@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, str] = {
     "collecting": "errors local_gpu ingest/ncu workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
-    "cli": "format errors ingest/ncu ingest/reports model/* report/* workloads",
+    "cli": "format errors files ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli collecting doctor ingest/ncu ingest/reports model/* report/* workloads",
     "ingest/reports": "errors model/records model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports",

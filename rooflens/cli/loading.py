@@ -9,6 +9,7 @@ import click
 
 from rooflens.cli.console import progress
 from rooflens.errors import InputError, UsageError
+from rooflens.files import read_text
 from rooflens.format import count, printable
 
 if TYPE_CHECKING:
@@ -144,9 +145,4 @@ def read_thresholds(file: Path | None) -> Thresholds:
 
     if file is None:
         return default_thresholds()
-    try:
-        return override_thresholds(file.read_text(encoding="utf-8"), str(file))
-    except OSError as error:
-        raise InputError(f"cannot read `{file}`: {error.strerror}", "docs/method.md shows a thresholds file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{file}` is no text", "docs/method.md shows a thresholds file") from error
+    return override_thresholds(read_text(file, "docs/method.md shows a thresholds file"), str(file))
