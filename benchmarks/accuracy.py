@@ -19,6 +19,7 @@ from oracle_tensors import WARPGROUP, WARPGROUP_SOURCE
 from oracles import compare
 
 from rooflens.errors import InputError, RooflensError
+from rooflens.report.text.markdown_parts import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,21 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
     """Write the table, what lies outside it, where its tolerances come from, and the warpgroup counts."""
-    yield from _table(rows)
+    yield _table(rows)
     yield "\nOutside the tolerance:\n"
     yield from [line for row in rows for line in _outside(row)] or ["- nothing"]
     yield "\nTolerances:\n"
     yield from _tolerances(rows)
     yield f"\nWarpgroup instructions, from [a published profile]({WARPGROUP_SOURCE}):\n"
-    yield from _warpgroup()
+    yield _warpgroup()
 
 
-def _table(rows: Iterable[Row]) -> Iterator[str]:
-    yield "| compared | oracle | kernels (reports) | median | largest | tolerance | outside |"
-    yield "|---|---|---:|---:|---:|---:|---:|"
-    for row in rows:
-        cells = (row.what, row.oracle, _count(row), _amount(row.median, row.unit), _amount(row.largest, row.unit))
-        yield f"| {' | '.join(cells)} | {_tolerance(row)} | {_left_out(row)} |"
+def _table(rows: Iterable[Row]) -> str:
+    numbers = ("kernels (reports)", "median", "largest", "tolerance", "outside")
+    return table(("compared", "oracle", *numbers), map(_cells, rows), right=numbers)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    deviations = (_amount(row.median, row.unit), _amount(row.largest, row.unit))
+    return row.what, row.oracle, _count(row), *deviations, _tolerance(row), _left_out(row)
 
 
 def _count(row: Row) -> str:
@@ -119,12 +122,19 @@ def _tolerances(rows: Iterable[Row]) -> Iterator[str]:
         yield f"- {amount} ({'; '.join(names)}): {why}"
 
 
-def _warpgroup() -> Iterator[str]:
-    yield "| kernel | opcode | instructions executed | NVIDIA's operations | counts per warpgroup instruction |"
-    yield "|---|---|---:|---:|---:|"
-    for one in WARPGROUP:
-        cells = f"`{one.kernel}` | `{one.opcode}` | {one.executed:,} | {one.operations:,}"
-        yield f"| {cells} | {one.counts_per_instruction:.4f} |"
+def _warpgroup() -> str:
+    numbers = ("instructions executed", "NVIDIA's operations", "counts per warpgroup instruction")
+    rows = (
+        (
+            f"`{one.kernel}`",
+            f"`{one.opcode}`",
+            f"{one.executed:,}",
+            f"{one.operations:,}",
+            f"{one.counts_per_instruction:.4f}",
+        )
+        for one in WARPGROUP
+    )
+    return table(("kernel", "opcode", *numbers), rows, right=numbers)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.files import read_text
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports
@@ -161,9 +162,4 @@ def read_thresholds(file: Path | None) -> Thresholds:
     """
     if file is None:
         return default_thresholds()
-    try:
-        return override_thresholds(file.read_text(encoding="utf-8"), str(file))
-    except OSError as error:
-        raise InputError(f"cannot read `{file}`: {error.strerror}", "docs/method.md shows a thresholds file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{file}` is no text", "docs/method.md shows a thresholds file") from error
+    return override_thresholds(read_text(file, "docs/method.md shows a thresholds file"), str(file))

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a document, whose values are taken out by key and checked.
+    """A table of a document, whose values are taken out by key; one that is not what was asked for is an InputError.
 
     Attributes:
         source: What the document is called where an error begins: GPU file `t4.toml`.
@@ -49,44 +49,28 @@ class Table:
         return InputError(f"{self.source}: {message}", hint or self.hint)
 
     def check_keys(self, required: Collection[str], optional: Collection[str] = ()) -> None:
-        """Check that every required key is there, and none but those and the optional ones.
-
-        Raises:
-            InputError: A key is unknown or missing; it names the first.
-        """
+        """Refuse a table that has a key beside the required and optional ones, or lacks a required one."""
         if unknown := sorted(self.values.keys() - {*required, *optional}):
             raise self.error(f"unknown key {self._name(unknown[0])}")
         if missing := sorted(set(required) - self.values.keys()):
             raise self.error(f"missing key {self._name(missing[0])}")
 
     def text(self, key: str, pattern: str | None = None) -> str:
-        """Return a text, which must say something, or be all that a pattern wants.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return a text, which must say something, or be all that a pattern wants."""
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
             raise self.error(f"{self._name(key)} cannot be {value!r}")
         return self._said(key, value)
 
     def texts(self, key: str, of: str) -> tuple[str, ...]:
-        """Return a list of texts, at least one; `of` says in errors what they are.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return a list of texts, at least one; `of` says in errors what they are."""
         values = self._value(key)
         if not isinstance(values, list) or not values:
             raise self.error(f"{self._name(key)} must be a list of {of}")
         return tuple(self._said(key, value) for value in values)
 
     def one_of(self, key: str, choices: Collection[str]) -> str:
-        """Return a text that is one of some.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return a text that is one of some."""
         value = self._value(key)
         if value not in choices:
             wanted = " or ".join(f"`{choice}`" for choice in choices)
@@ -94,36 +78,15 @@ class Table:
         return str(value)
 
     def number(self, key: str, *, zero: bool = False) -> float:
-        """Return a finite number above zero, or from zero up.
-
-        Raises:
-            InputError: It is none.
-        """
-        value = self._value(key)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not (0 < value < math.inf or (zero and value == 0)):
-            wanted = "number from 0 up" if zero else "positive number"
-            raise self.error(f"{self._name(key)} must be a {wanted}, not {value!r}")
-        return float(value)
+        """Return a finite number above zero, or from zero up."""
+        return float(self._amount(key, int | float, "number", zero=zero))
 
     def count(self, key: str, *, zero: bool = False) -> int:
-        """Return a whole number above zero, or from zero up.
-
-        Raises:
-            InputError: It is none.
-        """
-        value = self._value(key)
-        if isinstance(value, bool) or not isinstance(value, int) or value < (0 if zero else 1):
-            wanted = "whole number from 0 up" if zero else "positive whole number"
-            raise self.error(f"{self._name(key)} must be a {wanted}, not {value!r}")
-        return value
+        """Return a whole number above zero, or from zero up."""
+        return int(self._amount(key, int, "whole number", zero=zero))
 
     def counts(self, key: str, length: int) -> tuple[int, ...]:
-        """Return a list of so many whole numbers above zero.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return a list of so many whole numbers above zero."""
         values = self._value(key)
         if not isinstance(values, list) or len(values) != length:
             raise self.error(f"{self._name(key)} must be a list of {length} whole numbers, not {values!r}")
@@ -131,19 +94,11 @@ class Table:
         return tuple(named.count(one) for one in named)
 
     def table(self, key: str) -> Table:
-        """Return the table below a key.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return the table below a key."""
         return self._below(key, self._value(key))
 
     def tables(self, key: str) -> tuple[Table, ...]:
-        """Return the list of tables below a key, numbered in errors: `case[0].name`.
-
-        Raises:
-            InputError: It is none.
-        """
+        """Return the list of tables below a key, numbered in errors: `case[0].name`."""
         values = self._value(key)
         if not isinstance(values, list):
             raise self.error(f"{self._name(key)} must be a list of {self.noun}s, not {values!r}")
@@ -155,14 +110,19 @@ class Table:
         Args:
             of: The dataclass.
             given: Values that do not stand in the table.
-
-        Raises:
-            InputError: A value is missing, or unknown to the dataclass.
         """
         wanted = [field for field in fields(of) if field.name not in given]  # type: ignore[arg-type] # a dataclass
         optional = {one.name for one in wanted if (one.default, one.default_factory) != (MISSING, MISSING)}
         self.check_keys({one.name for one in wanted} - optional, optional)
         return of(**given, **self.values)
+
+    def _amount(self, key: str, kinds: Any, noun: str, *, zero: bool) -> Any:
+        value = self._value(key)
+        is_amount = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
+        if not is_amount or (value == 0 and not zero):
+            wanted = f"{noun} from 0 up" if zero else f"positive {noun}"
+            raise self.error(f"{self._name(key)} must be a {wanted}, not {value!r}")
+        return value
 
     def _below(self, key: str, value: Any) -> Table:
         if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Write files whole or not at all: beside their place, then renamed. Standard library only.
+"""Read texts, and write files whole or not at all: beside their place, then renamed. Standard library only.
 
 Whoever is killed in the middle of it leaves what was there before, and at most a file that ends in `.partial`.
 """
@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 PARTIAL = ".partial"
 """Ending of what is being written."""
+
+
+def read_text(file: Path, hint: str = "") -> str:
+    """Return the text of a file, UTF-8.
+
+    Raises:
+        InputError: It cannot be read or is no text; `hint` says what to do about it.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{file}` is no text", hint) from error
 
 
 @contextmanager

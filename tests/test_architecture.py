@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "errors ingest/ncu ingest/reports model/*",
+    "analyzing": "errors files ingest/ncu ingest/reports model/*",
     "collecting": "errors local_gpu ingest/ncu workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",

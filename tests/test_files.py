@@ -1,4 +1,4 @@
-"""The one writer of files: whole or not at all."""
+"""The one reader of texts, and the one writer of files: whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.files import PARTIAL, replacing, write_whole
+from rooflens.files import PARTIAL, read_text, replacing, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "cannot read `.*x`: No such file"), (b"\xff", "x` is no text")]
+)
+def test_what_is_no_text_is_an_error_of_the_users(tmp_path: Path, content: bytes | None, message: str) -> None:
+    """A file that is not there, and one that is no UTF-8, are named with the caller's hint."""
+    if content is not None:
+        (tmp_path / "x").write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_text(tmp_path / "x", "docs show one")
+    assert caught.value.hint == "docs show one"
 
 
 def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.errors import InputError
+from rooflens.files import read_text
 from rooflens.format import printable
 
 if TYPE_CHECKING:
@@ -54,13 +54,7 @@ def read_stated(given: str | None) -> Stated | None:
 
     if not given.endswith(".toml"):
         return Stated(parse_prediction(given))
-    try:
-        text = Path(given).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read `{given}`: {error.strerror}", "docs/predict.md shows a file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"`{given}` is no text", "docs/predict.md shows a file") from error
-    return Stated(None, parse_rules(text, given))
+    return Stated(None, parse_rules(read_text(Path(given), "docs/predict.md shows a file"), given))
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> Expected:

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from rooflens.checking import parse_json
-from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
-from rooflens.files import write_whole
+from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.files import read_text, write_whole
 from rooflens.ingest.ncu.log import Progress
 from rooflens.processes import Command, run
 
@@ -232,10 +232,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
     if not path.exists():
         return None
     what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
-    try:
-        document = parse_json(path.read_text(encoding="utf-8", errors="replace"), what, hint)
-    except OSError as error:
-        raise InputError(f"cannot read `{path}`: {error.strerror}", hint) from error
+    document = parse_json(read_text(path, hint), what, hint)
     document.check_keys(("schema_version", "gap_share", *(field.name for field in fields(Unprofiled))))
     kernel_ns, launches = (
         None if document.values[key] is None else document.count(key, zero=True) for key in ("kernel_ns", "launches")

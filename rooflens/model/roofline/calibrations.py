@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.checking import parse_json
-from rooflens.files import write_whole
+from rooflens.files import read_text, write_whole
 from rooflens.model.records import Attainable, Rate
 from rooflens.model.roofline.attainable import RATE_UNITS
 
@@ -61,10 +61,7 @@ def load_calibrations(folder: Path) -> tuple[Attainable, ...]:
     Raises:
         InputError: A file is damaged; the message names it.
     """
-    found = [
-        parse_attainable(file.read_text(encoding="utf-8", errors="replace"), str(file))
-        for file in sorted(folder.glob("*.json"))
-    ]
+    found = [parse_attainable(read_text(file, _HINT), str(file)) for file in sorted(folder.glob("*.json"))]
     return tuple(sorted(found, key=lambda one: one.measured_unix_s, reverse=True))
 
 
