@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu.local_gpu import Gpu
     from rooflens.ingest.ncu.log import Progress
     from rooflens.ingest.ncu.run import Collected
-    from rooflens.ingest.ncu.tiers import Detail
-    from rooflens.workloads.registry import Case, Workload
+    from rooflens.model.cases import Case, Workload
+    from rooflens.model.counters.metric import Detail
 
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1

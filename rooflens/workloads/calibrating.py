@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.model.cases import Workload
 from rooflens.workloads.build import build, local_architecture
-from rooflens.workloads.registry import Workload
 
 PROGRAM = Workload(
     name="calibrate",
