@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
 T = TypeVar("T")
+Choice = TypeVar("Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,14 @@ class Table:
             raise self.error(f"{self._name(key)} must be a list of {of}")
         return tuple(self._said(key, value) for value in values)
 
-    def one_of(self, key: str, choices: Collection[str]) -> str:
+    def one_of(self, key: str, choices: Collection[Choice]) -> Choice:
         """Return a text that is one of some."""
         value = self._value(key)
-        if value not in choices:
-            wanted = " or ".join(f"`{choice}`" for choice in choices)
-            raise self.error(f"{self._name(key)} must be {wanted}, not {value!r}")
-        return str(value)
+        for choice in choices:
+            if choice == value:
+                return choice
+        wanted = " or ".join(f"`{choice}`" for choice in choices)
+        raise self.error(f"{self._name(key)} must be {wanted}, not {value!r}")
 
     def number(self, key: str, *, zero: bool = False) -> float:
         """Return a finite number above zero, or from zero up."""

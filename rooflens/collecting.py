@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
     from rooflens.ingest.ncu.run import Collected
-    from rooflens.ingest.ncu.tiers import Detail
     from rooflens.local_gpu import LocalGpu
-    from rooflens.workloads.registry import Case, Workload
+    from rooflens.model.cases import Case, Workload
+    from rooflens.model.counters.metric import Detail
 
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -340,49 +340,3 @@ class AnalyzedReport:
 
     run: Run
     analyses: tuple[Analysis, ...]
-
-
-class Expectation(Protocol):
-    """The wall a case is expected to hit."""
-
-    @property
-    def bound(self) -> str:
-        """Class of the verdict."""
-
-    @property
-    def resource(self) -> str | None:
-        """Level or pipe, where the class has one."""
-
-    @property
-    def why(self) -> str:
-        """The reason."""
-
-
-class Case(Protocol):
-    """What a prediction needs of a workload's case."""
-
-    @property
-    def name(self) -> str:
-        """Name within the workload."""
-
-    @property
-    def parameters(self) -> Mapping[str, int]:
-        """Sizes by name."""
-
-    @property
-    def dtype(self) -> str:
-        """Type of the operands."""
-
-    @property
-    def source(self) -> str:
-        """Where the formulas come from."""
-
-    @property
-    def expect(self) -> Expectation:
-        """The wall it is expected to hit."""
-
-    def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
-        """Return the FLOP of one iteration."""
-
-    def byte_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
-        """Return the bytes one iteration must move to and from device memory."""

@@ -19,7 +19,7 @@ from rooflens.processes import capture
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.workloads.registry import Workload
+    from rooflens.model.cases import Workload
 
 FLAGS = ("-O3", "-std=c++17", "-lineinfo")
 """`-lineinfo` lets ncu lead back to the source and changes no code."""

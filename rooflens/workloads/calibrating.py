@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
+from rooflens.model.cases import Workload
 from rooflens.processes import capture
 from rooflens.workloads.build import build, local_architecture
-from rooflens.workloads.registry import Workload
 
 PROGRAM = Workload(
     name="calibrate",

@@ -11,7 +11,7 @@ from rooflens.errors import EnvironmentMissingError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.workloads.registry import Case, Workload
+    from rooflens.model.cases import Case, Workload
 
 HARNESS = "rooflens.workloads.torch_harness"
 

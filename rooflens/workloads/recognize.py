@@ -19,7 +19,7 @@ from rooflens.workloads.registry import find_workload
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.workloads.registry import Case, Workload
+    from rooflens.model.cases import Case, Workload
 
 _PROGRAM = re.compile(r"(?:.*[/\\])?(?P<name>[a-z][a-z0-9_]*)-(?:sm_\d+[a-z]?|native)-[0-9a-f]{64}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")

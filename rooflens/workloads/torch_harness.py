@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from rooflens.workloads.registry import Case, Workload
+    from rooflens.model.cases import Case, Workload
     from rooflens.workloads.torch_measure import Measurement
 
 

@@ -12,7 +12,8 @@ from support import fake_ncu
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
 from rooflens.ingest.ncu.run import collect
-from rooflens.ingest.ncu.tiers import DETAILS, NVIDIA_SECTIONS, Detail, metrics_for
+from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
+from rooflens.model.counters.metric import DETAILS, Detail
 
 OLD = Ncu("/opt/ncu", (2022, 3), "2022.3.0.0")
 NEW = Ncu("/opt/ncu", (2024, 1), "2024.1.1.0")

@@ -14,9 +14,10 @@ from support.tier_metrics import SHARE, stored_metrics
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import chips, tiers
 from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
-from rooflens.ingest.ncu.tiers import DETAILS, metrics_for
+from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
+from rooflens.model.counters.metric import DETAILS
 from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 

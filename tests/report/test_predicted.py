@@ -10,6 +10,7 @@ from support.kernels import make_kernel
 
 from rooflens import format as fmt
 from rooflens.model.analyze import analyze
+from rooflens.model.cases import Case, Expectation
 from rooflens.model.predict.expectations import predict_case
 from rooflens.model.predict.explain import check
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -17,7 +18,7 @@ from rooflens.report.content import MAX_LAUNCHES, Page, build_page
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
 from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
 from rooflens.report.page.page import render_page
-from rooflens.workloads.registry import Case, Expectation, find_workload
+from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
     from rooflens.model.records import Prediction

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rooflens.workloads.registry import Workload
+    from rooflens.model.cases import Workload
 
 HEADERS = Path(__file__).parent / "cuda"
 FLAGS = (

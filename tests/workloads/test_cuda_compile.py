@@ -10,13 +10,16 @@ import sysconfig
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.workloads.build import ARCHITECTURES, FLAGS, compile_command, find_compiler, library_flags
-from rooflens.workloads.registry import Workload, load_workloads
+from rooflens.workloads.registry import load_workloads
+
+if TYPE_CHECKING:
+    from rooflens.model.cases import Workload
 
 pytestmark = pytest.mark.nvcc
 

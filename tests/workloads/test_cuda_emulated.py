@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from support.cuda_emulator import build_for_cpu, rewrite
 
-from rooflens.workloads.registry import RANGE_NAME, Case, Workload, find_workload, load_workloads
+from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rooflens.model.cases import Case, Workload
 
 pytestmark = pytest.mark.emulated
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rooflens.model.records import BOUNDS
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_gpus
-from rooflens.workloads.registry import Case, Workload, load_workloads
+from rooflens.workloads.registry import load_workloads
+
+if TYPE_CHECKING:
+    from rooflens.model.cases import Case, Workload
 
 CASES = [(workload, case) for workload in load_workloads() if workload.kind == "torch" for case in workload.cases]
 EVERY_CASE = pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from rooflens.errors import UsageError
 from rooflens.ingest.ncu.chips import (
@@ -36,15 +36,12 @@ from rooflens.ingest.ncu.chips import (
     check_chip,
     tensor_counters,
 )
+from rooflens.model.counters.metric import DETAILS, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Detail = Literal["quick", "standard", "deep"]
-Kind = Literal["hardware", "sass", "sampling", "launch"]
-"""Who counts: hardware counters (replay passes), patched code (one SASS pass), the warp sampler, or ncu itself."""
-
-DETAILS: tuple[Detail, ...] = get_args(Detail)
+    from rooflens.model.counters.metric import Detail, Kind
 
 NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
     "quick": (),
@@ -52,20 +49,6 @@ NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
     "deep": ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats"),
 }
 """ncu's own sections that a tier also asks for: its rules run only for them. Their counters are rows of `deep`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One name to ask ncu for.
-
-    Attributes:
-        detail: The tier from which on this chip's collection holds it.
-    """
-
-    name: str
-    kind: Kind
-    meaning: str
-    detail: Detail
 
 
 _ALL = frozenset(CHIPS)

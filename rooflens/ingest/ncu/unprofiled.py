@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
@@ -31,6 +31,7 @@ _MISSING_STATUS = 3
 """What a bundled workload returns where PyTorch or a GPU is missing."""
 
 Source = Literal["workload", "nsys", "wall"]
+SOURCES: tuple[Source, ...] = ("workload", "nsys", "wall")
 Shape = tuple[int, int, int] | None
 """Grid or block of a launch; None where a report does not say."""
 
@@ -241,7 +242,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         wall_ns=document.count("wall_ns", zero=True),
         kernel_ns=kernel_ns,
         launches=launches,
-        source=cast("Source", document.one_of("source", get_args(Source))),
+        source=document.one_of("source", SOURCES),
         iterations=document.count("iterations"),
         launch_counts=tuple(_launch_count(table) for table in document.tables("launch_counts")),
     )

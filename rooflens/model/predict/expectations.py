@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.checking import Table
+    from rooflens.model.cases import Case
     from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, AnalyzedReport, Case
+    from rooflens.model.records import Analysis, AnalyzedReport
 
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
@@ -174,7 +175,7 @@ def predict_case(
         source=source or case.source,
         flop=case.flop_count(parameters),
         moved_bytes=case.byte_count(parameters),
-        bound=expect.bound if expect else None,  # type: ignore[arg-type] # a workload file names classes of verdicts
+        bound=expect.bound if expect else None,
         resource=expect.resource if expect else None,
         why=expect.why if expect else "",
         iterations=iterations,

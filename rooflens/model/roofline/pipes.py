@@ -22,12 +22,14 @@ class PipeRow:
 
     Attributes:
         key: Name in `Analysis.pipes`.
+        label: What people call it.
         unit: `inst` for instruction slots, `cycle` for busy cycles.
         shares: Counters of its use; the largest counts.
         runs: Dtype keys whose work runs on this pipe: a busy pipe is named after the work that explains it.
     """
 
     key: str
+    label: str
     unit: str
     shares: tuple[str, ...]
     amount: str | None = None
@@ -36,19 +38,28 @@ class PipeRow:
 
 
 PIPE_ROWS: tuple[PipeRow, ...] = (
-    PipeRow("issue", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
-    PipeRow("alu", "inst", ("alu_share", "alu_busy_share", "alu_heavy_busy_share"), "alu_inst", "alu_peak_inst_per_s"),
-    PipeRow("xu", "inst", ("xu_share",), "xu_inst", "xu_peak_inst_per_s"),
-    PipeRow("lsu", "inst", ("lsu_share",), "lsu_inst", "lsu_peak_inst_per_s"),
-    PipeRow("tex", "inst", ("tex_share",), "tex_inst", "tex_peak_inst_per_s"),
-    PipeRow("adu", "inst", ("adu_share",), "adu_inst", "adu_peak_inst_per_s"),
-    PipeRow("cbu", "inst", ("cbu_share",), "cbu_inst", "cbu_peak_inst_per_s"),
-    PipeRow("uniform", "inst", ("uniform_share",), "uniform_inst", "uniform_peak_inst_per_s"),
-    PipeRow("mio", "inst", ("mio_share", "mio_return_share")),
-    PipeRow("fma", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
-    PipeRow("fp64_pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),
-    PipeRow("fp16_pipe", "cycle", ("fp16_busy_share",), runs=("fp16",)),
-    PipeRow("tensor_pipe", "cycle", ("tensor_busy_share", "tensor_float_busy_share"), runs=("tensor_*",)),
+    PipeRow("issue", "issue slots", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
+    PipeRow(
+        "alu",
+        "ALU pipe",
+        "inst",
+        ("alu_share", "alu_busy_share", "alu_heavy_busy_share"),
+        "alu_inst",
+        "alu_peak_inst_per_s",
+    ),
+    PipeRow("xu", "XU pipe", "inst", ("xu_share",), "xu_inst", "xu_peak_inst_per_s"),
+    PipeRow("lsu", "LSU pipe", "inst", ("lsu_share",), "lsu_inst", "lsu_peak_inst_per_s"),
+    PipeRow("tex", "texture pipe", "inst", ("tex_share",), "tex_inst", "tex_peak_inst_per_s"),
+    PipeRow("adu", "address divergence unit", "inst", ("adu_share",), "adu_inst", "adu_peak_inst_per_s"),
+    PipeRow("cbu", "branch unit", "inst", ("cbu_share",), "cbu_inst", "cbu_peak_inst_per_s"),
+    PipeRow("uniform", "uniform data path", "inst", ("uniform_share",), "uniform_inst", "uniform_peak_inst_per_s"),
+    PipeRow("mio", "memory instruction queue", "inst", ("mio_share", "mio_return_share")),
+    PipeRow("fma", "FMA pipe", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
+    PipeRow("fp64_pipe", "FP64 pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),
+    PipeRow("fp16_pipe", "FP16 pipe", "cycle", ("fp16_busy_share",), runs=("fp16",)),
+    PipeRow(
+        "tensor_pipe", "tensor pipe", "cycle", ("tensor_busy_share", "tensor_float_busy_share"), runs=("tensor_*",)
+    ),
 )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rooflens.format import duration, percent, si, significant
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
+from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,21 +17,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
-PIPE_LABELS: Mapping[str, str] = {
-    "alu": "ALU pipe",
-    "xu": "XU pipe",
-    "lsu": "LSU pipe",
-    "tex": "texture pipe",
-    "adu": "address divergence unit",
-    "cbu": "branch unit",
-    "uniform": "uniform data path",
-    "mio": "memory instruction queue",
-    "fma": "FMA pipe",
-    "fp64_pipe": "FP64 pipe",
-    "fp16_pipe": "FP16 pipe",
-    "tensor_pipe": "tensor pipe",
-    "issue": "issue slots",
-}
+PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 _SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
 """What a sentence says where it does not take the label, with its article."""
 _SHOWN_SHARE = 0.01

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -12,10 +12,12 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
+    from rooflens.model.cases import Case, Workload
+    from rooflens.model.counters.metric import Kind, Metric
     from rooflens.model.roofline.datasheets import Datasheet
 
 
@@ -23,45 +25,14 @@ _COLUMNS = ("fp64", "fp32", "tensor_bf16", "tensor_fp8")
 
 HEADINGS = ("metric", "counted by", "from tier", "meaning")
 
-_COSTS = (
+_COSTS: tuple[tuple[Kind, str], ...] = (
     ("sass", "one SASS collection"),
     ("sampling", "warp sampling"),
 )
 """Kind -> what ncu runs for it beside the hardware passes."""
 
 
-class _Expectation(Protocol):
-    @property
-    def bound(self) -> str: ...
-    @property
-    def resource(self) -> str | None: ...
-
-
-class _Case(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def parameters(self) -> Mapping[str, int]: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def expect(self) -> _Expectation: ...
-    def flop_count(self) -> float | None: ...
-    def byte_count(self) -> float | None: ...
-
-
-class _Workload(Protocol):
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def cases(self) -> Sequence[_Case]: ...
-
-
-def workload_table(workloads: Sequence[_Workload]) -> Table:
+def workload_table(workloads: Sequence[Workload]) -> Table:
     """Make a table of all workloads."""
     table = new_table(("workload", "kind", "cases", "what it shows"))
     for workload in workloads:
@@ -69,7 +40,7 @@ def workload_table(workloads: Sequence[_Workload]) -> Table:
     return table
 
 
-def case_table(cases: Sequence[_Case]) -> Table:
+def case_table(cases: Sequence[Case]) -> Table:
     """Make a table of one workload's cases: what each must compute and move, and the wall it should hit."""
     table = new_table(("case", "type", "sizes", "FLOP", "bytes", "FLOP/B", "expected"))
     for case in cases:
@@ -129,27 +100,7 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     return rows
 
 
-class MetricLike(Protocol):
-    """What a row needs of a metric."""
-
-    @property
-    def name(self) -> str:
-        """Whole name, as ncu takes it."""
-
-    @property
-    def kind(self) -> str:
-        """Who counts: hardware, sass, sampling or launch."""
-
-    @property
-    def meaning(self) -> str:
-        """What it counts, in a few words."""
-
-    @property
-    def detail(self) -> str:
-        """The tier from which on it is collected."""
-
-
-def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardware_passes: int | None) -> Table:
+def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_passes: int | None) -> Table:
     """Make a table of what one tier collects on one chip.
 
     Args:
@@ -165,13 +116,13 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[MetricLike], hardwar
     return table
 
 
-def passes_text(metrics: Iterable[MetricLike], hardware_passes: int | None) -> str:
+def passes_text(metrics: Iterable[Metric], hardware_passes: int | None) -> str:
     """Write what a collection costs: `3 hardware passes, one SASS collection, warp sampling`."""
     kinds = Counter(metric.kind for metric in metrics)
     passes = "passes not counted" if hardware_passes is None else count(hardware_passes, "hardware pass")
     return ", ".join((passes, *(cost for kind, cost in _COSTS if kinds[kind])))
 
 
-def metric_names(metrics: Iterable[MetricLike]) -> str:
+def metric_names(metrics: Iterable[Metric]) -> str:
     """Write the bare names, one a line."""
     return "\n".join(metric.name for metric in metrics)

@@ -1,0 +1,126 @@
+"""Workloads as records: their cases, what each must compute and move by formula, and the wall it should hit.
+
+Formulas are arithmetic over the case's parameters; nothing else is evaluated. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rooflens.model.records import Bound
+
+Kind = Literal["cuda", "torch"]
+KINDS: tuple[Kind, ...] = ("cuda", "torch")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The wall a case is expected to hit, and why."""
+
+    bound: Bound
+    resource: str | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One shape and type of a workload.
+
+    Attributes:
+        parameters: Sizes by name, as the program takes them.
+        toy: The same at a size that a CPU checks in a blink.
+        dtype: Type of the operands: fp32, bf16, ...
+        flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
+        bytes: Compulsory traffic to device memory of one iteration, by formula.
+        source: Where the formulas come from.
+    """
+
+    name: str
+    parameters: Mapping[str, int]
+    dtype: str
+    source: str
+    expect: Expectation
+    flop: str | None = None
+    bytes: str | None = None
+    toy: Mapping[str, int] = field(default_factory=dict)
+
+    def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
+        """Evaluate the FLOP formula, over the case's own parameters by default."""
+        return None if self.flop is None else evaluate(self.flop, parameters or self.parameters)
+
+    def byte_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
+        """Evaluate the formula of the compulsory bytes, over the case's own parameters by default."""
+        return None if self.bytes is None else evaluate(self.bytes, parameters or self.parameters)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One bundled workload.
+
+    Attributes:
+        kind: `cuda` for a program that nvcc compiles, `torch` for a Python one.
+        program: File in the folder that is compiled or run.
+        cases: The first one is the default.
+    """
+
+    name: str
+    kind: Kind
+    summary: str
+    program: str
+    folder: Path
+    cases: tuple[Case, ...]
+
+    def case(self, name: str | None) -> Case:
+        """Return a case by name, the default one for None.
+
+        Raises:
+            InputError: The workload has no such case.
+        """
+        for case in self.cases:
+            if name in {None, case.name}:
+                return case
+        known = ", ".join(case.name for case in self.cases)
+        raise InputError(f"workload `{self.name}` has no case `{name}`", f"its cases are: {known}")
+
+
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
+
+
+def evaluate(formula: str, parameters: Mapping[str, int]) -> float:
+    """Evaluate `+ - * / // **` over numbers and parameters.
+
+    Raises:
+        InputError: The formula holds anything else, or a parameter that is not given.
+    """
+    try:
+        return float(_value(ast.parse(formula, mode="eval").body, parameters))
+    except (SyntaxError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise InputError(f"formula `{formula}` cannot be evaluated: {error}") from error
+
+
+def _value(node: ast.expr, parameters: Mapping[str, int]) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name):
+            return parameters[name]
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return float(_OPERATORS[type(op)](_value(left, parameters), _value(right, parameters)))
+        case _:
+            raise TypeError(f"`{ast.unparse(node)}` is no arithmetic")

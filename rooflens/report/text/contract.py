@@ -1,0 +1,211 @@
+"""The JSON of `analyze --format json` in one table: each key with its type, its meaning and where its value comes from.
+
+The writer and the JSON Schema are both made of it. `rooflens/report/analysis.schema.json` is `schema_text()`, held by a
+test. Keys stay what they are while `SCHEMA_VERSION` does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, get_args
+
+from rooflens.model.records import BOUNDS, LEVELS, Confidence, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rooflens.model.records import Analysis
+
+SCHEMA_VERSION = 1
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A type of value: what the schema says of it, and how it is written."""
+
+    schema: Schema
+    write: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of an object.
+
+    Attributes:
+        value: Takes the value from the record that the object describes.
+        meaning: For the schema; empty where the name says all.
+    """
+
+    name: str
+    shape: Shape
+    value: Callable[[Any], Any]
+    meaning: str = ""
+
+    @property
+    def schema(self) -> Schema:
+        """What the schema says of the key."""
+        return {**self.shape.schema, "description": self.meaning} if self.meaning else self.shape.schema
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _number(value: float | None) -> float | int | None:
+    """Write whole numbers as integers, so that counts stay exact to the digit; what is not finite is missing."""
+    if value is None or not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else value
+
+
+def choice(*words: str) -> Shape:
+    """Describe a text that is one of a few words."""
+    return Shape({"enum": list(words)}, _as_it_is)
+
+
+def mapping(of: Shape, names: tuple[str, ...] = ()) -> Shape:
+    """Describe values of one type by name; `names` are all there, without them any may be."""
+    schema: Schema = {
+        "type": "object",
+        "properties": dict.fromkeys(names, of.schema),
+        "required": list(names),
+        "additionalProperties": False if names else of.schema,
+    }
+    return Shape(schema, lambda values: {name: of.write(value) for name, value in values.items()})
+
+
+def fixed(*keys: Key) -> Shape:
+    """Describe an object whose keys are all there, and no others."""
+    schema: Schema = {
+        "type": "object",
+        "properties": {key.name: key.schema for key in keys},
+        "required": [key.name for key in keys],
+        "additionalProperties": False,
+    }
+    return Shape(schema, lambda record: {key.name: key.shape.write(key.value(record)) for key in keys})
+
+
+TEXT = Shape({"type": "string"}, _as_it_is)
+TEXT_OR_NULL = Shape({"type": ["string", "null"]}, _as_it_is)
+TEXTS = Shape({"type": "array", "items": {"type": "string"}}, list)
+FLAGS = Shape({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, list)
+POSITION = Shape({"type": "integer", "minimum": 0}, _as_it_is)
+TRUTH = Shape({"type": "boolean"}, _as_it_is)
+NUMBER = Shape({"type": ["number", "null"], "minimum": 0}, _number)
+STATED = Shape(NUMBER.schema, _as_it_is)
+"""A number as NVIDIA's rule states it."""
+
+
+def _of_levels(field: str) -> Callable[[Analysis], Mapping[str, Any]]:
+    value = attrgetter(field)
+    return lambda analysis: {name: value(level) for name, level in analysis.levels.items()}
+
+
+def _counter(name: str) -> Callable[[Analysis], float | None]:
+    return lambda analysis: analysis.kernel.counters.get(name)
+
+
+PIPE = fixed(
+    Key("amount_per_s", NUMBER, attrgetter("amount_per_s")),
+    Key("peak_per_s", NUMBER, attrgetter("peak_per_s")),
+    Key("unit", choice("FLOP", "op", "inst", "cycle"), attrgetter("unit")),
+    Key("share", NUMBER, attrgetter("share")),
+)
+
+LEVEL = fixed(
+    Key("bytes_per_s", NUMBER, attrgetter("bytes_per_s")),
+    Key("peak_bytes_per_s", NUMBER, attrgetter("peak_bytes_per_s")),
+    Key("share", NUMBER, attrgetter("share")),
+    Key("stages", mapping(NUMBER), attrgetter("stages")),
+)
+
+VERDICT = fixed(
+    Key("bound", choice(*BOUNDS), attrgetter("bound")),
+    Key("resource", TEXT_OR_NULL, attrgetter("resource")),
+    Key("at_roof", TRUTH, attrgetter("at_roof")),
+    Key("cause", TEXT_OR_NULL, attrgetter("cause")),
+    Key("headroom", NUMBER, attrgetter("headroom"), "speed-up left before the nearest roof"),
+    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
+    Key("evidence", TEXTS, attrgetter("evidence")),
+    Key("advice", TEXTS, attrgetter("advice")),
+)
+
+NVIDIA = fixed(
+    Key("bottleneck", TEXT_OR_NULL, attrgetter("bottleneck")),
+    Key("fp32_pct_of_peak", STATED, attrgetter("fp32_pct_of_peak")),
+    Key("fp64_pct_of_peak", STATED, attrgetter("fp64_pct_of_peak")),
+)
+
+KERNEL = fixed(
+    Key("source", TEXT, attrgetter("kernel.source"), "path of the report as it was given"),
+    Key("index", POSITION, attrgetter("kernel.index"), "position among the report's results, from 0"),
+    Key("name", TEXT, attrgetter("kernel.function_name"), "function name"),
+    Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu")),
+    Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability")),
+    Key("status", choice(*get_args(Status)), attrgetter("kernel.status")),
+    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
+    Key("grid_size", NUMBER, _counter("grid_size")),
+    Key("block_size", NUMBER, _counter("block_size")),
+    Key(
+        "bytes",
+        mapping(NUMBER, LEVELS),
+        _of_levels("amount_bytes"),
+        "bytes moved at each memory level; null where not measured",
+    ),
+    Key(
+        "bytes_source",
+        mapping(TEXT_OR_NULL, LEVELS),
+        _of_levels("source"),
+        "stored metrics or formula that gave the bytes",
+    ),
+    Key(
+        "flop",
+        mapping(NUMBER),
+        attrgetter("flop"),
+        "operations by dtype; integer tensor operations stand here and in no total",
+    ),
+    Key("flop_source", mapping(choice("opcode", "tensor_ops", "sass", "estimated")), attrgetter("flop_source")),
+    Key("flop_total", NUMBER, attrgetter("flop_total"), "floating-point operations; null when a part is unknown"),
+    Key("intensity", mapping(NUMBER, LEVELS), _of_levels("intensity_flop_per_byte"), "FLOP per byte"),
+    Key("pipes", mapping(PIPE), attrgetter("pipes")),
+    Key(
+        "levels",
+        mapping(LEVEL, LEVELS),
+        attrgetter("levels"),
+        "share = the largest stage; fractions of the report's own peaks at the profiled clock",
+    ),
+    Key("verdict", VERDICT, attrgetter("verdict")),
+    Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
+    Key("flags", FLAGS, attrgetter("flags")),
+)
+"""Everything that is written of one kernel."""
+
+
+def to_document(analyses: Iterable[Analysis]) -> dict[str, Any]:
+    """Build the JSON document: units in names, shares as fractions, what was not measured null."""
+    return {"schema_version": SCHEMA_VERSION, "kernels": [KERNEL.write(analysis) for analysis in analyses]}
+
+
+def to_schema() -> Schema:
+    """Build the JSON Schema of the document."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "rooflens analyze --format json",
+        "type": "object",
+        "properties": {
+            "schema_version": {"const": SCHEMA_VERSION},
+            "kernels": {"type": "array", "items": KERNEL.schema},
+        },
+        "required": ["schema_version", "kernels"],
+        "additionalProperties": False,
+    }
+
+
+def schema_text() -> str:
+    """Write the JSON Schema as it ships."""
+    return json.dumps(to_schema(), indent=2, ensure_ascii=False) + "\n"
