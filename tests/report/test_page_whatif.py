@@ -10,9 +10,8 @@ from support import samples
 from support.samples import Sample
 
 from rooflens import format as fmt
-from rooflens.model.predict.other_gpu import change, gpu_roofs, standing
+from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import load_gpus
-from rooflens.report.page.other_gpu_sentences import factor_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,20 +31,168 @@ KERNELS = [
 ]
 
 
+SAME_RATIO = 1.005
+
+
 def analyses() -> list[Analysis]:
     """Make a copy, a GEMM between the ridges of A100 and H100, a latency-bound kernel, and one far from any ridge."""
     return [samples.analysis(sample, i) for i, sample in enumerate(KERNELS)]
 
 
+H100 = replace(samples.A100, name="NVIDIA H100 80GB HBM3")
+GEMM = Sample("gemm", "compute", 10_000, "tensor_bf16", {"dram": 1e10}, {"tensor_bf16": 2e12}, chip=A100_80GB)
+COPY = Sample("copy", "memory", 6_000, "dram", {"dram": 1e10}, {}, chip=A100_80GB)
+GATHER = Sample("gather", "latency", 4_000, None, {"dram": 1e9}, {"fp32": 1e9}, chip=A100_80GB)
+STENCIL = Sample("stencil", "memory", 5_000, "dram", {"dram": 1e9}, {"fp32": 1.5e10}, chip=H100)
+FP8 = replace(GEMM, flop={"tensor_fp8": 2e12}, chip=replace(H100, pipe_peaks={"tensor_fp8": 1.9e15}))
+
+SENTENCES = (
+    (
+        (GEMM, COPY, GATHER),
+        "h100-sxm",
+        (
+            "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
+            "The lower bound of the 2 kernels at HBM or a FLOP pipe falls from 11.3 ms to 5.97 ms: 1.9x shorter."
+        ),
+        "The HBM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
+        (
+            "1 kernel with 20 % of GPU time stands at another wall (latency, overhead, caches, other pipes), "
+            "or at an unknown one: the lower bound says nothing of its time."
+        ),
+    ),
+    (
+        (COPY,),
+        "t4",
+        (
+            "No kernel changes side on Tesla T4. "
+            "The lower bound of the only kernel at HBM or a FLOP pipe rises from 4.90 ms to 31.2 ms: 6.4x longer."
+        ),
+        "",
+        "",
+    ),
+    (
+        (STENCIL, GEMM, replace(GEMM, name="other")),
+        "a100-sxm4-40gb",
+        (
+            "3 kernels with 100 % of GPU time change side on A100-SXM4-40GB: 2 to memory, 1 to compute. "
+            "The lower bound of the 3 kernels at HBM or a FLOP pipe rises from 13.1 ms to 13.6 ms: 1.0x longer."
+        ),
+        "",
+        "",
+    ),
+    (
+        (GEMM,),
+        "a100-sxm4-80gb",
+        (
+            "This is the GPU that was profiled. Its datasheet roofs, HBM 2.04 TB/s and tensor bf16 312 TFLOP/s, stand "
+            "in the roofline beside those of the report."
+        ),
+        "The datasheet's are those of the boost clock, the report's those of the profiled one.",
+        "",
+    ),
+    (
+        (FP8,),
+        "a100-sxm4-80gb",
+        "Nothing can be predicted for A100-SXM4-80GB.",
+        "",
+        "1 kernel is not predicted: no tensor fp8 peak is published for A100-SXM4-80GB.",
+    ),
+    (
+        (GEMM, GEMM),
+        "h100-sxm",
+        (
+            "2 launches with 100 % of GPU time change side on H100 80GB HBM3, from compute to memory. "
+            "The lower bound of the 2 launches at HBM or a FLOP pipe falls from 12.8 ms to 5.97 ms: 2.1x shorter."
+        ),
+        "The HBM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
+        "",
+    ),
+    (
+        (GEMM, replace(GEMM, name="there", chip=H100)),
+        "h100-sxm",
+        (
+            "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
+            "The lower bound of the 2 kernels at HBM or a FLOP pipe falls from 9.40 ms to 5.97 ms: 1.6x shorter."
+        ),
+        "",
+        "",
+    ),
+)
+"""Kernels, the GPU that is chosen, and what the page then says: answer, body and aside."""
+
+
 def rows(page: Page) -> list[list[str]]:
     """Read the rows of the kernels that are shown."""
     shown = page.locator("#what-if-kernels tbody tr:visible")
-    return [[cell.inner_text().strip() for cell in row.locator("th, td").all()] for row in shown.all()]
+    return [
+        [cell.inner_text().replace(fmt.NBSP, " ").strip() for cell in row.locator("th, td").all()]
+        for row in shown.all()
+    ]
 
 
 def ridges(page: Page) -> list[str]:
     """Read the names of the GPUs in the table of ridges."""
     return [row.inner_text().split("\n")[0] for row in page.locator("#what-if-ridges tbody th").all()]
+
+
+def factor_words(factor: float | None) -> str:
+    """Write how a lower bound changes."""
+    if factor is None:
+        return fmt.MISSING
+    if 1 / SAME_RATIO < factor < SAME_RATIO:
+        return "the same"
+    return f"{fmt.factor(factor)} shorter" if factor > 1 else f"{fmt.factor(1 / factor)} longer"
+
+
+@pytest.mark.parametrize(("kernels", "gpu", "answer"), [(case[0], case[1], case[2:]) for case in SENTENCES])
+def test_sentences(
+    open_page: Callable[..., Page], kernels: tuple[Sample, ...], gpu: str, answer: tuple[str, str, str]
+) -> None:
+    """The answer names the change and the bounds, the body the ridge, the aside what is not covered."""
+    page = open_page([samples.analysis(sample, i) for i, sample in enumerate(kernels)])
+    page.select_option("#what-if-gpu", gpu)
+    said = [page.locator(f"#what-if-{part}").text_content() or "" for part in ("head", "body", "aside")]
+    assert [text.replace(fmt.NBSP, " ") for text in said] == list(answer)
+
+
+@pytest.mark.parametrize("gpu", ["v100-sxm2", "rtx-4090", "h100-sxm", "b200"])
+def test_numbers_in_the_answer_are_the_models(open_page: Callable[..., Page], gpu: str) -> None:
+    """What the answer tells of many kernels is what the model sums up in Python."""
+    kernels = samples.many(60)
+    page = open_page(kernels)
+    page.select_option("#what-if-gpu", gpu)
+    roofs = gpu_roofs(next(known for known in load_gpus() if known.id == gpu))
+    found = [here for analysis in kernels if (here := standing(analysis))]
+    effect = sum_up(change(here, roofs) for here in found)
+    head = (page.locator("#what-if-head").text_content() or "").replace(fmt.NBSP, " ")
+    total_ns = sum(analysis.gpu_time_ns or 0.0 for analysis in kernels)
+    if effect.changed.count:
+        assert fmt.percent(effect.changed.time_ns / total_ns) in head
+    assert f"from {fmt.duration(effect.lower_here_s * 1e9)} to {fmt.duration(effect.lower_there_s * 1e9)}" in head
+    assert factor_words(effect.lower_here_s / effect.lower_there_s) in head
+
+
+def test_numbers_are_written_as_in_python(open_page: Callable[..., Page]) -> None:
+    """The page's formatter gives the digits of `rooflens.format`, for what lies between two of them too."""
+    page = open_page(analyses())
+    values = [0, 1, 999.4, 999.5, 1.125, 12.25, 12.35, 12250, 0.0625, 9.995, 1e3, 1e6, 123456789, 3.35e12, 7e-4, 1e12]
+    values += [step * scale for step in (1.005, 2.5, 3.375, 9.945, 99.95) for scale in (1e-3, 1, 10, 1e5, 1e13)]
+    shares = [0, 1e-4, 0.0005, 0.0994, 0.0995, 0.125, 0.625, 0.994, 0.995, 0.9999999999999, 1, 1.025, 1.125]
+    for name, write in (("significant", fmt.significant), ("duration", fmt.duration), ("intensity", fmt.intensity)):
+        written = page.evaluate(f"values => values.map((value) => lens.format.{name}(value))", values)
+        assert written == [write(value) for value in values]
+    assert page.evaluate("values => values.map((value) => lens.format.si(value, 'B/s'))", values) == [
+        fmt.si(value, "B/s") for value in values
+    ]
+    assert page.evaluate("values => values.map(lens.format.percent)", shares) == [fmt.percent(one) for one in shares]
+    factors = [0.125, 1, 2.25, 9.96, 12.5, 99.4, 99.9, 100, 120.5, 999.9, 1000, 1001]
+    assert page.evaluate("values => values.map(lens.format.factor)", factors) == [fmt.factor(one) for one in factors]
+    counts = [(0, "kernel"), (1, "launch"), (1204, "launch"), (2, "GPU")]
+    assert page.evaluate("pairs => pairs.map((pair) => lens.format.count(...pair))", counts) == [
+        fmt.count(*pair) for pair in counts
+    ]
+    texts = ["12 % of 3.35 TB/s, 12 kernels", "at 1.5 GHz and 5 ms, 3 sizes", "2 FLOP/B, 4 op/s"]
+    assert page.evaluate("texts => texts.map(lens.format.unbroken)", texts) == [fmt.unbroken(text) for text in texts]
 
 
 def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> None:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from rooflens.report.comparison.rows import Program, Row
     from rooflens.report.comparison.waterfall import Waterfall
 
-STYLES = ("page.css", "charts.css", "compare.css", "print.css")
-SCRIPTS = ("state.js", "theme.js", "charts.js", "compare.js")
+STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "shared/print.css")
+SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "comparison/comparison.js")
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -79,6 +79,11 @@ class Recordings:
     lanes: tuple[Lane, ...]
     begin_ns: float
     end_ns: float
+
+    @property
+    def words(self) -> str:
+        """Say both sides in words."""
+        return ", ".join(f"{lane.name} {lane.words}" for lane in self.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +149,15 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
     title = f"{len(all_programs)} programs, before and after" if several else arrowed(compared[0].program)
     parts = [
         render(
-            "compare_header",
+            "comparison/header",
             title=title,
-            programs=all_programs,
+            counts=() if several else all_programs[0].counts,
             gate=_gate(compared, gate),
             synthetic=_synthetic(compared),
         ),
         *([_overview(all_programs, len(sections))] if several else []),
         *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
-        render("compare_method", threshold=given_percent(compared[0].comparison.threshold)),
+        render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
     ]
     return document(
         title,
@@ -193,7 +198,9 @@ def _synthetic(compared: Iterable[Compared]) -> str:
 
 
 def _overview(found: Sequence[Program], shown: int) -> Markup:
-    return render("compare_overview", programs=found, shown=shown, spread=spread_words, signed_percent=signed_percent)
+    return render(
+        "comparison/overview", programs=found, shown=shown, spread=spread_words, signed_percent=signed_percent
+    )
 
 
 def _section(program: Program) -> Section:
@@ -283,7 +290,7 @@ def _program(section: Section, *, several: bool, first: bool) -> Markup:
     if section.moves.drawable:
         specs[f"arrows-{program.key}"] = arrows_spec(section.moves, title=f"{section.caption}{mark}")
     return render(
-        "compare_program",
+        "comparison/program",
         section=section,
         program=program,
         several=several,

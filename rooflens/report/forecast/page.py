@@ -85,7 +85,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
     title = predict_words.title(rows)
     few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
-        "predict",
+        "forecast/page",
         title=title,
         facts=_facts(rows),
         rows=rows,

@@ -81,15 +81,22 @@ def render_history(series: Sequence[Series]) -> str:
         if section.group.is_drawable
     }
     body: Markup = render(
-        "history",
+        "history/page",
         title=title,
         facts=_facts(series, found),
         sections=shown,
         left_out=len(found) - len(shown),
-        synthetic=sum(run.synthetic for run in {p.run.digest: p.run for one in series for p in one.points}.values()),
+        synthetic=_synthetic(series),
         spark_px=SPARK_PX,
     )
     return small_document(title, body, specs, "Skip to the first table")
+
+
+def _synthetic(series: Sequence[Series]) -> str:
+    """Say how many runs were written by a generator; empty where all were measured."""
+    runs = {point.run.digest: point.run for kernel in series for point in kernel.points}
+    synthetic = sum(run.synthetic for run in runs.values())
+    return f"{fmt.count(synthetic, 'run')} written by a generator, not measured on a GPU." if synthetic else ""
 
 
 def _title(found: Sequence[Group]) -> str:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 KERNELS = ("kernels", "Skip to the kernels table")
 
-STYLES = ("page.css", "charts.css", "small.css", "print.css")
+STYLES = ("shared/page.css", "shared/charts.css", "shared/small.css", "shared/print.css")
 
-SCRIPTS = ("state.js", "theme.js", "charts.js", "reveal.js")
+SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "shared/reveal.js")
 
 
 def document(  # noqa: PLR0913 - a page is made of these
@@ -46,7 +46,7 @@ def document(  # noqa: PLR0913 - a page is made of these
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
     return render(
-        "page",
+        "shared/document",
         title=title,
         skip=skip,
         policy=content_policy(*codes),
@@ -58,7 +58,7 @@ def document(  # noqa: PLR0913 - a page is made of these
 
 
 def joined(names: Iterable[str]) -> str:
-    """Join files of `assets`."""
+    """Join files of `assets`, each named `folder/name`."""
     assets = files("rooflens.report").joinpath("assets")
     return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)
 

@@ -60,7 +60,7 @@ class RooflineFigure:
 def charts(page: Page) -> Markup:
     """Place the roofline of each GPU and the time by kernel side by side."""
     if not page.timed:
-        return render("no_charts", page=page)
+        return render("report/no_charts", page=page)
     ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(page)}
     gpus = dict.fromkeys(launch.gpu for launch in page.timed)
     figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(gpus)]
@@ -69,7 +69,7 @@ def charts(page: Page) -> Markup:
         specs["time"] = time_spec(page)
     untimed = sum(not group.duration_ns for group in page.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
-    return render("charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed)
+    return render("report/charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed)
 
 
 def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:

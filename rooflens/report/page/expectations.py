@@ -130,7 +130,7 @@ def predicted(page: Page) -> Markup:
     blocks = [_block(f"predicted-{i}", one, sources) for i, one in enumerate(shown)]
     left_out = len(page.predictions) - len(shown)
     is_open = len(blocks) <= OPEN_BLOCKS
-    return render("predicted", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS)
+    return render("report/expectations", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS)
 
 
 def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 def header(page: Page) -> Markup:
     """Say what ran, where, on which clock, and who measured it."""
-    return render("header", page=page, facts=facts(page), counts=counts(page), flagged=flagged(page), noun=noun(page))
+    return render(
+        "report/header", page=page, facts=facts(page), counts=counts(page), flagged=flagged(page), noun=noun(page)
+    )
 
 
 def banner(page: Page) -> Markup:
     """Warn of synthetic data before any number is read."""
-    return render("banner", page=page, synthetic=synthetic_words(page))
+    return render("report/banner", page=page, synthetic=synthetic_words(page))
 
 
 def summary(page: Page) -> Markup:
@@ -37,14 +39,14 @@ def summary(page: Page) -> Markup:
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
-    return render("summary", page=page, segments=segments)
+    return render("report/summary", page=page, segments=segments)
 
 
 def losses(page: Page) -> Markup:
     """Name the kernels where the most time is lost, the wall of each and the one move."""
     lost = lost_time(page)
     return render(
-        "losses",
+        "report/losses",
         page=page,
         losses=lost.ranked,
         at_roof=lost.at_roof[:LOSSES_SHOWN],
@@ -60,7 +62,7 @@ def many(page: Page) -> Markup:
     """Say how launches were added up, and how many kernels share the name `other`; nothing on a page of few."""
     if not page.aggregated:
         return Markup()
-    return render("many", drawn=_drawn(page), other=_other(page), failed=_failed(page))
+    return render("report/many", drawn=_drawn(page), other=_other(page), failed=_failed(page))
 
 
 def _drawn(page: Page) -> str:

@@ -38,7 +38,7 @@ def kernels(page: Page) -> Markup:
     """List the launches in order of time."""
     with_card = {launch.key for launch in carded(page)}
     rows = [_row(launch, has_card=launch.key in with_card) for launch in page.launches]
-    return render("kernels", page=page, rows=rows, mixed=len(page.gpus) > 1, long_from=LONG_FROM)
+    return render("report/kernels_table", page=page, rows=rows, mixed=len(page.gpus) > 1, long_from=LONG_FROM)
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:

@@ -25,7 +25,7 @@ def method(page: Page) -> Markup:
     limits, usual = page.limits, default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
     return render(
-        "method",
+        "report/method",
         page=page,
         limits=limits,
         changed=changed,

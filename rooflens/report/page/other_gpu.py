@@ -1,6 +1,7 @@
 """What if another GPU ran this: ridges by GPU, the kernels that change side, and the select that asks for one.
 
-All numbers and sentences are made here, for every GPU; the script only puts those of the chosen one into the page.
+The page holds the ridges of a few GPUs as a table, and of every GPU the numbers from which `report/other_gpu.js` writes
+the sentences and the cells of the one that is chosen.
 """
 
 from __future__ import annotations
@@ -17,23 +18,21 @@ from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_gpu
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.page.other_gpu_sentences import Subject, effect_words, factor_words, part_of_time
 from rooflens.report.roofline.datasheet import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.launches import Launch
-    from rooflens.model.predict.other_gpu import Change, Effect, Roofs, Standing
+    from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.content import Page
-    from rooflens.report.page.other_gpu_sentences import Words
 
 STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
 """Three generations that stand in the table before any GPU is chosen, by id."""
 
 MAX_ROWS = 40
-"""Kernels in the table, the longest first: what the page holds of 60 GPUs stays below 100 kB."""
+"""Kernels in the table, the longest first."""
 
 MAX_HOMES = 4
 """GPUs of a mixed page that stand in the table of ridges, those of the longest kernels first."""
@@ -96,16 +95,18 @@ class RidgeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """All that the page says of one GPU.
+class Other:
+    """What one GPU would change.
 
     Attributes:
-        cells: For each kernel of the table its side, lower bound and factor; empty where nothing can change.
+        effect: Summed over all kernels that can be placed.
+        profiled: True where every kernel ran on this very GPU.
     """
 
-    words: Words
-    row: RidgeRow
-    cells: tuple[str, ...]
+    gpu: Datasheet
+    roofs: Roofs
+    effect: Effect
+    profiled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +124,32 @@ def what_if(page: Page) -> Markup:
         return Markup("")
     placed = [Placed(launch, here) for launch in page.timed if (here := standing(launch.analysis))]
     if not placed:
-        return render("whatif", placed=[], page=page)
-    precisions = used_precisions([one.here for one in placed])
+        return render("report/other_gpu", placed=[], page=page)
+    precisions = used_precisions([kernel.here for kernel in placed])
     homes = _homes(placed)
-    views = {gpu.id: _view(gpu, placed, page, precisions) for gpu in load_gpus()}
-    present = {home.gpu.id for home in homes if home.gpu}
-    rows = [_home_row(home, page, precisions, views) for home in homes[:MAX_HOMES]]
-    rows += [views[key].row for key in STORY if key in views and key not in {row.id for row in rows}]
+    others = {gpu.id: _other(gpu, placed) for gpu in load_gpus()}
+    rows = [_home_row(home, page, precisions, others) for home in homes[:MAX_HOMES]]
+    known = {row.id for row in rows}
+    rows += [
+        _ridge_row((key, short_name(others[key].gpu), ""), others[key].roofs, precisions, _changes(others[key], page))
+        for key in STORY
+        if key in others and key not in known
+    ]
     return render(
-        "whatif",
+        "report/other_gpu",
         page=page,
         placed=placed[:MAX_ROWS],
         left_out=len(page.timed) - len(placed),
         cut=len(placed) > MAX_ROWS,
         noun=_noun(page),
-        choices=choices(present),
+        choices=choices(home.gpu.id for home in homes if home.gpu),
         precisions=[resource_label(key) for key in precisions],
         story=story(precisions),
         rows=rows,
         more_homes=max(0, len(homes) - MAX_HOMES),
         unlisted=[home.name for home in homes if home.gpu is None],
         tensor=any(key.startswith("tensor") for key in precisions),
-        block=json_block("what-if-data", {key: _embedded(view) for key, view in views.items()}),
+        block=json_block("what-if-data", _numbers(page, placed, precisions, others.values())),
     )
 
 
@@ -195,10 +200,10 @@ def _homes(placed: Sequence[Placed]) -> list[Home]:
     return list(homes.values())
 
 
-def _home_row(home: Home, page: Page, precisions: Sequence[str], views: Mapping[str, View]) -> RidgeRow:
+def _home_row(home: Home, page: Page, precisions: Sequence[str], others: Mapping[str, Other]) -> RidgeRow:
     if home.gpu is None:
         return _ridge_row(("", home.name, "roofs of its report"), home.roofs, precisions, ("", ""))
-    changes = views[home.gpu.id].row.changes if len(page.gpus) > 1 else ("", "")
+    changes = _changes(others[home.gpu.id], page) if len(page.gpus) > 1 else ("", "")
     who = (home.gpu.id, short_name(home.gpu), "profiled here")
     return _ridge_row(who, home.roofs, precisions, changes)
 
@@ -220,48 +225,66 @@ def _unit(key: str) -> str:
     return "op/s" if "int" in key else "FLOP/s"
 
 
-def _view(gpu: Datasheet, placed: Sequence[Placed], page: Page, precisions: Sequence[str]) -> View:
-    """Work out all that the page says of one GPU."""
+def _other(gpu: Datasheet, placed: Sequence[Placed]) -> Other:
     roofs = gpu_roofs(gpu)
-    changes = [change(one.here, roofs) for one in placed]
-    effect = sum_up(changes)
-    subject = Subject(
-        name=short_name(gpu),
-        noun=_noun(page),
-        total_ns=page.total_ns,
-        main=precisions[0] if precisions else "",
-        here=placed[0].here.roofs if len(page.gpus) == 1 else None,
-        there=roofs,
-        at_home=all(datasheet_of(one.launch.gpu) is gpu for one in placed),
-    )
-    return View(
-        words=effect_words(effect, subject),
-        row=_ridge_row((gpu.id, subject.name, ""), roofs, precisions, _changes_cell(effect, page.total_ns)),
-        cells=() if subject.at_home else tuple(_cell(one) for one in changes[:MAX_ROWS]),
-    )
+    effect = sum_up(change(kernel.here, roofs) for kernel in placed)
+    return Other(gpu, roofs, effect, profiled=all(datasheet_of(kernel.launch.gpu) is gpu for kernel in placed))
 
 
-def _changes_cell(effect: Effect, total_ns: float) -> tuple[str, str]:
-    changed = effect.changed
-    if not effect.placed.count or not changed.count:
-        return "none" if effect.placed.count else fmt.MISSING, ""
-    return str(changed.count), part_of_time(changed, total_ns)
+def _changes(other: Other, page: Page) -> tuple[str, str]:
+    """Write how many kernels change side, and their part of the GPU time."""
+    changed = other.effect.changed
+    if not changed.count:
+        return "none" if other.effect.placed.count else fmt.MISSING, ""
+    return str(changed.count), f"{fmt.percent(changed.time_ns / page.total_ns)} of GPU time" if page.total_ns else ""
 
 
-def _cell(one: Change) -> str:
-    """Write side, lower bound and its change as one short text: those of every GPU stand in the page."""
-    if one.there is None:
-        return ""
-    lower = fmt.duration(one.there.lower_s * one.here.launches * 1e9)
-    return f"{one.there.side[0]}|{lower}|{factor_words(one.factor) if one.here.told else fmt.MISSING}"
-
-
-def _embedded(view: View) -> dict[str, Any]:
-    row = view.row
+def _numbers(
+    page: Page, placed: Sequence[Placed], precisions: Sequence[str], others: Iterable[Other]
+) -> dict[str, Any]:
+    """Collect what the script needs: the kernels of the table, and of each GPU its roofs and what it would change."""
+    keys = dict.fromkeys([*precisions, *(key for kernel in placed for key in kernel.here.load.ops)])
+    here = placed[0].here.roofs if len(page.gpus) == 1 else None
     return {
-        "words": [view.words.head, view.words.body, view.words.aside],
-        "row": [row.name, row.bandwidth, row.ridges, row.changes],
-        "cells": view.cells,
+        "noun": _noun(page),
+        "total_ns": page.total_ns,
+        "small_part": SMALL_PART,
+        "precisions": precisions,
+        "main": precisions[0] if precisions else "",
+        "labels": {key: resource_label(key) for key in keys},
+        "here": None if here is None else _roof_numbers(here, precisions[:1]),
+        "kernels": [_kernel_numbers(kernel.here) for kernel in placed[:MAX_ROWS]],
+        "gpus": {other.gpu.id: _other_numbers(other, keys) for other in others},
+    }
+
+
+def _roof_numbers(roofs: Roofs, keys: Iterable[str]) -> dict[str, Any]:
+    peaks = {key: roofs.peaks_per_s[key] for key in keys if key in roofs.peaks_per_s}
+    return {"bandwidth": roofs.bandwidth_bytes_per_s, "peaks": peaks}
+
+
+def _kernel_numbers(here: Standing) -> dict[str, Any]:
+    return {
+        "ops": dict(here.load.ops),
+        "bytes": here.load.moved_bytes,
+        "launches": here.launches,
+        "lower_s": here.place.lower_s,
+        "told": here.told,
+    }
+
+
+def _other_numbers(other: Other, keys: Iterable[str]) -> dict[str, Any]:
+    effect = other.effect
+    return {
+        "name": short_name(other.gpu),
+        "profiled": other.profiled,
+        **_roof_numbers(other.roofs, keys),
+        "placed": effect.placed.count,
+        "to": {side: tally.count for side, tally in effect.to.items()},
+        "changed_ns": effect.changed.time_ns,
+        "told": {"count": effect.told.count, "here_s": effect.lower_here_s, "there_s": effect.lower_there_s},
+        "apart": {"count": effect.apart.count, "ns": effect.apart.time_ns},
+        "missing": dict(effect.missing),
     }
 
 

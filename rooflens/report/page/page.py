@@ -49,17 +49,26 @@ SECTIONS: tuple[Section, ...] = (
 """What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
 
 STYLES = (
-    "page.css",
-    "cards.css",
-    "selectors.css",
-    "charts.css",
-    "kernels.css",
-    "whatif.css",
-    "sweep.css",
-    "predicted.css",
-    "print.css",
+    "shared/page.css",
+    "report/cards.css",
+    "report/selectors.css",
+    "shared/charts.css",
+    "report/kernels_table.css",
+    "report/other_gpu.css",
+    "report/sweeps.css",
+    "report/expectations.css",
+    "shared/print.css",
 )
-SCRIPTS = ("state.js", "theme.js", "charts.js", "selectors.js", "table.js", "cards.js", "whatif.js")
+SCRIPTS = (
+    "shared/state.js",
+    "shared/theme.js",
+    "shared/charts.js",
+    "shared/format.js",
+    "report/selectors.js",
+    "report/kernels_table.js",
+    "report/cards.js",
+    "report/other_gpu.js",
+)
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
 
 

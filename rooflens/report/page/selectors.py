@@ -66,7 +66,7 @@ def selectors(page: Page) -> Markup:
     pickers = tuple(picker for picker in _pickers(rows) if len(picker.choices) > 1)
     slider = bool(page.total_ns) and len(rows) >= MANY
     shown = chips if len(chips) > 1 else ()
-    return render("selectors", page=page, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
+    return render("report/selectors", page=page, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
 
 
 def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:

@@ -455,7 +455,7 @@ def sweeps(page: Page) -> Markup:
         )
         for key, sweep in shown
     ]
-    return render("sweep", shown=shown, blocks=blocks, left_out=len(found) - len(shown), sizes=sizes_text)
+    return render("report/sweeps", shown=shown, blocks=blocks, left_out=len(found) - len(shown), sizes=sizes_text)
 
 
 def _title(sweep: Sweep, *, synthetic: bool) -> str:

@@ -82,7 +82,7 @@ def cards(page: Page) -> Markup:
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     return render(
-        "cards",
+        "report/cards",
         cards=written,
         common=merged(usual),
         left_out=left_out,

@@ -1,0 +1,59 @@
+// Numbers as text, digit for digit as `rooflens/format.py` writes them; units stay beside their numbers.
+lens.format = (() => {
+  const MISSING = "\u2013";
+  const PREFIXES = [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+  const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]];
+  const BEFORE_UNIT = /(?<=\d) (?=%|[kMGTPEmn\u00b5]?(?:s|B|FLOP|op|Hz)\b)/g;
+  const BIG_FACTOR = 1000;
+  const NOISE_INTENSITY = 1e5;
+
+  // What lies exactly between two numbers is rounded to the even one; the browser would round it up.
+  const isTie = (digits) => /^50*$/.test(digits);
+  function rounded(value, digits = 3) {
+    const [mantissa, exponent] = value.toExponential(60).split("e");
+    const kept = mantissa.slice(0, mantissa.indexOf(".") + digits);
+    const even = isTie(mantissa.slice(mantissa.indexOf(".") + digits)) && Number(kept.at(-1)) % 2 === 0;
+    return Number(even ? `${kept}e${exponent}` : value.toExponential(digits - 1));
+  }
+  function fixed(value, decimals) {
+    const [whole, digits] = value.toFixed(60).split(".");
+    const kept = decimals ? `${whole}.${digits.slice(0, decimals)}` : whole;
+    return isTie(digits.slice(decimals)) && Number(kept.at(-1)) % 2 === 0 ? kept : value.toFixed(decimals);
+  }
+
+  function significant(value, digits = 3) {
+    if (value === null || value === undefined) return MISSING;
+    if (value === 0) return "0";
+    const near = rounded(value, digits);
+    const decimals = Math.max(0, digits - 1 - Number(near.toExponential().split("e")[1]));
+    return near.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  }
+  function scaled(value, steps) {
+    const near = rounded(value);
+    const [factor, unit] = steps.find(([step]) => near >= step) || steps.at(-1);
+    return [significant(near ? near / factor : value), unit];
+  }
+  const si = (value, unit) => {
+    const [text, prefix] = scaled(value, PREFIXES);
+    return `${text} ${prefix}${unit}`;
+  };
+  const duration = (ns) => scaled(ns, TIMES).join(" ");
+  function percent(share) {
+    const value = share * 100;
+    if (value > 0 && value < 0.05) return "<0.1 %";
+    if (value >= 99.5 && value < 100 - 1e-9) return ">99 %";
+    return `${fixed(value, value >= 9.95 || value === 0 ? 0 : 1)} %`;
+  }
+  const factor = (value) => (value > BIG_FACTOR ? `>${BIG_FACTOR}x` : `${significant(value, value < 100 ? 2 : 3)}x`);
+  function intensity(flopPerByte) {
+    const near = rounded(flopPerByte);
+    return near >= NOISE_INTENSITY ? si(near, "FLOP/B") : `${significant(near)} FLOP/B`;
+  }
+  function count(amount, noun) {
+    const plural = /(?:ch|s)$/.test(noun) ? "es" : "s";
+    return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : plural}`;
+  }
+  const unbroken = (text) => text.replace(BEFORE_UNIT, "\u00a0");
+
+  return { MISSING, significant, si, duration, percent, factor, intensity, count, unbroken };
+})();

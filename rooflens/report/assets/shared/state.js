@@ -1,0 +1,160 @@
+"use strict";
+/*
+ * lens: what the page shows, in one place.
+ *
+ * lens.state      the choices; "" (or [], 100) means no choice was made
+ * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
+ * lens.save()     writes the fragment at once
+ * lens.on(fn)     fn(state, before) runs once when the page is ready, and after every change
+ * lens.items      launch key -> {k, g, n, name, gpu, bound, precision, range, process, device, cum}
+ * lens.hidden()   {key: true} of the launches that the filters leave out; the same object while they stay the same
+ * lens.picked()   the item of the isolated launch, or null
+ * lens.linked()   the launch that the address links to by `#k3`, or ""
+ * lens.filtered(), lens.clear()   whether any filter is set; lift them all
+ * lens.data(id)   the parsed content of a JSON block
+ */
+const lens = (() => {
+  const DEFAULTS = Object.freeze({
+    gpu: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
+    top: 100, q: "", k: "", datasheet: "", sort: "",
+  });
+  const FILTERS = ["gpu", "precision", "verdicts", "range", "process", "device", "top", "q"];
+  const EXACT = ["gpu", "precision", "range", "process", "device"];
+  const WRITE_AFTER_MS = 120;
+
+  const data = (id) => {
+    const block = document.getElementById(id);
+    return block ? JSON.parse(block.textContent) : null;
+  };
+  const items = new Map((data("items") || []).map((item) => [item.k, item]));
+  const listeners = [];
+  let state = { ...DEFAULTS };
+
+  // The fragment: `#k=k3&level=l2`; `#k3` alone is a link to a kernel's card, and any other word an ordinary anchor.
+  const fragment = () => location.hash.slice(1);
+  const linked = () => (items.has(fragment()) ? fragment() : "");
+  const isState = (text) => text === "" || text.includes("=");
+
+  function read(text) {
+    const given = new URLSearchParams(text);
+    const found = { ...DEFAULTS };
+    for (const key of Object.keys(DEFAULTS)) {
+      const value = given.get(key);
+      if (value !== null) found[key] = value;
+    }
+    if (given.has("verdicts")) found.verdicts = given.get("verdicts").split(",").filter(Boolean);
+    found.top = Math.min(100, Math.max(1, Math.round(Number(found.top)) || 100));
+    if (!items.has(found.k)) found.k = "";
+    // A GPU that the page does not know is none, whatever word an address holds.
+    if (!Object.hasOwn(data("what-if-data")?.gpus || {}, found.datasheet)) found.datasheet = "";
+    return found;
+  }
+
+  function write() {
+    const text = new URLSearchParams();
+    for (const [key, value] of Object.entries(state)) {
+      if (String(value) !== String(DEFAULTS[key])) text.set(key, String(value));
+    }
+    // Commas and slashes are plain in a fragment; without the escapes a shared address can be read.
+    return text.toString().replaceAll("%2C", ",").replaceAll("%2F", "/");
+  }
+
+  // Browsers refuse more than some hundred changes of the address a minute: a dragged slider writes where it rests.
+  let waiting = 0;
+  function save() {
+    clearTimeout(waiting);
+    const text = write();
+    if (text === fragment() || (text === "" && !isState(fragment()) && !linked())) return;
+    try {
+      history.replaceState(history.state, "", `${location.pathname}${location.search}${text ? `#${text}` : ""}`);
+    } catch {
+      // A page that may not write its address still works; only the view cannot be shared.
+    }
+  }
+  function remember() {
+    clearTimeout(waiting);
+    waiting = setTimeout(save, WRITE_AFTER_MS);
+  }
+
+  function tell(before) {
+    for (const listener of listeners) {
+      try {
+        listener(state, before);
+      } catch (error) {
+        reportError(error);
+      }
+    }
+  }
+
+  function change(next) {
+    const before = state;
+    state = Object.freeze(next);
+    tell(before);
+  }
+
+  // What is isolated is never filtered away: choosing it lifts the filters, and filters that hide it let it go.
+  function set(part) {
+    const next = { ...state, ...part };
+    if (next.k && hiddenBy(next)[next.k]) Object.assign(next, part.k ? unfiltered() : { k: "" });
+    change(next);
+    remember();
+  }
+
+  // What the text filter looks through: the launch's own words and those of its row.
+  const rows = document.querySelectorAll("#kernels-table tbody tr[data-k]");
+  const words = new Map([...rows].map((row) => [row.dataset.k, row.textContent]));
+  const texts = new Map([...items.values()].map((item) => {
+    const own = [item.name, item.gpu, item.bound, item.precision, item.range, item.process];
+    return [item.k, `${own.join(" ")} ${words.get(item.k) || ""}`.toLowerCase()];
+  }));
+
+  // The same object as long as the filters are the same: listeners compare it.
+  let left = { filters: "", keys: {} };
+  function hiddenBy(choices) {
+    const filters = JSON.stringify(FILTERS.map((key) => choices[key]));
+    if (left.filters === filters) return left.keys;
+    const asked = choices.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const keys = {};
+    for (const item of items.values()) {
+      const stays = EXACT.every((key) => choices[key] === "" || choices[key] === item[key])
+        && (choices.verdicts.length === 0 || choices.verdicts.includes(item.bound))
+        && (choices.top >= 100 || item.cum < choices.top / 100)
+        && asked.every((word) => texts.get(item.k).includes(word));
+      if (!stays) keys[item.k] = true;
+    }
+    // The sum of all other kernels is no kernel that a filter could keep.
+    if (Object.keys(keys).length) keys[""] = true;
+    left = { filters, keys };
+    return keys;
+  }
+  const hidden = () => hiddenBy(state);
+
+  const filtered = () => FILTERS.some((key) => String(state[key]) !== String(DEFAULTS[key]));
+  const unfiltered = () => Object.fromEntries(FILTERS.map((key) => [key, DEFAULTS[key]]));
+  const clear = () => set(unfiltered());
+
+  // A link to a kernel keeps the other choices; a shared view brings its own.
+  function follow() {
+    if (linked()) set({ k: linked() });
+    else if (isState(fragment())) change(read(fragment()));
+  }
+  state = Object.freeze(linked() ? { ...DEFAULTS, k: linked() } : read(isState(fragment()) ? fragment() : ""));
+  addEventListener("hashchange", follow);
+  queueMicrotask(() => tell(state));
+
+  return {
+    get state() {
+      return state;
+    },
+    items,
+    data,
+    set,
+    save,
+    clear,
+    filtered,
+    hidden,
+    linked,
+    picked: () => items.get(state.k) || null,
+    on: (listener) => void listeners.push(listener),
+  };
+})();
