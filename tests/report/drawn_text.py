@@ -43,13 +43,13 @@ class Shape:
                 yield self.x + along * c - down * s, self.y + along * s + down * c
 
     def holds(self, x: float, y: float) -> bool:
-        """Tell whether a point lies in it."""
+        """Return whether a point lies in it."""
         c, s = cos(self.angle), sin(self.angle)
         along, down = (x - self.x) * c + (y - self.y) * s, (y - self.y) * c - (x - self.x) * s
         return abs(along) < self.wide / 2 and abs(down) < self.high / 2
 
     def overlaps(self, other: Shape) -> bool:
-        """Tell whether two shapes share a point."""
+        """Return whether two shapes share a point."""
         if hypot(self.x - other.x, self.y - other.y) > (self.wide + self.high + other.wide + other.high) / 2:
             return False
         return any(other.holds(*at) for at in self.grid()) or any(self.holds(*at) for at in other.grid())
@@ -122,13 +122,12 @@ class Drawn:
         _, x1, _, _ = self.value("reach")[""]
         for row in self.data["pipes"]:
             if place := row["p"][self.slot]:
-                yield _words(place[0], self.at(x1, row["v"]), place[1:])
+                yield _words(place, self.at(x1, row["v"]))
 
     def _labels(self) -> Iterator[Shape]:
         for row in self.data["labels"]:
             if row["level"] == self.level and (place := row["p"][self.slot]):
-                text = row.get("u", row["t"]) if self.slot == 2 else row["t"]
-                yield _words(text, self.at(row["x"], row["y"]), place)
+                yield _words(place, self.at(row["x"], row["y"]), row["t"])
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ class DrawnStrip:
         """List everything that is written in the strip."""
         rows = [row for row in self.spec["datasets"]["stripLabels"] if row["level"] == self.level]
         return [
-            _words(row.get("u", row["t"]) if self.slot == 2 else row["t"], self.at(row["share"], row["lane"]), place)
+            _words(place, self.at(row["share"], row["lane"]), row["t"])
             for row in rows
             if (place := row["p"][self.slot])
         ]
@@ -178,9 +177,10 @@ class DrawnStrip:
         ]
 
 
-def _words(text: str, anchor: tuple[float, float], place: Sequence[float]) -> Shape:
+def _words(place: Sequence[Any], anchor: tuple[float, float], usual: str = "") -> Shape:
+    text = place[0] or usual
     wide = len(text) * CHAR_PX
-    return Shape(text, anchor[0] + place[0] + place[2] * wide / 2, anchor[1] + place[1], wide, HIGH_PX)
+    return Shape(text, anchor[0] + place[1] + place[3] * wide / 2, anchor[1] + place[2], wide, HIGH_PX)
 
 
 def strip_troubles(drawn: DrawnStrip) -> list[tuple[str, str]]:
@@ -199,3 +199,98 @@ def troubles(drawn: Drawn) -> list[tuple[str, str]]:
     found += [(t.name, p.name) for t in texts if t.name not in roofs for p in points if t.overlaps(p)]
     inside = Shape("plane", drawn.width / 2, drawn.height / 2, drawn.width + EDGE_PX, drawn.height + EDGE_PX)
     return found + [(text.name, "edge") for text in texts if not all(inside.holds(*at) for at in text.grid())]
+
+
+SQUARES = {"steps": 150, "crossing": 340, "achieved": 130}
+"""Areas of marks whose rows do not say it."""
+
+STRONG = {"steps", "dots", "crossing", "achieved"}
+STRONG_PART = 1.17
+
+
+@dataclass(frozen=True)
+class DrawnPath:
+    """A plane of predictions, of a sweep or of a comparison, at one size; `level` is one of a comparison."""
+
+    spec: Mapping[str, Any]
+    width: float
+    level: str = ""
+
+    @property
+    def slot(self) -> int:
+        """Class of sizes: wide, middle, narrow."""
+        return 0 if self.width >= 690 else 1 if self.width >= 480 else 2
+
+    @property
+    def height(self) -> float:
+        """Height that the page gives a plane of this width."""
+        return 440 if self.width >= 480 else 320
+
+    @property
+    def ends(self) -> tuple[float, float, float, float]:
+        """Lowest and highest x, lowest and highest y."""
+        x0, x1, y0, y1 = next(param["value"] for param in self.spec["params"] if param["name"] == "base")
+        return x0, x1, y0, y1
+
+    def rows(self, *names: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """List the rows of datasets that are seen at the level."""
+        for name in names:
+            for row in self.spec["datasets"].get(name, []):
+                if row.get("level", self.level) == self.level:
+                    yield name, row
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Give the pixels of a place; heights that begin at 0 are shares."""
+        x0, x1, y0, y1 = self.ends
+        up = log10(y / y0) / log10(y1 / y0) if y0 > 0 else (y - y0) / (y1 - y0)
+        return log10(x / x0) / log10(x1 / x0) * self.width, self.height * (1 - up)
+
+    def roofs(self) -> list[Shape]:
+        """List the names of roofs."""
+        return [
+            self._along(row) if name == "slope" or row.get("kind") == "slope" else self._flat(row)
+            for name, row in self.rows("slope", "pipes", "roofs")
+            if row["p"] and row["p"][self.slot]
+        ]
+
+    def texts(self) -> list[Shape]:
+        """List the words at dots and ridges."""
+        found = []
+        for name, row in self.rows("steps", "dots", "crossing", "achieved", "labels", "ridges"):
+            if place := (row.get("p") or [None] * 3)[self.slot]:
+                shape = _words(place, self.at(row["x"], row["y"]))
+                wide = shape.wide * (STRONG_PART if name in STRONG else 1)
+                found.append(Shape(shape.name, shape.x + place[3] * (wide - shape.wide) / 2, shape.y, wide, HIGH_PX))
+        return found
+
+    def dots(self) -> list[Shape]:
+        """List the marks."""
+        return [
+            Shape(f"{name} {row['x']:g}", *self.at(row["x"], row["y"]), side, side)
+            for name, row in self.rows("steps", "dots", "crossing", "achieved")
+            for side in [sqrt(row.get("area") or row.get("a") or SQUARES[name])]
+        ]
+
+    def _flat(self, row: dict[str, Any]) -> Shape:
+        return _words(row["p"][self.slot], self.at(self.ends[1], row["v"]))
+
+    def _along(self, row: dict[str, Any]) -> Shape:
+        x0, x1, y0, y1 = self.ends
+        text, part, side = row["p"][self.slot]
+        low, high = max(x0, y0 / row["v"]), min(x1, min(y1, row["e"] or y1) / row["v"])
+        angle = -atan2(self.height / log10(y1 / y0), self.width / log10(x1 / x0))
+        x = low * (high / low) ** part
+        right, down = self.at(x, x * row["v"])
+        wide, off = len(text) * CHAR_PX, side * (LIFT_PX + HIGH_PX / 2 + 1)
+        centre = right + wide / 2 * cos(angle) + off * sin(angle), down + wide / 2 * sin(angle) - off * cos(angle)
+        return Shape(text, *centre, wide, HIGH_PX, angle)
+
+
+def path_troubles(drawn: DrawnPath) -> list[tuple[str, str]]:
+    """List the pairs of a text and what it overlaps: other text, a mark, the edge of the plane."""
+    roofs, words, dots = drawn.roofs(), drawn.texts(), drawn.dots()
+    texts = [*roofs, *words]
+    found = [(one.name, other.name) for i, one in enumerate(texts) for other in texts[i + 1 :] if one.overlaps(other)]
+    found += [(text.name, dot.name) for text in words for dot in dots if text.overlaps(dot)]
+    plane = Shape("plane", drawn.width / 2, drawn.height / 2, drawn.width + EDGE_PX, drawn.height + EDGE_PX)
+    return found + [(text.name, "edge") for text in texts if not all(plane.holds(*at) for at in text.grid())]

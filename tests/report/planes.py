@@ -11,6 +11,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
+from rooflens.report.roofline.datasheet import DatasheetRoofs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,15 +56,8 @@ def _random_kernel(random: Random, index: int) -> Analysis:
 
 
 def datasheet_lines(gpu: str = "b200", bandwidth: float = 8e12, peaks: Sequence[float] = (2.25e15, 8e13)) -> list[Any]:
-    """Make rows as `rooflens.report.datasheet` does: two for each line, a label at one of them."""
-    rows = [
-        {"gpu": gpu, "key": "dram", "kind": "level", "x": 0.1, "y": 0.1 * bandwidth, "label": f"{gpu} HBM"},
-        {"gpu": gpu, "key": "dram", "kind": "level", "x": 10.0, "y": 10 * bandwidth},
-    ]
-    for peak in peaks:
-        line = {"gpu": gpu, "key": "p", "kind": "pipe", "y": peak}
-        rows += [line | {"x": peak / bandwidth}, line | {"x": 1e4, "label": f"{gpu} {peak:.3g}"}]
-    return rows
+    """Make the roofs of one other GPU."""
+    return [DatasheetRoofs(gpu, gpu.upper(), bandwidth, tuple((peak, f"pipe {i}") for i, peak in enumerate(peaks)))]
 
 
 def walk(node: Any) -> Iterator[dict[str, Any]]:

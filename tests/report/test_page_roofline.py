@@ -87,7 +87,11 @@ def test_levels_shown_together_are_named() -> None:
     """Where all levels are shown, points carry names or letters: no two levels share a letter."""
     assert len(set(LEVEL_MARKS.values())) == 4
     labels = make_spec(samples.every_verdict())["datasets"]["labels"]
-    marks = {row.get("u", row["t"]) for row in labels if row["s"] == "mark" and row["level"] == "all"}
+    marks = {
+        next(place for place in row["p"] if place)[0] or row["t"]
+        for row in labels
+        if row["s"] == "mark" and row["level"] == "all"
+    }
     assert marks == set(LEVEL_MARKS.values())
     assert not [row for row in make_spec(samples.many(60))["datasets"]["labels"] if row["s"] == "mark"]
 

@@ -30,13 +30,13 @@ def test_signs_are_coloured_like_the_table() -> None:
     assert [row.plain[span.start : span.end] for span in row.spans if span.style] == ["●"]
 
 
-def test_the_axes_are_decades_and_the_roofs_have_names_and_values() -> None:
-    """Both axes are labelled at powers of ten; the roofs are named in the drawing and given below it."""
+def test_the_axes_are_decades_and_the_roofs_are_named_below() -> None:
+    """Both axes are labelled at powers of ten; the roofs have names and values below the drawing, and none in it."""
     drawing = "\n".join(lines())
     assert all(label in drawing for label in ("100 GFLOP/s", "1 TFLOP/s", "100 TFLOP/s", " 1 ", " 1000"))
     assert "at HBM; roofs: HBM 1.56 TB/s, L2 4.62 TB/s, L1 and SMEM 19.5 TB/s, FP32 19.5 TFLOP/s" in drawing
     field = drawing.partition("FLOP/s over")[0]
-    assert all(name in field for name in ("HBM", "L1, SMEM", "FP32", "tensor bf16"))
+    assert not any(name in field for name in ("HBM", "SMEM", "FP32", "tensor"))
 
 
 def test_points_stand_where_their_numbers_say() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import combinations
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,13 +11,11 @@ import pytest
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_gpus
-from rooflens.report.forecast.chart import area_px2, datasets, predict_spec
+from rooflens.report.forecast.chart import datasets, predict_spec
 from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
 from rooflens.report.forecast.plane import PredictPlane, planes
 from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
-from rooflens.report.plane.placement import Spot, Wish, text_box
-from rooflens.report.plane.viewport import SIZES, Sheet, point_box
 from rooflens.report.text.forecast import table_rows
 
 if TYPE_CHECKING:
@@ -72,7 +68,7 @@ def test_the_crossing_is_marked_on_the_path() -> None:
     assert found.crossing.x == pytest.approx(295.3, rel=0.002)
     assert [x for x, _ in found.path] == sorted(x for x, _ in found.path)
     (ring,) = datasets(found)["crossing"]
-    assert ring["texts"][0].replace(" ", " ") == "compute-bound from m = n = k = 887"
+    assert ring["p"][0][0].replace(" ", " ") == "compute-bound from m = n = k = 887"
     assert answer(found.row) == (
         "Compute-bound from m = n = k = 887, where 295 FLOP/B are reached; memory-bound before."
     )
@@ -154,40 +150,6 @@ def test_an_operation_without_flops_has_no_place() -> None:
     page = page_of(row("embedding", tokens="1:64:x2"))
     assert "has no FLOPs, so that it has no place" in text_of(page)
     assert 'data-spec="' not in page
-
-
-@pytest.mark.parametrize(
-    "one",
-    [
-        row("gemm", **SQUARE),
-        row("gemm", gpu="a100-sxm4-80gb", m="n", k="n", n="64:4096:+64"),
-        row("decode", batch="1:1024:x2"),
-        row("prefill", length="512"),
-        row("decode", batch="16", length="8192"),
-        row("attention-naive", length="128:16384:x2"),
-        row("custom", flop="64", bytes="1", achieved=120e12),
-    ],
-    ids=lambda one: f"{one.operation.name}-{len(one.steps)}",
-)
-def test_texts_overlap_neither_one_another_nor_dots(one: Row) -> None:
-    """At every usual width no label lies on another or on a dot, and each is inside the plane."""
-    found = plane(one)
-    rows = datasets(found)
-    for i, size in enumerate(SIZES):
-        for width_px in size.widths_px:
-            sheet = Sheet(found.x_domain, found.y_domain, width_px, size.height_px)
-            texts = []
-            for name in ("dots", "crossing", "achieved", "ridges", "pipes"):
-                for item in rows[name]:
-                    if (spot := item["spots"][i]) is not None:
-                        wish = Wish(item["texts"][i], item["x2" if name == "pipes" else "x"], item["y"], (),
-                                    bold=name in {"dots", "crossing", "achieved"})  # fmt: skip
-                        texts.append(text_box(wish, Spot(spot[0], spot[1], spot[2]), sheet.at).grown(-1))
-            dots = [point_box(sheet.at(d.x, d.y), sqrt(area_px2(found, d)) / 2).grown(-2) for d in found.dots]
-            assert not [pair for pair in combinations(texts, 2) if pair[0].hits(pair[1])]
-            names = len(rows["dots"]) + len(rows["crossing"]) + len(rows["achieved"])
-            assert not [(text, dot) for text in texts[:names] for dot in dots if text.hits(dot)]
-            assert all(text.inside(width_px, size.height_px) for text in texts)
 
 
 def test_a_specification_holds_no_colour() -> None:

@@ -14,7 +14,7 @@ from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page
-from rooflens.report.plane.short_names import short_names
+from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,27 +113,20 @@ def test_roofs_are_named_with_value_and_clock() -> None:
     assert [one[2] for one in flats] == ["tensor bf16  312 T", "FP32  19.5 T"]
 
 
-def test_datasheet_roofs_are_named_and_fit() -> None:
-    """The plane's range grows for the roofs of another GPU, whose lines have names, places and ridges."""
+def test_datasheet_roofs_are_numbers_and_fit() -> None:
+    """The plane's range grows for the roofs of another GPU, of which the chart has the numbers alone."""
     spec = make_spec(samples.every_verdict(), datasheet=datasheet_lines())
     reach = next(param["value"] for param in spec["params"] if param["name"] == "reach")
     assert reach["b200"][3] == pytest.approx(2.25e15 * 10**0.5)
     assert reach["b200"][3] > reach[""][3]
-    rows = spec["datasets"]["datasheet"]
-    assert [(row["gpu"], row["t"]) for row in rows] == [
-        ("b200", "b200 HBM, datasheet"),
-        ("b200", "b200 2.25e+15, datasheet"),
-        ("b200", "b200 8e+13, datasheet"),
-    ]
-    assert rows[0]["v"] == pytest.approx(8e12)
-    assert rows[1]["c"] == pytest.approx(281.2)
-    assert all(row["p"][0] for row in rows)
+    flat = [[2.25e15, "pipe 0", None], [8e13, "pipe 1", 2.25e15]]
+    assert spec["datasets"]["datasheet"] == [{"gpu": "b200", "name": "B200", "bytes": 8e12, "flop": flat}]
 
 
 def test_names_are_functions() -> None:
     """A name loses its namespaces and arguments; namesakes keep the first argument they differ in."""
     page = build_page([samples.report([*samples.every_verdict()[:1], *samples.many(3)])], "test", default_thresholds())
-    names = set(short_names(page.timed).values())
+    names = set(short_names({one.key: one.analysis for one in page.timed}).values())
     assert "softmax_warp_forward" in names
     assert {name[-3:] for name in names if "wise" in name} == {"<0>", "<1>", "<2>"}
     assert max(map(len, names)) <= 26

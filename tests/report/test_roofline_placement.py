@@ -2,46 +2,70 @@
 
 from __future__ import annotations
 
-from math import pi
+from dataclasses import dataclass
 
 import pytest
 
-from rooflens.report.plane.geometry import Box, segment, text_px
-from rooflens.report.plane.placement import Canvas, Spot, Wish, place, spots_around
+from rooflens.report.plane.geometry import Box, Line, text_px
+from rooflens.report.plane.placement import Canvas, Spot, Text, around
 
-PLAIN = Box(0, 0, 10, 5)
+
+@dataclass(frozen=True)
+class Pixels:
+    """A drawing of 200 by 100 pixels whose data are pixels."""
+
+    width_px: float = 200
+    height_px: float = 100
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Give the place itself."""
+        return x, y
+
+
+def box(x: float, y: float, anchor: float | None = None) -> Box:
+    """Make a box of 20 by 10 pixels."""
+    return Box(x, y, 10, 5, x if anchor is None else anchor)
+
+
+def make_canvas(*taken: Box, lines: tuple[Line, ...] = ()) -> Canvas:
+    """Make a drawing."""
+    return Canvas(Pixels(), list(taken), list(lines))
+
+
+def text(words: str, x: float = 100, *spots: Spot) -> Text:
+    """Ask for a place."""
+    return Text((words,), x, 50, spots or [Spot(5, 0, 1), Spot(-5, 0, -1)])
 
 
 @pytest.mark.parametrize(
-    ("other", "overlap"),
-    [
-        (Box(19, 0, 10, 5), True),
-        (Box(20, 0, 10, 5), False),
-        (Box(0, 10.5, 10, 5), False),
-        (Box(0, 14, 10, 5, pi / 2), True),
-        (Box(0, 16, 10, 5, pi / 2), False),
-        # Upright boxes around these two overlap; the boxes themselves do not.
-        (Box(13, 13, 14, 2, -pi / 4), False),
-        (Box(9, 7, 14, 2, -pi / 4), True),
-    ],
+    ("other", "overlap"), [(box(19, 0), True), (box(20, 0), False), (box(0, 9), True), (box(0, 10), False)]
 )
 def test_boxes_overlap(other: Box, *, overlap: bool) -> None:
-    """Turned boxes overlap only where they share a point, whichever is asked."""
-    assert PLAIN.hits(other) is overlap
-    assert other.hits(PLAIN) is overlap
+    """Boxes overlap where they share room, whichever is asked; boxes that only touch do not."""
+    assert box(0, 0).hits(other) is overlap
+    assert other.hits(box(0, 0)) is overlap
 
 
-def test_a_line_is_a_thin_box() -> None:
-    """A straight line hits what lies on it and nothing beside it."""
-    line = segment((0, 0), (100, 100))
-    assert line.hits(Box(50, 50, 3, 3))
-    assert not line.hits(Box(50, 60, 3, 3))
+def test_boxes_that_would_meet_in_a_wider_plane_overlap() -> None:
+    """A text left of its far point and one right of a nearer point come closer as the plane grows wider."""
+    assert box(0, 0, anchor=80).hits(box(25, 0, anchor=10))
+    assert not box(0, 0, anchor=10).hits(box(25, 0, anchor=80))
+    assert not box(0, 0, anchor=80).hits(box(60, 0, anchor=10))
 
 
-def test_boxes_inside() -> None:
-    """A turned box is inside only with all of its corners."""
-    assert Box(10, 10, 9, 3).inside(20, 20)
-    assert not Box(10, 10, 15, 3, pi / 4).inside(20, 20)
+@pytest.mark.parametrize(
+    ("line", "crosses"),
+    [
+        (Line(-50, -50, 50, 50), True),
+        (Line(-50, 0, 50, 0), True),
+        (Line(0, 20, 50, 20), False),
+        # The bounds of this line reach into the box, the line does not.
+        (Line(-30, 0, 0, 30), False),
+    ],
+)
+def test_lines_cross_boxes(line: Line, *, crosses: bool) -> None:
+    """A line crosses the boxes that it passes through, and none beside it."""
+    assert box(0, 0).crossed_by(line) is crosses
 
 
 def test_wide_letters_are_wider() -> None:
@@ -50,46 +74,39 @@ def test_wide_letters_are_wider() -> None:
     assert text_px("12") < text_px("12", bold=True)
 
 
-def make_canvas(*taken: Box, lines: tuple[Box, ...] = ()) -> Canvas:
-    """Make a drawing of 200 by 100 pixels whose data are pixels."""
-    return Canvas(lambda x, y: (x, y), 200, 100, list(taken), list(lines))
-
-
 def test_text_takes_the_first_free_spot() -> None:
     """A text stands at the best of its spots that nothing takes, and takes it from the next one."""
-    spots = [Spot(5, 0, 1), Spot(-5, 0, -1)]
     canvas = make_canvas()
-    wish = Wish("name", 100, 50, spots)
-    assert [place(wish, [canvas]) for _ in range(3)] == [*spots, None]
+    places = [canvas.place(text("name")) for _ in range(3)]
+    assert places == [["name", 5, 0, 1], ["name", -5, 0, -1], None]
 
 
 def test_text_stays_inside() -> None:
     """A spot that leaves the drawing is none."""
-    assert place(Wish("a long name", 190, 50, [Spot(5, 0, 1)]), [make_canvas()]) is None
+    assert make_canvas().place(text("a long name", 190, Spot(5, 0, 1))) is None
+
+
+def test_shorter_words_come_after_longer_ones() -> None:
+    """Words are cut where the whole has no room."""
+    wish = Text(("a name that is far too long for this", "name"), 100, 50, [Spot(5, 0, 1)])
+    assert make_canvas().place(wish) == ["name", 5, 0, 1]
 
 
 def test_text_prefers_not_to_cross_lines() -> None:
     """A later spot that crosses no line is better than an earlier one that does; a crossing one is better than none."""
-    line = segment((110, 0), (110, 100))
-    spots = [Spot(5, 0, 1), Spot(-5, 0, -1)]
-    assert place(Wish("name", 100, 50, spots), [make_canvas(lines=(line,))]) == spots[1]
-    assert place(Wish("name", 100, 50, spots[:1]), [make_canvas(lines=(line,))]) == spots[0]
-
-
-def test_text_is_free_at_every_size() -> None:
-    """A spot counts only where it is free in all drawings of a class of sizes."""
-    wide = Canvas(lambda x, y: (2 * x, y), 400, 100)
-    taken = Box(230, 50, 20, 10)
-    assert place(Wish("name", 100, 50, [Spot(5, 0, 1)]), [make_canvas(), wide])
-    wide = Canvas(lambda x, y: (2 * x, y), 400, 100, [taken])
-    assert place(Wish("name", 100, 50, [Spot(5, 0, 1)]), [make_canvas(), wide]) is None
+    line = Line(110, 0, 110, 100)
+    assert make_canvas(lines=(line,)).place(text("name")) == ["name", -5, 0, -1]
+    assert make_canvas(lines=(line,)).place(text("name", 100, Spot(5, 0, 1))) == ["name", 5, 0, 1]
 
 
 def test_far_text_is_led_to() -> None:
-    """Words that stand away from their point have a line to them, which keeps clear of what is taken too."""
-    spots = [spot for spot in spots_around(5) if spot.lead is not None]
-    assert all(len(spot.row) == 4 and 0 < spot.row[3] < 1 for spot in spots)
+    """Words that stand away from their point have a line to them, which crosses nothing that is taken."""
+    spots = [spot for spot in around(5) if spot.lead is not None]
+    assert all(len(spot.row("n")) == 5 and 0 < spot.row("n")[4] < 1 for spot in spots)
     first = spots[0]
-    between = Box(100 + first.dx / 2, 50 + first.dy / 2, 2, 2)
-    assert place(Wish("n", 100, 50, [first]), [make_canvas()]) == first
-    assert place(Wish("n", 100, 50, [first]), [make_canvas(between)]) is None
+    between = Box(100 + first.dx / 2, 50 + first.dy / 2, 2, 2, 100)
+    assert make_canvas().place(text("n", 100, first)) == first.row("n")
+    assert make_canvas(between).place(text("n", 100, first)) is None
+    led = make_canvas()
+    led.place(text("n", 100, first))
+    assert led.place(Text(("m",), between.x, between.y, [Spot(0, 0, 0)])) is None

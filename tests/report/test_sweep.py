@@ -12,11 +12,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page
 from rooflens.report.page.expectations import with_predictions
 from rooflens.report.page.page import render_page
-from rooflens.report.page.sweep_chart import DOT_PX, datasets, sweep_plane, sweep_spec, sweeps
+from rooflens.report.page.sweep_chart import datasets, sweep_plane, sweep_spec, sweeps
 from rooflens.report.page.sweeps import CHOICES, find_sweeps
-from rooflens.report.plane.geometry import hits_any
-from rooflens.report.plane.placement import Spot, Wish, text_box
-from rooflens.report.plane.viewport import SIZES, Sheet, point_box
 from rooflens.workloads.registry import find_workload, load_workloads
 
 if TYPE_CHECKING:
@@ -192,34 +189,11 @@ def test_predictions_stand_on_the_roof() -> None:
 def test_the_plane_holds_dots_rings_and_ridges() -> None:
     """Everything that is drawn lies inside the axes."""
     plane = sweep_plane(the_sweep(ladder()))
+    (left, right), (low, high) = plane.plane.roofs.x_domain, plane.plane.roofs.y_domain
     for step in plane.sweep.placed:
-        x, y = step.intensity_flop_per_byte or 0, step.flop_per_s or 0
-        assert plane.x_domain[0] < x < plane.x_domain[1]
-        assert plane.y_domain[0] < y < plane.y_domain[1]
-    assert all(plane.x_domain[0] < ridge < plane.x_domain[1] for _, ridge in plane.sweep.ridges)
-
-
-@pytest.mark.parametrize("reports", [gemms((128, 1024, 4096, 8192)), ladder()], ids=["gemm", "ladder"])
-@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"from {size.from_px} px")
-def test_labels_keep_apart(reports: list[Report], size: Any) -> None:
-    """No label lies on another one, on a dot, or outside the plane, at either width of a class of sizes."""
-    plane = sweep_plane(the_sweep(reports))
-    rows = datasets(plane, {})
-    at = SIZES.index(size)
-    for width_px in size.widths_px:
-        sheet = Sheet(plane.x_domain, plane.y_domain, width_px, size.height_px)
-        dots = [point_box(sheet.at(row["x"], row["y"]), DOT_PX) for row in rows["steps"]]
-        boxes = []
-        for name, place in (("steps", "x"), ("pipes", "x2"), ("ridges", "x")):
-            for row in rows[name]:
-                if row["spots"][at] is None:
-                    continue
-                wish = Wish(row["texts"][at], row[place], row["y"], (), bold=name == "steps")
-                box = text_box(wish, Spot(*row["spots"][at]), sheet.at)
-                assert box.grown(1).inside(width_px, size.height_px), wish.text
-                assert not hits_any(box, [*boxes, *dots]), wish.text
-                boxes.append(box)
-        assert sum(row["spots"][at] is not None for row in rows["steps"]) >= len(rows["steps"]) - 1
+        assert left < (step.intensity_flop_per_byte or 0) < right
+        assert low < (step.flop_per_s or 0) < high
+    assert all(left < ridge < right for _, ridge in plane.sweep.ridges)
 
 
 def test_arrows_point_along_the_path() -> None:
@@ -238,7 +212,7 @@ def test_the_chart_obeys_the_page() -> None:
     page = make_page(gemms((128, 1024)))
     (sweep,) = find_sweeps(page)
     spec = sweep_spec(sweep, title="t", subtitle=["s"], groups={"k0": "g1", "k1": "g0"})
-    assert {param["name"] for param in spec["params"]} == {"picked", "w", "h"}
+    assert {"picked", "w", "h"} <= {param["name"] for param in spec["params"] if "value" in param}
     assert spec["name"] == "plane"
     assert [(row["k"], row["g"], row["ks"]) for row in spec["datasets"]["steps"]] == [
         ("k0", "g1", ["k0"]),

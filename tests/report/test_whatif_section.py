@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from support import samples
 from support.samples import Sample
 
@@ -17,7 +16,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_page
 from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
 from rooflens.report.plane.plane import plane
-from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_rows
+from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -181,49 +180,32 @@ def test_what_the_page_holds_stays_small() -> None:
     assert sum(numbers["gpus"]["b200"]["to"].values()) > MAX_ROWS
 
 
-def test_datasheet_roofs_meet_at_the_ridge() -> None:
-    """A GPU's slope ends where its highest flat roof begins, at the ridge; flat roofs run to the right edge."""
+def test_datasheet_roofs_are_the_numbers_of_the_gpu() -> None:
+    """A GPU has its bandwidth and the peaks that the plane's launches use, the highest first."""
     page = page_of(GEMM, GATHER)
-    placed = plane(page.gpus[0], page.timed)
-    rows = [row for row in datasheet_rows(placed) if row["gpu"] == "h100-sxm"]
-    assert [(row["key"], row["kind"]) for row in rows] == [
-        *[("dram", "level")] * 2,
-        *[("tensor_bf16", "pipe")] * 2,
-        *[("fp32", "pipe")] * 2,
-    ]
-    slope, tensor, fp32 = rows[:2], rows[2:4], rows[4:]
-    assert (slope[1]["x"], slope[1]["y"]) == (tensor[0]["x"], tensor[0]["y"]) == (295.3, 989.4e12)
-    assert slope[0]["y"] / slope[0]["x"] == pytest.approx(3.35e12, rel=1e-3)
-    assert (fp32[0]["x"], fp32[0]["y"]) == (19.97, 66.9e12)
-    assert tensor[1]["x"] == fp32[1]["x"] == pytest.approx(placed.x_domain()[1], rel=1e-3)
-    assert [row.get("label", "").replace(NBSP, " ") for row in rows] == [
-        "H100 80GB HBM3 HBM 3.35 TB/s", "",
-        "", "H100 80GB HBM3 tensor bf16 989 TFLOP/s",
-        "", "H100 80GB HBM3 FP32 66.9 TFLOP/s",
-    ]  # fmt: skip
+    (h100,) = [one for one in datasheet_roofs(plane(page.gpus[0], page.timed)) if one.gpu == "h100-sxm"]
+    assert (h100.name, h100.bytes_per_s) == ("H100 80GB HBM3", 3.35e12)
+    assert h100.flop_per_s == ((989.4e12, "tensor bf16"), (66.9e12, "FP32"))
 
 
 def test_datasheet_roofs_of_one_height_are_one_line() -> None:
     """Types with the same peak on a GPU share a line with two names; a type it lacks has none."""
     both = replace(GEMM, flop={"tensor_bf16": 2e12, "fp32": 1e12, "fp64": 1e12})
     page = page_of(both)
-    rows = datasheet_rows(plane(page.gpus[0], page.timed), [GPUS["v100-sxm2"]])
-    assert [row["key"] for row in rows] == ["dram", "dram", "fp32", "fp32", "fp64", "fp64"]
+    (v100,) = datasheet_roofs(plane(page.gpus[0], page.timed), [GPUS["v100-sxm2"]])
+    assert [name for _, name in v100.flop_per_s] == ["FP32", "FP64"]
     test_gpu = replace(GPUS["v100-sxm2"], peaks=dict.fromkeys(("fp32", "fp64"), GPUS["v100-sxm2"].peaks["fp64"]))
-    rows = datasheet_rows(plane(page.gpus[0], page.timed), [test_gpu])
-    assert [row.get("label", "").replace(NBSP, " ") for row in rows[2:]] == [
-        "", "Tesla V100-SXM2-32GB FP32, FP64 7.80 TFLOP/s",
-    ]  # fmt: skip
+    (merged,) = datasheet_roofs(plane(page.gpus[0], page.timed), [test_gpu])
+    assert merged.flop_per_s == ((7.8e12, "FP32, FP64"),)
 
 
-def test_datasheet_rows_stay_small() -> None:
-    """The rows of 60 GPUs with as many flat roofs as are drawn take about 40 kB; a plane without points has none."""
-    flop = {"tensor_bf16": 2e12, "fp32": 1e12, "fp64": 1e12, "fp16": 1e12}
-    page = page_of(replace(GEMM, flop=flop))
-    rows = datasheet_rows(plane(page.gpus[0], page.timed))
-    lines = {(row["gpu"], row["key"]) for row in rows}
-    assert max(sum(gpu == one for one, _ in lines) for gpu in GPUS) == MAX_PIPES + 1
-    size = len(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode())
-    assert size / len(GPUS) * 60 < 45_000
+def test_datasheet_roofs_stay_small() -> None:
+    """The roofs of 60 GPUs with three pipes each take less than 10 kB, and the highest pipes are kept."""
+    many = {f"tensor_{dtype}": 1e12 for dtype in ("bf16", "fp16", "tf32", "int8")} | {"fp32": 1e12}
+    chip = replace(H100, pipe_peaks=dict.fromkeys(many, 1e15) | {"fp32": 6e13})
+    page = page_of(replace(GEMM, flop=many, chip=chip))
+    found = [one.row for one in datasheet_roofs(plane(page.gpus[0], page.timed))]
+    assert all(len(row["flop"]) <= MAX_PIPES for row in found)
+    assert len(json.dumps(found, separators=(",", ":"))) / len(found) * 60 < 10_000
     empty = page_of(COPY)
-    assert datasheet_rows(plane(empty.gpus[0], empty.timed)) == []
+    assert datasheet_roofs(plane(empty.gpus[0], empty.timed)) == []

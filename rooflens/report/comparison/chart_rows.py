@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.report.comparison.labels import place_text
 from rooflens.report.comparison.rows import wall_words
-from rooflens.report.plane.viewport import SIZES
+from rooflens.report.plane.geometry import Line
+from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+from rooflens.report.plane.path import rounded
+from rooflens.report.plane.placement import Canvas, Text, around, foot_spots, ridge_spots
+from rooflens.report.plane.roofs import Flat, Roofs, Slope, ridge_text, slope_names
+from rooflens.report.plane.viewport import SIZES, WIDE, point_box
+from rooflens.report.roofline.labels import pipe_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.report.comparison.labels import Placed, Text
     from rooflens.report.comparison.plane import Move, Moves, Place
-    from rooflens.report.plane.placement import Spot
+    from rooflens.report.plane.viewport import SizeClass
 
     Row = dict[str, Any]
 
+LONG_LABEL_WIDTH = 40
+ROOF_OF_SHARES = "100 % of the kernel's own roof"
 NAME_WIDTH = 64
 SIDES = ("before", "after")
-BEYOND = 1e4
-"""Lines go so much farther than what is seen: a reader who pans must not find their ends."""
 
 
 def datasets(found: Moves) -> dict[str, list[Row]]:
     """Make all rows of the chart.
 
-    Keys: `k` and `g` the kernel, `a` area of a dot, `p` places of text and `ts` its words at every class of sizes.
+    Keys: `k` and `g` the kernel, `a` area of a dot, `p` words with their places at every class of sizes.
     """
     rows = {move.row.key: move.row for move in (*found.moves, *found.slides)}
     data: dict[str, list[Row]] = {
@@ -36,12 +41,12 @@ def datasets(found: Moves) -> dict[str, list[Row]]:
         ]
     }
     if found.moves:
-        placed = {level: [place_text(found, level, size) for size in SIZES] for level in found.levels}
+        roofs, labels = _text_rows(found)
         data |= {
             "dots": _dot_rows(found, found.moves),
             "arrows": [_arrow_row(move) for move in found.moves if move.before and move.after],
-            "roofs": [row for level in found.levels for row in _roof_rows(found, level, placed[level])],
-            "labels": [row for level in found.levels for row in _label_rows(level, placed[level])],
+            "roofs": roofs,
+            "labels": labels,
         }
     if found.slides:
         lanes = {key: i for i, key in enumerate(dict.fromkeys(slide.row.key for slide in found.slides))}
@@ -69,8 +74,8 @@ def _dots(found: Moves, move: Move) -> Iterator[Row]:
         if place is not None and wall is not None:
             yield _keys(move) | {
                 "side": side,
-                "x": _round(place.x),
-                "y": _round(place.y),
+                "x": rounded(place.x),
+                "y": rounded(place.y),
                 "a": round((2 * place.radius_px) ** 2),
                 "bound": place.bound,
                 "where": _where(found, move, place),
@@ -94,10 +99,10 @@ def _arrow_row(move: Move) -> Row:
     """Make the row of an arrow: `r` and `r2` are half the widths of the dots at its ends."""
     before, after = move.places
     return _keys(move) | {
-        "x": _round(before.x),
-        "y": _round(before.y),
-        "x2": _round(after.x),
-        "y2": _round(after.y),
+        "x": rounded(before.x),
+        "y": rounded(before.y),
+        "x2": rounded(after.x),
+        "y2": rounded(after.y),
         "r": round(before.radius_px, 1),
         "r2": round(after.radius_px, 1),
     }
@@ -110,64 +115,92 @@ def _lane_row(slide: Move) -> Row:
     return _keys(slide) | {"t": f"{text}{how}", "name": fmt.cut_middle(slide.row.name, NAME_WIDTH)}
 
 
-def _roof_rows(found: Moves, level: str, placed: Sequence[Placed]) -> Iterator[Row]:
-    """Make the lines of the roofs at a level, each with its name's place at every class of sizes."""
-    (low, high), (bottom, top) = found.x_domain(), found.y_domain()
-    if found.in_shares:
-        yield {"level": level, "kind": "flat", "x": low, "y": 1, "x2": high, "y2": 1} | _flat_places(placed, 0)
-        for _, x in found.ridges(level):
-            yield {"level": level, "kind": "ridge", "x": _round(x), "y": 0, "x2": _round(x), "y2": 1}
-        return
+def _text_rows(found: Moves) -> tuple[list[Row], list[Row]]:
+    """Make the lines of the roofs and the texts of every level, each with its place at every class of sizes."""
+    roofs: list[Row] = []
+    labels: dict[tuple[object, ...], Row] = {}
+    for level in found.levels:
+        drawn = [_placed(found, level, size) for size in SIZES]
+        for key, row in _roof_rows(found, level):
+            roofs.append(row | {"level": level, "p": [names.get(key) for names, _ in drawn]})
+        for i, (_, texts) in enumerate(drawn):
+            for label, text, place in texts:
+                row = {"s": label.kind, "g": label.kernel, "k": label.kernel, "level": level}
+                row |= {"x": rounded(text.x), "y": rounded(text.y), "p": [None] * len(SIZES)}
+                identity = (label.kind, label.kernel or place[0], level, text.x, text.y)
+                labels.setdefault(identity, row)["p"][i] = place
+    return roofs, list(labels.values())
+
+
+def _roof_rows(found: Moves, level: str) -> Iterator[tuple[str, Row]]:
+    """List the lines of the roofs at a level by the keys of their names."""
+    roofs = _roofs(found, level)
+    for slope in roofs.slopes:
+        yield slope.key, {"kind": "slope", "v": rounded(slope.per_byte), "e": rounded(slope.top)}
+    for flat in roofs.flats:
+        yield flat.key, {"kind": "flat", "v": rounded(flat.peak), "c": rounded(flat.begin)}
+    for _, x in found.ridges(level):
+        yield "", {"kind": "ridge", "x": rounded(x)}
+
+
+def _roofs(found: Moves, level: str, size: SizeClass = WIDE) -> Roofs:
     slope = found.slope(level)
-    highest = max((pipe.peak for pipe in found.pipes), default=top)
-    if slope:
-        start, stop = max(low, bottom / slope.peak), min(high, min(top, highest) / slope.peak)
-        along = [one.slope for one in placed]
-        places = [start * (stop / start) ** one.part if one else None for one in along]
-        yield {
-            "level": level,
-            "kind": "slope",
-            "x": _round(start / BEYOND),
-            "y": _round(start / BEYOND * slope.peak),
-            "x2": _round(stop),
-            "y2": _round(stop * slope.peak),
-            "ts": [one.text if one else "" for one in along],
-            "px": [_round(x) if x else None for x in places],
-            "py": [_round(x * slope.peak) if x else None for x in places],
-            "up": [one.side if one else 0 for one in along],
-        }
-    for i, pipe in enumerate(found.pipes):
-        start = min(high, max(low, pipe.peak / slope.peak)) if slope else low
-        ends = {"x": _round(start), "y": _round(pipe.peak), "x2": high * BEYOND, "y2": _round(pipe.peak)}
-        yield {"level": level, "kind": "flat"} | ends | _flat_places(placed, i)
+    top = max((pipe.peak for pipe in found.pipes), default=None)
+    slopes = (Slope(level, slope.peak, top, slope_names(slope.keys, slope.peak)),) if slope else ()
+    named = [(pipe, pipe_names(pipe, found.clocks_hz)) for pipe in found.pipes]
+    flats = [
+        Flat(pipe.keys[0], pipe.peak, names[-1:] if size.narrow else names, pipe.peak / slope.peak if slope else None)
+        for pipe, names in named
+    ]
+    if found.in_shares:
+        flats = [Flat("roof", 1.0, (ROOF_OF_SHARES, "its own roof"))]
+    return Roofs(slopes, tuple(flats), found.x_domain(), found.y_domain())
 
 
-def _flat_places(placed: Sequence[Placed], at: int) -> Row:
-    found = [one.flats[at] for one in placed]
-    return {"ts": [one[0] if one else "" for one in found], "p": [_spot(one[1] if one else None) for one in found]}
+@dataclass(frozen=True, slots=True)
+class _Label:
+    """A text at a dot or a ridge; `texts` are its alternatives, the best one first."""
+
+    kind: str
+    kernel: str
+    texts: tuple[Text, ...]
 
 
-def _label_rows(level: str, placed: Sequence[Placed]) -> list[Row]:
-    """Make one row per text with its place at every class of sizes; what fits in none has no row."""
-    rows: dict[tuple[str, float, float, str], Row] = {}
-    for i, one in enumerate(placed):
-        for kind, texts in (("name", one.names), ("ridge", one.ridges)):
-            for text in texts:
-                if text.spot is not None:
-                    row = rows.setdefault((kind, text.x, text.y, text.key), _label_row(kind, level, text, len(placed)))
-                    row["p"][i] = _spot(text.spot)
-                    row["ts"][i] = text.text
-    return list(rows.values())
+def _placed(found: Moves, level: str, size: SizeClass) -> tuple[dict[str, Any], list[tuple[_Label, Text, Any]]]:
+    """Place the text of one level at one class of sizes: roofs, then the biggest differences, then ridges."""
+    view = found.sheet(size.width_px, size.height_px)
+    roofs = _roofs(found, level, size)
+    here = [move for move in found.moves if move.level == level]
+    dots = [point_box(view.at(one.x, one.y), one.radius_px) for move in here for one in move.places]
+    lines = [Line(*view.at(x, 0), *view.at(x, 1)) for _, x in found.ridges(level)]
+    lines += [
+        Line(*view.at(move.before.x, move.before.y), *view.at(move.after.x, move.after.y))
+        for move in here
+        if move.before and move.after
+    ]
+    canvas = Canvas(view, lines=[*roofs.lines(view), *lines])
+    names = roofs.name(canvas, dots)
+    canvas.taken.extend(dots)
+    texts = []
+    for label in _labels(found, level, size):
+        tries = ((label, text, place) for text in label.texts if (place := canvas.place(text)))
+        texts += [one for one in [next(tries, None)] if one]
+    return names, texts
 
 
-def _label_row(kind: str, level: str, text: Text, sizes: int) -> Row:
-    place = {"level": level, "x": _round(text.x), "y": _round(text.y)}
-    return {"s": kind, "g": text.key, "k": text.key, **place, "p": [None] * sizes, "ts": [""] * sizes}
-
-
-def _spot(spot: Spot | None) -> list[float] | None:
-    return spot.row if spot else None
-
-
-def _round(value: float) -> float:
-    return fmt.round_significant(value, 5)
+def _labels(found: Moves, level: str, size: SizeClass) -> Iterator[_Label]:
+    """Ask for names of the kernels with the biggest differences, whole or cut short, then for ridges."""
+    widths = (NARROW_LABEL_WIDTH,) if size.narrow else (LONG_LABEL_WIDTH, LABEL_WIDTH)
+    named = [short_names({**found.base.analyses, **found.head.analyses}, width) for width in widths]
+    here = [move for move in found.moves if move.level == level]
+    for move in here[: size.names]:
+        how = "" if move.row.is_matched else f" ({move.row.change.how})"
+        words = tuple(dict.fromkeys(names[move.row.key] + how for names in named))
+        texts = tuple(Text(words, one.x, one.y, around(one.radius_px)) for one in reversed(move.places))
+        yield _Label("name", move.row.key, texts)
+    for name, x in found.ridges(level):
+        yield _Label("ridge", "", (Text((f"{name} {fmt.intensity(x)}",), x, 0.0, foot_spots()),))
+    slope = found.slope(level)
+    for pipe in found.pipes if slope else ():
+        x = pipe.peak / slope.peak if slope else 0.0
+        yield _Label("ridge", "", (Text((ridge_text(x),), x, pipe.peak, ridge_spots()),))

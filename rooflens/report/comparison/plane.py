@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from math import log10, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rooflens import format as fmt
 from rooflens.model.compare.pairing import mean_clock_hz
-from rooflens.model.launches import Launch, gpu_name
+from rooflens.model.launches import gpu_name
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.report.comparison.conditions import unlike
-from rooflens.report.plane.plane import Plane, aired, plane
+from rooflens.report.plane.plane import aired, free_edge, roofs_over
+from rooflens.report.plane.plane import places as points
 from rooflens.report.plane.viewport import Sheet, decades
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Bound
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.comparison.rows import Program, Row
-    from rooflens.report.plane.plane import Domain, Point
+    from rooflens.report.plane.plane import Domain, RoofSet
+    from rooflens.report.plane.plane import Place as Point
 
 MAX_DRAWN = 32
 """Kernels with a place in the plane, those with the biggest differences."""
@@ -93,13 +95,45 @@ class ShareSheet(Sheet):
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """The kernels of one side by their keys, and their roofs."""
+
+    analyses: Mapping[str, Analysis]
+    roofs: RoofSet
+
+    @property
+    def gpu(self) -> str:
+        """Names of its GPUs."""
+        return ", ".join(dict.fromkeys(gpu_name(analysis) for analysis in self.analyses.values())) or "no kernel"
+
+    def slope(self, level: str) -> Roof | None:
+        """Give the diagonal roof of a level."""
+        return next((roof for roof in self.roofs.levels if level in roof.keys), None)
+
+    def places(self) -> Mapping[str, Mapping[str, Point]]:
+        """Place its kernels: by key and level."""
+        return {key: {point.level: point for point in points(one)} for key, one in self.analyses.items()}
+
+    def ridge(self, level: str) -> float | None:
+        """Find the ridge of the pipe that does most FLOPs."""
+        work: defaultdict[str, float] = defaultdict(float)
+        for analysis in self.analyses.values():
+            for name, flop in analysis.flop.items() if points(analysis) else ():
+                work[name] += flop * analysis.launches
+        slope = self.slope(level)
+        main = max(work, key=lambda name: work[name], default="")
+        pipe = next((roof for roof in self.roofs.pipes if main in roof.keys), None)
+        return pipe.peak / slope.peak if pipe and slope else None
+
+
+@dataclass(frozen=True, slots=True)
 class Moves:
     """The plane of one program, and the strip of its kernels without FLOPs.
 
     Attributes:
         slides: Places in the strip.
         why_shares: Why heights are shares of roofs; empty where they are FLOP/s.
-        base: The plane of the base, which gives its roofs; likewise `head`.
+        base: The kernels of the base and their roofs; likewise `head`.
         unplaced: Drawn kernels that have neither FLOPs nor a share of bandwidth on a side that has them.
         left_out: Kernels beyond `MAX_DRAWN` or `MAX_LANES`.
     """
@@ -109,8 +143,8 @@ class Moves:
     clock: str
     moves: tuple[Move, ...]
     slides: tuple[Move, ...]
-    base: Plane
-    head: Plane
+    base: Side
+    head: Side
     unplaced: int
     left_out: int
 
@@ -140,21 +174,21 @@ class Moves:
     @property
     def pipes(self) -> tuple[Roof, ...]:
         """Flat roofs: those of the head, and those that only the base used; a plane of shares has none."""
-        return () if self.in_shares else _both(self.head.pipe_roofs, self.base.pipe_roofs)
+        return () if self.in_shares else _both(self.head.roofs.pipes, self.base.roofs.pipes)
 
     @property
     def clocks_hz(self) -> Domain | None:
         """Lowest and highest SM clock of the side whose roofs are drawn."""
-        return self.head.clocks_hz or self.base.clocks_hz
+        return self.head.roofs.clocks_hz or self.base.roofs.clocks_hz
 
     def slope(self, level: str) -> Roof | None:
         """Give the diagonal roof of a level; a plane of shares has none."""
-        return None if self.in_shares else _level_roof(self.head, level) or _level_roof(self.base, level)
+        return None if self.in_shares else self.head.slope(level) or self.base.slope(level)
 
     def ridges(self, level: str) -> list[tuple[str, float]]:
         """Name the intensities at which the roof of the main pipe turns flat, on each side of a plane of shares."""
         sides = (("before", self.base), ("after", self.head))
-        found = [(f"ridge {name}", _ridge(side, level)) for name, side in sides if self.in_shares]
+        found = [(f"ridge {name}", side.ridge(level)) for name, side in sides if self.in_shares]
         return [(name, x) for name, x in found if x is not None]
 
     def x_domain(self) -> Domain:
@@ -164,7 +198,7 @@ class Moves:
         ridges += [pipe.peak / slope for pipe in self.pipes for slope in slopes]
         low, high = aired([place.x for move in self.moves for place in move.places] + ridges, 3)
         # The names of flat roofs stand at their right end, clear of the diagonals.
-        free = (max(ridges) / low**NAMES_PART) ** (1 / (1 - NAMES_PART)) if ridges and self.pipes else high
+        free = free_edge(max(ridges), low, NAMES_PART) if ridges and self.pipes else high
         return low, max(high, free)
 
     def y_domain(self) -> Domain:
@@ -228,46 +262,34 @@ class _Radii:
         return sqrt(SMALLEST_PX2 + (self._largest - SMALLEST_PX2) * part) / 2
 
 
-def _side(rows: Iterable[Row], name: str) -> Plane:
-    """Place the kernels of one side as the page of one report does."""
-    launches = []
-    for row in rows:
-        analysis: Analysis | None = getattr(row.change, name)
-        if analysis is not None:
-            launches.append(Launch(row.key, analysis, analysis.gpu_time_ns, None, None, group_key=row.key))
-    gpus = dict.fromkeys(gpu_name(launch.analysis) for launch in launches)
-    return plane(", ".join(gpus) or "no kernel", launches)
+def _side(rows: Iterable[Row], name: Literal["base", "head"]) -> Side:
+    """Take the kernels of one side."""
+    analyses = {row.key: one for row in rows if (one := getattr(row.change, name)) is not None}
+    return Side(analyses, roofs_over(analyses.values()))
 
 
-def _moves(rows: Iterable[Row], base: Plane, head: Plane, radii: _Radii, *, shares: bool) -> Iterator[Move]:
+def _moves(rows: Iterable[Row], base: Side, head: Side, radii: _Radii, *, shares: bool) -> Iterator[Move]:
     """Place each kernel at each level where every side that has it has a place."""
-    before, after = _by_key(base), _by_key(head)
+    before, after = base.places(), head.places()
     for row in rows:
         old, new = before.get(row.key, {}), after.get(row.key, {})
         for level in LEVELS:
-            was = _place(old.get(level), row.timing.base.median_ns, radii, shares=shares)
-            now = _place(new.get(level), row.timing.head.median_ns, radii, shares=shares)
+            was = _place(row.change.base, old.get(level), radii.of(row.timing.base.median_ns), shares=shares)
+            now = _place(row.change.head, new.get(level), radii.of(row.timing.head.median_ns), shares=shares)
             if _is_whole(row, was, now):
                 yield Move(row, level, was, now)
 
 
 def _is_whole(row: Row, was: Place | None, now: Place | None) -> bool:
-    """Tell whether every side that has the kernel has a place: half a kernel would look new or gone."""
+    """Return whether every side that has the kernel has a place: half a kernel would look new or gone."""
     return (was is not None) == (row.change.base is not None) and (now is not None) == (row.change.head is not None)
 
 
-def _by_key(side: Plane) -> Mapping[str, Mapping[str, Point]]:
-    found: defaultdict[str, dict[str, Point]] = defaultdict(dict)
-    for point in side.points:
-        found[point.launch.key][point.level] = point
-    return found
-
-
-def _place(point: Point | None, time_ns: float | None, radii: _Radii, *, shares: bool) -> Place | None:
-    if point is None or (shares and not point.roof_flop_per_s):
+def _place(analysis: Analysis | None, point: Point | None, radius_px: float, *, shares: bool) -> Place | None:
+    if analysis is None or point is None or (shares and not point.roof_flop_per_s):
         return None
     height = point.flop_per_s / (point.roof_flop_per_s or 1.0) if shares else point.flop_per_s
-    return Place(point.intensity_flop_per_byte, height, radii.of(time_ns), point.launch.bound)
+    return Place(point.intensity_flop_per_byte, height, radius_px, analysis.verdict.bound)
 
 
 def _slides(row: Row, radii: _Radii) -> list[Move]:
@@ -292,19 +314,3 @@ def _both(mine: Sequence[Roof], others: Sequence[Roof]) -> tuple[Roof, ...]:
     known = {key for roof in mine for key in roof.keys}
     roofs = (*mine, *(roof for roof in others if not known & set(roof.keys)))
     return tuple(sorted(roofs, key=lambda roof: -roof.peak))
-
-
-def _level_roof(side: Plane, level: str) -> Roof | None:
-    return next((roof for roof in side.level_roofs if level in roof.keys), None)
-
-
-def _ridge(side: Plane, level: str) -> float | None:
-    """Find the ridge of the pipe that does most FLOPs on a side."""
-    work: defaultdict[str, float] = defaultdict(float)
-    for launch in {point.launch.key: point.launch for point in side.points}.values():
-        for name, flop in launch.analysis.flop.items():
-            work[name] += flop * launch.analysis.launches
-    slope = _level_roof(side, level)
-    main = max(work, key=lambda name: work[name], default="")
-    pipe = next((roof for roof in side.pipe_roofs if main in roof.keys), None)
-    return pipe.peak / slope.peak if pipe and slope else None

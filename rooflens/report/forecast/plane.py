@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
-from rooflens.report.plane.plane import aired
+from rooflens.report.plane.plane import aired, free_edge
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
     low, high = aired(xs, LEAST_DECADES)
     furthest = max((dot.x for one in alone for dot in one.dots), default=low)
     # The names of flat roofs stand at their right end: dots should not reach below them.
-    free = (furthest / low**NAMES_PART) ** (1 / (1 - NAMES_PART))
+    free = free_edge(furthest, low, NAMES_PART)
     return tuple(replace(one, x_domain=(low, max(high, free)), y_domain=aired(ys, LEAST_DECADES)) for one in alone)
 
 

@@ -8,17 +8,26 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from rooflens import format as fmt
-from rooflens.model.launches import Launch
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.plane.geometry import segment, text_px
+from rooflens.report.plane.geometry import Line, text_px
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.placement import LINE_PX, Canvas, Wish, place, spots_around
-from rooflens.report.plane.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.text_marks import SLOT, at_spot, leads
-from rooflens.report.plane.viewport import SIZES, point_box
+from rooflens.report.plane.marks import (
+    Layer,
+    Rows,
+    at_spot,
+    expr,
+    expressions,
+    leads,
+    placed,
+    quantity,
+    specify,
+    values,
+    words,
+)
+from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
+from rooflens.report.plane.viewport import SIZES, SLOT, point_box
 from rooflens.report.text.history import wall
 
 if TYPE_CHECKING:
@@ -169,8 +178,7 @@ def _nice(value: float) -> float:
 def labels(group: Group, width: int) -> list[str]:
     """Name the drawn kernels in so many characters."""
     newest = {f"g{s}": one.points[-1].analysis for s, one in enumerate(group.drawn)}
-    launches = [Launch(key, one, one.gpu_time_ns, None, None, group_key=key) for key, one in newest.items()]
-    names = short_names(launches, width)
+    names = short_names(newest, width)
     return [names[key] for key in newest]
 
 
@@ -186,7 +194,7 @@ def _width(size: SizeClass) -> int:
 
 
 def _is_last(group: Group, one: Series) -> bool:
-    """Tell whether a kernel was timed in the newest run."""
+    """Return whether a kernel was timed in the newest run."""
     return group.at(one.points[-1]) == len(group.runs) - 1 and bool(one.points[-1].time_ns)
 
 
@@ -238,35 +246,47 @@ def _label_rows(group: Group) -> list[Row]:
     rows = []
     for s, one in enumerate(group.drawn):
         last = next(point for point in reversed(one.points) if point.time_ns)
-        row: Row = {
-            "x": group.at(last) + 1,
-            "y": fmt.round_significant(last.time_ns or 0.0, 5),
-            "texts": [labels(group, _width(size))[s] for size in SIZES],
-        }
+        row: Row = {"x": group.at(last) + 1, "y": fmt.round_significant(last.time_ns or 0.0, 5)}
         if _is_last(group, one):
             height = [size.height_px * (1 - axis.part(last.time_ns or 0.0)) for size in SIZES]
             row |= {"ends": [round(px, 1) for px in height], "parts": [ends[s] for ends, _ in found]}
+            row |= {"texts": [labels(group, _width(size))[s] for size in SIZES]}
         else:
-            row |= {"spots": [gone[s] for _, gone in found]}
+            row |= {"p": [gone[s] for _, gone in found]}
         rows.append(row)
     return rows
 
 
-def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, list[float] | None]]:
-    axis = time_axis(group)
+def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, list[Any] | None]]:
+    view = TimeView(group, time_axis(group), size.width_px - label_room_px(group, size), size.height_px)
     drawn = list(enumerate(group.drawn))
-    ends = {
-        s: size.height_px * (1 - axis.part(one.points[-1].time_ns or 0)) for s, one in drawn if _is_last(group, one)
-    }
-    canvases = [_canvas(group, axis, size, width_px) for width_px in size.widths_px]
+    ends = {s: view.at(0, one.points[-1].time_ns or 0)[1] for s, one in drawn if _is_last(group, one)}
+    dots = [[view.at(group.at(p), p.time_ns) for p in one.points if p.time_ns] for _, one in drawn]
+    lines = [Line(*begin, *end) for line in dots for begin, end in pairwise(line)]
+    canvas = Canvas(view, taken=[point_box(dot, 5) for line in dots for dot in line], lines=lines)
     names = labels(group, _width(size))
-    gone: dict[int, list[float] | None] = {}
+    gone: dict[int, list[Any] | None] = {}
     for s, one in drawn:
         if s not in ends:
             last = next(point for point in reversed(one.points) if point.time_ns)
-            spot = place(Wish(names[s], group.at(last), last.time_ns or 0.0, spots_around(5)), canvases)
-            gone[s] = spot.row if spot else None
+            gone[s] = canvas.place(Text((names[s],), group.at(last), last.time_ns or 0.0, around(5)))
     return {s: round(y, 1) for s, y in apart(ends, size.height_px).items()}, gone
+
+
+@dataclass(frozen=True, slots=True)
+class TimeView:
+    """The drawing at one size: runs at even distances, times up."""
+
+    group: Group
+    axis: TimeAxis
+    width_px: float
+    height_px: float
+
+    def at(self, run: float, time_ns: float) -> tuple[float, float]:
+        """Give the pixels of a run's number and a time."""
+        count = max(len(self.group.runs) - 1, 1)
+        right = (AIR_PART + (1 - 2 * AIR_PART) * run / count) * self.width_px
+        return right, self.height_px * (1 - self.axis.part(time_ns))
 
 
 def apart(wanted: dict[int, float], height_px: float) -> dict[int, float]:
@@ -279,20 +299,6 @@ def apart(wanted: dict[int, float], height_px: float) -> dict[int, float]:
         most = high - (len(keys) - 1 - i) * (LINE_PX + 2)
         placed.append(min(max(wanted[key], floor_px), max(most, floor_px)))
     return dict(zip(keys, placed, strict=True))
-
-
-def _canvas(group: Group, axis: TimeAxis, size: SizeClass, width_px: int) -> Canvas:
-    """Begin a drawing with the points and lines of all drawn kernels."""
-    room = width_px - label_room_px(group, size)
-    count = max(len(group.runs) - 1, 1)
-
-    def at(run: float, time_ns: float) -> tuple[float, float]:
-        return (AIR_PART + (1 - 2 * AIR_PART) * run / count) * room, size.height_px * (1 - axis.part(time_ns))
-
-    dots = [[at(group.at(p), p.time_ns) for p in one.points if p.time_ns] for one in group.drawn]
-    lines = [segment(*pair) for line in dots for pair in pairwise(line)]
-    boxes = [point_box(dot, 5) for line in dots for dot in line]
-    return Canvas(at, room, size.height_px, taken=boxes, lines=lines)
 
 
 def sparkline_parts(group: Group, one: Series, width: float, height: float) -> list[str]:
@@ -327,107 +333,79 @@ def runs_of(series: Sequence[Series]) -> int:
 
 def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
     """Specify a line for each kernel, points by verdict, and names at the right end."""
+    at = _at(group)
+    lines = {**at, "detail": {"field": "part", "type": "nominal"}}
     layers = [
-        _named("points").mark_line(style="note", strokeWidth=1.5, **QUIET).encode(_x(group), _y(group), _line()),
+        Rows("points").mark("line", lines, style="note", strokeWidth=1.5, **QUIET),
         *_end_labels(),
-        *_gone_labels(group),
-        _points(group),
+        *_gone_labels(at),
+        _points(group, at),
     ]
-    size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 480 ? 12 : 14")}
-    slot = " : ".join(f"w >= {one.from_px} ? {label_room_px(group, one)}" for one in SIZES[:-1])
-    chart = (
-        alt.LayerChart(layer=layers)
-        .properties(name="plane", width=WIDTH, height=HEIGHT, title=alt.Title(title, subtitle=subtitle, **size))
-        .add_params(
-            alt.param(name="w", value=WIDTH),
-            alt.param(name="h", value=HEIGHT),
-            alt.param(name="slot", expr=SLOT),
-            alt.param(name="room", expr=f"w - ({slot} : {label_room_px(group, SIZES[-1])})"),
-            alt.param(name="when", value=list(group.when)),
-        )
-    )
-    spec: dict[str, Any] = chart.to_dict()
-    spec.pop("config", None)
-    spec["datasets"] = datasets(group)
-    return spec
+    room = " : ".join(f"w >= {one.from_px} ? {label_room_px(group, one)}" for one in SIZES[:-1])
+    params = [
+        *values(w=WIDTH, h=HEIGHT),
+        *expressions(slot=SLOT, room=f"w - ({room} : {label_room_px(group, SIZES[-1])})"),
+        *values(when=list(group.when)),
+    ]
+    drawing = {"name": "plane", "width": WIDTH, "height": HEIGHT, "layer": layers}
+    return specify(drawing, params, datasets(group), title=title, subtitle=subtitle)
 
 
-def _named(name: str) -> alt.Chart:
-    return alt.Chart(alt.NamedData(name=name))
-
-
-def _line() -> alt.Detail:
-    return alt.Detail("part:N")
-
-
-def _x(group: Group) -> alt.X:
+def _at(group: Group) -> Layer:
     """Put runs at even distances: they are counted, whatever time lies between them."""
     count = len(group.runs)
     air = AIR_PART / (1 - 2 * AIR_PART) * (count - 1)
-    scale = alt.Scale(domain=[1 - air, count + air], nice=False, zero=False, range=[0, alt.ExprRef("room")])
-    axis = alt.Axis(
-        values=list(range(1, count + 1)),
-        labelExpr="when[datum.value - 1]",
-        labelOverlap="greedy",
-        labelSeparation=16,
-        grid=False,
-        title=None,
-    )
-    return alt.X("x", type="quantitative", scale=scale, axis=axis)
-
-
-def _y(group: Group) -> alt.Y:
+    across = {
+        "values": list(range(1, count + 1)),
+        "labelExpr": "when[datum.value - 1]",
+        "labelOverlap": "greedy",
+        "labelSeparation": 16,
+        "grid": False,
+        "title": None,
+    }
+    runs = {"domain": [1 - air, count + air], "nice": False, "zero": False, "range": [0, expr("room")]}
     found = time_axis(group)
-    scale = alt.Scale(type="log" if found.is_log else "linear", domain=[found.low, found.high], nice=False)
-    values = [tick for tick in found.ticks if found.low <= tick <= found.high]
-    return alt.Y("y", type="quantitative", scale=scale, axis=alt.Axis(values=values, labelExpr=_TIME, title=None))
+    ticks = [tick for tick in found.ticks if found.low <= tick <= found.high]
+    up = {"values": ticks, "labelExpr": _TIME, "title": None}
+    times = {"type": "log" if found.is_log else "linear", "domain": [found.low, found.high], "nice": False}
+    return {"x": quantity("x", scale=runs, axis=across), "y": quantity("y", scale=times, axis=up)}
 
 
-def _end_labels() -> list[alt.Chart]:
+def _end_labels() -> list[Layer]:
     """Write the names of kernels of the newest run in a column, each led to from its last point."""
-    rows = _named("labels").transform_filter("isValid(datum.parts)").transform_calculate(text="datum.texts[slot]")
-    height = "datum.parts[slot]"
-    begin, end = f"room * {1 - AIR_PART:g} + 8", f"room + {LABEL_GAP_PX - 4}"
-    at: Style = {"x": _value(begin), "y": _value("datum.ends[slot]"), "x2": _value(end), "y2": _value(height)}
-    beside: Style = {"x": _value(f"room + {LABEL_GAP_PX}"), "y": _value(height)}
-    lead = rows.mark_rule(style="lead", **QUIET).encode(**at)
-    words = rows.mark_text(style="label", align="left", baseline="middle", **QUIET).encode(**beside, text="text:N")
-    return [lead, words]
-
-
-def _value(expression: str) -> Any:
-    return alt.value(alt.ExprRef(expression))
-
-
-def _gone_labels(group: Group) -> list[alt.Chart]:
-    """Write the names of kernels that the newest run lacks beside their last point, where there is room."""
-    rows = (
-        _named("labels")
-        .transform_filter("isValid(datum.spots) && datum.spots[slot] !== null")
-        .transform_calculate(spot="datum.spots[slot]", text="datum.texts[slot]")
-    )
-    text: Style = {**at_spot(), **QUIET}
+    rows = Rows("labels").where("isValid(datum.parts)").having(words="datum.texts[slot]")
+    height = _value("datum.parts[slot]")
+    lead = {
+        "x": _value(f"room * {1 - AIR_PART:g} + 8"),
+        "y": _value("datum.ends[slot]"),
+        "x2": _value(f"room + {LABEL_GAP_PX - 4}"),
+        "y2": height,
+    }
+    beside = {"x": _value(f"room + {LABEL_GAP_PX}"), "y": height, **words()}
     return [
-        leads(rows).encode(_x(group), _y(group), alt.X2("x"), alt.Y2("y")),
-        *(
-            rows.mark_text(style=style, **text).encode(_x(group), _y(group), alt.Text("text:N"))
-            for style in ("halo", "label")
-        ),
+        rows.mark("rule", lead, style="lead", **QUIET),
+        rows.mark("text", beside, style="label", align="left", baseline="middle", **QUIET),
     ]
 
 
-def _points(group: Group) -> alt.Chart:
+def _value(expression: str) -> Layer:
+    return {"value": expr(expression)}
+
+
+def _gone_labels(at: Layer) -> list[Layer]:
+    """Write the names of kernels that the newest run lacks beside their last point, where there is room."""
+    rows = placed(Rows("labels").where("isValid(datum.p)"))
+    text = {**at, **words()}
+    return [
+        leads(rows, at),
+        *(rows.mark("text", text, style=style, **at_spot(), **QUIET) for style in ("halo", "label")),
+    ]
+
+
+def _points(group: Group, at: Layer) -> Layer:
     """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
     present = {point.analysis.verdict.bound for one in group.drawn for point in one.points if point.time_ns}
-    solid = alt.condition("datum.bound === 'unknown'", alt.value(0), alt.value(1))
-    points: alt.Chart = (
-        _named("points")
-        .mark_point(filled=True, opacity=1, size=point_area_px2(group), tooltip=alt.ExprRef(_TOOLTIP))
-        .encode(
-            _x(group),
-            _y(group),
-            *verdict_channels(present),
-            fillOpacity=solid,
-        )
-    )
-    return points
+    hollow = {"condition": {"test": "datum.bound === 'unknown'", "value": 0}, "value": 1}
+    channels = {**at, **verdict_channels(present), "fillOpacity": hollow}
+    look = {"filled": True, "opacity": 1, "size": point_area_px2(group), "tooltip": expr(_TOOLTIP)}
+    return Rows("points").mark("point", channels, **look)

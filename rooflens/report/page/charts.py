@@ -12,7 +12,7 @@ from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.plane import plane
 from rooflens.report.plane.viewport import CROWD
 from rooflens.report.roofline.chart import default_level, roofline_spec
-from rooflens.report.roofline.datasheet import datasheet_rows
+from rooflens.report.roofline.datasheet import datasheet_roofs
 from rooflens.report.roofline.rows import LEVEL_MARKS, clock_text
 from rooflens.report.summary import biggest_losses
 
@@ -88,4 +88,4 @@ def _spec(figure: RooflineFigure, page: Page, ranks: Mapping[str, int]) -> dict[
     keys = {point.launch.key for point in figure.plane.placed}
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
     title = f"{figure.caption}: synthetic data" if page.synthetic else figure.caption
-    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks, datasheet=datasheet_rows(figure.plane))
+    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks, datasheet=datasheet_roofs(figure.plane))

@@ -15,7 +15,7 @@ from rooflens.format import plain_name
 from rooflens.model.records import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
-from rooflens.report.plane.short_names import short_names
+from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
     from rooflens.model.launches import Launch
@@ -60,7 +60,7 @@ def time_pieces(page: Page) -> list[dict[str, Any]]:
     `label` of the kernel, `bound`, `ns`.
     """
     launches = sorted((launch for launch in page.timed if launch.duration_ns), key=_loss, reverse=True)
-    labels = short_names(launches, NAME_WIDTH)
+    labels = short_names({launch.group_key: launch.analysis for launch in launches}, NAME_WIDTH)
     others = page.other.bound_ns if page.other else {}
     return [_piece(launch, labels[launch.group_key]) for launch in launches] + [
         {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}

@@ -1,33 +1,59 @@
-"""The axes of a log-log plane with fixed ranges: a tick at each power of ten, with SI prefixes for performance."""
+"""The axes of a plane: a tick at each power of ten, those between where a reader has zoomed in, SI prefixes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import altair as alt
-
-from rooflens.report.plane.expressions import SI_FLOPS
+from rooflens.report.plane import expressions as text
+from rooflens.report.plane.marks import Layer, expr, expressions, quantity
+from rooflens.report.plane.viewport import SLOT
 
 if TYPE_CHECKING:
-    from rooflens.report.plane.plane import Domain
+    from collections.abc import Mapping
 
-_INTENSITY = "datum.value < 1 ? format(datum.value, '~g') : format(datum.value, ',')"
+LABELS_APART_PX = 8
 
+ZOOM: Layer = {"name": "zoom", "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"}, "bind": "scales"}
+"""A drag pans, the wheel zooms while ctrl is held, a double click resets."""
 
-def intensity(domain: Domain, title: str, field: str) -> alt.X:
-    """Encode arithmetic intensity."""
-    axis = alt.Axis(values=_powers(domain), labelExpr=_INTENSITY, title=title, titlePadding=12)
-    scale = alt.Scale(type="log", domain=list(domain), nice=False)
-    return alt.X(field, type="quantitative", axis=axis, scale=scale)
+_ENDS = ("x0", "x1", "y0", "y1")
 
 
-def performance(domain: Domain, field: str) -> alt.Y:
-    """Encode FLOP per second."""
-    axis = alt.Axis(values=_powers(domain), labelExpr=SI_FLOPS, title=None)
-    scale = alt.Scale(type="log", domain=list(domain), nice=False)
-    return alt.Y(field, type="quantitative", axis=axis, scale=scale)
+def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -> list[Layer]:
+    """Declare what is seen of a plane, all of it or the part that a reader has zoomed to, and the slope of its roofs.
+
+    The specification declares `base`: lowest and highest x, lowest and highest y; or `before` works it out.
+    """
+    ends = {name: f"base[{i}]" for i, name in enumerate(_ENDS)}
+    if zooms:
+        ends = {name: f"zoom.{name[0]} ? zoom.{name[0]}[{name[1]}] : {end}" for name, end in ends.items()}
+    spans = {"spanX": "log(x1 / x0) / LN10", "spanY": "log(y1 / y0) / LN10" if is_log else "y1 - y0"}
+    turn = {"turn": "-atan2(h / spanY, w / spanX) * 57.2958"} if is_log else {}
+    return expressions(**before, slot=slot, **ends, **spans, **turn)
 
 
-def _powers(domain: Domain) -> list[float]:
-    """List the powers of ten inside a range."""
-    return [10.0**power for power in range(-30, 31) if domain[0] <= 10.0**power <= domain[1]]
+def axes(title: str = "Arithmetic intensity (FLOP/B)", *, shares: bool = False) -> Mapping[str, Layer]:
+    """Encode intensity, and performance or shares of a roof, with their axes; one layer of a plane says it for all."""
+    across = {
+        "tickCount": expr(text.tick_count("spanX")),
+        "labelExpr": text.tick_label(text.PLAIN, "spanX"),
+        "labelSeparation": LABELS_APART_PX,
+        "title": title,
+        "titlePadding": 12,
+    }
+    up: Layer = {
+        "tickCount": expr(text.tick_count("spanY")),
+        "labelExpr": text.tick_label(text.SI_FLOPS, "spanY"),
+        "title": None,
+    }
+    if shares:
+        up = {"format": ".0%", "values": [0, 0.2, 0.4, 0.6, 0.8, 1], "title": None}
+    height = {"type": "linear", "zero": False} if shares else {"type": "log"}
+    return {
+        "x": quantity("x", axis=across, scale={"type": "log", **_scale(0)}),
+        "y": quantity("y", axis=up, scale={**height, **_scale(2)}),
+    }
+
+
+def _scale(first: int) -> Layer:
+    return {"domain": [expr(f"base[{first}]"), expr(f"base[{first + 1}]")], "nice": False}

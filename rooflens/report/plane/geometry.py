@@ -1,14 +1,9 @@
-"""Boxes on the screen, upright or turned, and how wide words are: what a chart needs to place text by itself."""
+"""Upright boxes on the screen, lines between them, and how wide words are: what placing text needs to know."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from math import atan2, cos, hypot, sin
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import NamedTuple
 
 WIDTH_MARGIN = 1.06
 """System fonts differ by a few per cent from the widths below; words may not run into one another in any of them."""
@@ -31,78 +26,58 @@ _EM_WIDE = 1.05
 
 _FIRST_WIDE = 0x2500
 
+WIDER = 0.41
+"""Planes of one class of sizes are up to so much wider than the one that text is placed in."""
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle in pixels, y downwards, turned by `angle` radians about its centre."""
+
+class Line(NamedTuple):
+    """A straight line from one pixel to another."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+
+class Box(NamedTuple):
+    """An upright rectangle by its centre, in pixels, y downwards; it moves with `anchor` when the plane grows wider."""
 
     x: float
     y: float
     half_width: float
     half_height: float
-    angle: float = 0.0
-
-    @property
-    def reach(self) -> float:
-        """Distance from the centre to a corner."""
-        return hypot(self.half_width, self.half_height)
+    anchor: float
 
     def hits(self, other: Box) -> bool:
-        """Tell whether two boxes overlap; boxes that only touch do not."""
-        right, down = other.x - self.x, other.y - self.y
-        if hypot(right, down) >= self.reach + other.reach:
+        """Return whether two boxes overlap, or would in a plane that is a little wider; touching is not overlapping."""
+        if abs(self.y - other.y) >= self.half_height + other.half_height:
             return False
-        if not self.angle and not other.angle:
-            wide, high = self.half_width + other.half_width, self.half_height + other.half_height
-            return abs(right) < wide and abs(down) < high
-        axes = (axis for box in (self, other) for axis in box.axes())
-        # Two convex shapes are apart if and only if a side of one of them parts them.
-        return all(abs(right * ax + down * ay) < self.extent(ax, ay) + other.extent(ax, ay) for ax, ay in axes)
+        left, right = (self, other) if self.x <= other.x else (other, self)
+        room = right.x - right.half_width - left.x - left.half_width
+        # Heights stay as a plane grows wider, so that only boxes whose anchors stand the other way round can meet.
+        return room < 0 or room < WIDER * (left.anchor - right.anchor)
 
-    def axes(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Give the directions of its sides as unit vectors."""
-        c, s = cos(self.angle), sin(self.angle)
-        return (c, s), (-s, c)
-
-    def extent(self, ax: float, ay: float) -> float:
-        """Measure half its length along a direction."""
-        (ux, uy), (vx, vy) = self.axes()
-        return self.half_width * abs(ux * ax + uy * ay) + self.half_height * abs(vx * ax + vy * ay)
+    def crossed_by(self, line: Line) -> bool:
+        """Return whether a line passes through it."""
+        x0, y0, x1, y1 = line
+        wide, high = self.half_width, self.half_height
+        if min(x0, x1) >= self.x + wide or max(x0, x1) <= self.x - wide:
+            return False
+        if min(y0, y1) >= self.y + high or max(y0, y1) <= self.y - high:
+            return False
+        # The bounds of the line reach into the box: it is missed where all corners lie on one side.
+        right, down = x1 - x0, y1 - y0
+        middle = right * (self.y - y0) - down * (self.x - x0)
+        return abs(middle) < abs(right) * high + abs(down) * wide
 
     def grown(self, px: float) -> Box:
         """Make it larger on every side."""
-        return Box(self.x, self.y, self.half_width + px, self.half_height + px, self.angle)
+        return self._replace(half_width=self.half_width + px, half_height=self.half_height + px)
 
     def inside(self, width_px: float, height_px: float) -> bool:
-        """Tell whether all of it lies between the origin and a lower right corner."""
-        wide, high = self.extent(1, 0), self.extent(0, 1)
+        """Return whether all of it lies between the origin and a lower right corner."""
+        wide, high = self.half_width, self.half_height
         return wide <= self.x <= width_px - wide and high <= self.y <= height_px - high
-
-
-def segment(start: tuple[float, float], end: tuple[float, float], width_px: float = 2.0) -> Box:
-    """Make the box that a straight line covers."""
-    right, down = end[0] - start[0], end[1] - start[1]
-    middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-    return Box(*middle, hypot(right, down) / 2, width_px / 2, atan2(down, right))
-
-
-def hits_any(box: Box, others: Iterable[Box]) -> bool:
-    """Tell whether a box overlaps any of the others; pages ask this a million times, and most boxes are far away."""
-    x, y = box.x, box.y
-    wide, high = _bounds(box)
-    for other in others:
-        other_wide, other_high = _bounds(other) if other.angle else (other.half_width, other.half_height)
-        if abs(other.x - x) < wide + other_wide and abs(other.y - y) < high + other_high and box.hits(other):
-            return True
-    return False
-
-
-def _bounds(box: Box) -> tuple[float, float]:
-    """Give half of the width and the height that no box of these sides and this angle reaches beyond."""
-    if not box.angle:
-        return box.half_width, box.half_height
-    most = box.half_width + box.half_height
-    return most, most
 
 
 @lru_cache(maxsize=4096)

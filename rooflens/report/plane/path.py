@@ -1,146 +1,191 @@
 """The plane that a path walks through, of predictions or of a measured sweep: roofs, ridges, names, arrows.
 
-A Vega-Lite specification without colours: the theme has them. The page sets the signals `w` and `h`: the plane's size
-in pixels. Rows come by the names of the datasets: `slope`, `pipes`, `ridges`, `arrows`, and what a chart adds. Marks
-that repeat what words say are hidden from screen readers.
+Layers of Vega-Lite without colours: the theme has them. The page sets the signals `w` and `h`: the plane's size in
+pixels. Rows come by the names of the datasets: `slope`, `pipes`, `ridges`, `arrows`, and what a chart adds. Marks that
+repeat what words say are hidden from screen readers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from rooflens.report.plane import axes as log_plane
-from rooflens.report.plane.placement import LINE_PX
-from rooflens.report.plane.roof_names import LIFT_PX
-from rooflens.report.plane.text_marks import SLOT, at_spot, leads
-from rooflens.report.plane.viewport import decades
+from rooflens import format as fmt
+from rooflens.report.plane import marks
+from rooflens.report.plane.axes import seen
+from rooflens.report.plane.geometry import Line
+from rooflens.report.plane.marks import HEIGHT, QUIET, WIDTH, Rows, at_spot, expr, leads, place, placed, written
+from rooflens.report.plane.placement import Canvas, Text, foot_spots
+from rooflens.report.plane.roofs import Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
+from rooflens.report.plane.viewport import SIZES, Sheet, decades
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rooflens.report.plane.plane import Domain
+    from rooflens.report.plane.geometry import Box
+    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.roofs import Flat
+    from rooflens.report.plane.viewport import SizeClass
 
-    Style = Mapping[str, Any]
-
-WIDTH = 800
-HEIGHT = 440
+    Place = tuple[float, float]
+    Row = dict[str, Any]
 
 ARROW_FROM_PX = 40
 """Parts of the path shorter than this have no room for an arrow between their dots."""
+
 ARROW_AREA_PX2 = 120
-DEGREES_PER_RADIAN = 57.2958
-QUIET: Style = {"aria": False}
-_SPOT = f"datum.spots[{SLOT}]"
+
+NOWHERE = [None] * len(SIZES)
+"""Places of a text that finds none at any class of sizes."""
+
+STRONG: Mapping[str, Any] = {"fontWeight": 600, "fontSize": 13}
 
 
 @dataclass(frozen=True, slots=True)
 class PathPlane:
-    """A logarithmic plane by the ranges of its axes; `intensity_title` says at which level the intensity is."""
+    """A logarithmic plane with the roofs of one memory, and the places that a path joins."""
 
-    x_domain: Domain
-    y_domain: Domain
-    intensity_title: str
+    roofs: Roofs
+    path: tuple[Place, ...]
 
-    def x(self, field: str = "x") -> alt.X:
-        """Encode arithmetic intensity."""
-        return log_plane.intensity(self.x_domain, self.intensity_title, field)
+    @property
+    def ridges(self) -> list[tuple[float, Flat]]:
+        """The corners of the slope with the flat roofs, by their intensities."""
+        return [(flat.begin, flat) for flat in self.roofs.flats if flat.begin]
 
-    def y(self, field: str = "y") -> alt.Y:
-        """Encode FLOP per second."""
-        return log_plane.performance(self.y_domain, field)
+    def datasets(
+        self,
+        texts: Callable[[Sheet, SizeClass], Iterable[tuple[str, Text]]],
+        dots: Callable[[Sheet], Sequence[Box]],
+        lines: Callable[[Sheet], Iterable[Line]] = lambda _: (),
+    ) -> tuple[dict[str, list[Row]], dict[str, list[Any]]]:
+        """Place all texts at each class of sizes: roofs first, then what the chart adds, then ridges.
 
-    def ridges(self) -> list[alt.Chart]:
-        """Draw where roofs meet, with their names."""
-        rule = named("ridges").mark_rule(style="gap", strokeDash=[2, 4], opacity=0.6, **QUIET)
-        return [rule.encode(self.x(), self.y(), alt.Y2("y2")), *self.names("ridges", "note")]
+        Args:
+            texts: Makes the texts of the chart by key, what matters most first.
+            dots: Makes the boxes that are never written over; names of roofs may lie there where they must.
+            lines: Makes lines that words cross only where there is no other place.
 
-    def roofs(self) -> list[alt.Chart]:
-        """Draw the slope and the flat roofs, with their names."""
-        turned = decades(self.x_domain) / decades(self.y_domain)
-        text: Style = {
-            "align": "left",
-            "baseline": "middle",
-            "angle": alt.ExprRef(f"-atan2(h * {turned:.4g}, w) * {DEGREES_PER_RADIAN}"),
-            "dy": alt.ExprRef(f"-datum.sides[{SLOT}] * {LIFT_PX + LINE_PX / 2:g}"),
-            **QUIET,
-        }
-        along = (
-            named("slope")
-            .transform_filter(f"datum.texts && datum.xs && datum.xs[{SLOT}] !== null")
-            .transform_calculate(nx=f"datum.xs[{SLOT}]", ny=f"datum.ys[{SLOT}]", text=f"datum.texts[{SLOT}]")
-        )
+        Returns:
+            The datasets of roofs, ridges and arrows, and the places of the chart's texts by key.
+        """
+        found = []
+        for size in SIZES:
+            sheet = Sheet(self.roofs.x_domain, self.roofs.y_domain, size.width_px, size.height_px)
+            way = (Line(*sheet.at(*begin), *sheet.at(*end)) for begin, end in pairwise(self.path))
+            canvas = Canvas(sheet, lines=[*self.roofs.lines(sheet), *self._feet(sheet), *way, *lines(sheet)])
+            boxes = dots(sheet)
+            rows = self.roofs.name(canvas, boxes)
+            canvas.taken.extend(boxes)
+            rows |= {key: row for key, text in texts(sheet, size) if key not in rows and (row := canvas.place(text))}
+            rows |= {key: row for key, text in self._ridge_texts() if (row := canvas.place(text))}
+            found.append(rows)
+        keys = dict.fromkeys(key for rows in found for key in rows)
+        places = {key: [rows.get(key) for rows in found] for key in keys}
+        return self._rows(places), places
+
+    def _feet(self, sheet: Sheet) -> list[Line]:
+        low = self.roofs.y_domain[0]
+        return [Line(*sheet.at(x, low), *sheet.at(x, flat.peak)) for x, flat in self.ridges]
+
+    def _ridge_texts(self) -> list[tuple[str, Text]]:
+        low = self.roofs.y_domain[0]
         return [
-            named("slope").mark_line(style="roof", clip=True, **QUIET).encode(self.x(), self.y()),
-            named("pipes").mark_rule(style="roof", **QUIET).encode(self.x(), alt.X2("x2"), self.y()),
-            *(
-                along.mark_text(style=style, **text).encode(self.x("nx"), self.y("ny"), alt.Text("text:N"))
-                for style in ("halo", "label")
-            ),
-            *self.names("pipes", "label", x="x2"),
+            (f"ridge {flat.key}", Text((ridge_text(x), f"ridge {fmt.significant(x)}"), x, low, foot_spots()))
+            for x, flat in self.ridges
         ]
 
-    def names(self, data: str, style: str, x: str = "x") -> list[alt.Chart]:
-        """Write texts at the places found for the size at hand, on cleared ground; strong ones are led to from afar."""
-        placed = (
-            named(data)
-            .transform_filter(f"{_SPOT} !== null")
-            .transform_calculate(spot=_SPOT, text=f"datum.texts[{SLOT}]")
-        )
-        text: Style = {**at_spot(), **QUIET}
-        bold: Style = {"fontWeight": 600, "fontSize": 13} if style == "strong" else {}
-        words = [
-            placed.mark_text(style="halo", **text, **bold).encode(self.x(x), self.y(), alt.Text("text:N")),
-            placed.mark_text(style=style, **text).encode(self.x(x), self.y(), alt.Text("text:N")),
-        ]
-        return [leads(placed).encode(self.x(x), self.y(), alt.X2(x), alt.Y2("y")), *words] if bold else words
+    def _rows(self, places: Mapping[str, list[Any]]) -> dict[str, list[Row]]:
+        return {
+            "slope": [
+                {"v": rounded(slope.per_byte), "e": rounded(slope.top), "p": places.get(slope.key, NOWHERE)}
+                for slope in self.roofs.slopes
+            ],
+            "pipes": [
+                {"v": rounded(flat.peak), "c": rounded(flat.begin), "p": places.get(flat.key, NOWHERE)}
+                for flat in self.roofs.flats
+            ],
+            "ridges": [
+                {
+                    "x": rounded(x),
+                    "y": rounded(self.roofs.y_domain[0]),
+                    "y2": rounded(flat.peak),
+                    "p": places.get(f"ridge {flat.key}", NOWHERE),
+                }
+                for x, flat in self.ridges
+            ],
+            "arrows": [self._arrow(begin, end) for begin, end in pairwise(self.path)],
+        }
 
-    def arrows(self) -> alt.Chart:
-        """Draw an arrow on every part of the path that is long enough."""
-        right, down = "datum.right * w", "datum.up * -h"
-        arrow: alt.Chart = (
-            named("arrows")
-            .transform_filter(f"sqrt(pow({right}, 2) + pow({down}, 2)) >= {ARROW_FROM_PX}")
-            .mark_point(
-                style="note",
-                shape="triangle-right",
-                filled=True,
-                size=ARROW_AREA_PX2,
-                opacity=1,
-                angle=alt.ExprRef(f"atan2({down}, {right}) * {DEGREES_PER_RADIAN}"),
-                **QUIET,
-            )
-            .encode(self.x(), self.y())
-        )
-        return arrow
+    def _arrow(self, begin: Place, end: Place) -> Row:
+        """Put an arrow on the middle of a part of the path, with its direction in parts of both axes."""
+        (x0, y0), (x1, y1) = begin, end
+        return {
+            "x": rounded(sqrt(x0 * x1)),
+            "y": rounded(sqrt(y0 * y1)),
+            "right": round(log10(x1 / x0) / decades(self.roofs.x_domain), 4),
+            "up": round(log10(y1 / y0) / decades(self.roofs.y_domain), 4),
+        }
+
+    def specify(
+        self,
+        layers: Sequence[Layer],
+        datasets: Mapping[str, Any],
+        *,
+        title: str,
+        subtitle: Sequence[str],
+        **params: Any,
+    ) -> dict[str, Any]:
+        """Put roofs, layers and rows into one specification; `params` are further ones that the page sets."""
+        base = [fmt.round_significant(end, 6) for end in (*self.roofs.x_domain, *self.roofs.y_domain)]
+        drawing = {"name": "plane", "width": WIDTH, "height": HEIGHT, "layer": [*_ground(), *layers]}
+        declared = [*marks.values(**params, w=WIDTH, h=HEIGHT, base=base), *seen(zooms=False)]
+        return marks.specify(drawing, declared, datasets, title=title, subtitle=list(subtitle))
 
 
-def named(data: str) -> alt.Chart:
-    """Begin a layer over a dataset that the specification brings along."""
-    return alt.Chart(alt.NamedData(name=data))
+def _ground() -> list[Layer]:
+    """Draw roofs and ridges with their names."""
+    slope, pipes, ridges = Rows("slope"), Rows("pipes"), Rows("ridges")
+    foot = ridges.mark("rule", place(y2="y2"), style="gap", strokeDash=[2, 4], opacity=0.6, **QUIET)
+    return [
+        foot,
+        *written(placed(ridges), "note", **at_spot()),
+        *line_layers(slope, pipes),
+        *slope_name_layers(slope),
+        *flat_name_layers(pipes),
+    ]
 
 
-def specify(
-    layers: Sequence[alt.Chart],
-    datasets: Mapping[str, Any],
-    *,
-    title: str,
-    subtitle: Sequence[str],
-    **parameters: Any,
-) -> dict[str, Any]:
-    """Put layers and rows into one specification; `parameters` are further ones that the page sets."""
-    parameters |= {"w": WIDTH, "h": HEIGHT}
-    size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 480 ? 12 : 14")}
-    chart = (
-        alt.LayerChart(layer=list(layers))
-        .properties(name="plane", width=WIDTH, height=HEIGHT, title=alt.Title(title, subtitle=list(subtitle), **size))
-        .add_params(
-            *(alt.param(name=name, value=value) for name, value in {**parameters, "w": WIDTH, "h": HEIGHT}.items())
+def strong_names(data: str) -> list[Layer]:
+    """Write texts strong at their places, led to from afar."""
+    rows = placed(Rows(data))
+    halo, text = written(rows, "strong", **at_spot())
+    halo["mark"] |= STRONG
+    return [leads(rows), halo, text]
+
+
+def arrows() -> Layer:
+    """Draw an arrow on every part of the path that is long enough."""
+    right, down = "datum.right * w", "datum.up * -h"
+    return (
+        Rows("arrows")
+        .where(f"sqrt(pow({right}, 2) + pow({down}, 2)) >= {ARROW_FROM_PX}")
+        .mark(
+            "point",
+            place(),
+            style="note",
+            shape="triangle-right",
+            filled=True,
+            size=ARROW_AREA_PX2,
+            opacity=1,
+            angle=expr(f"atan2({down}, {right}) * 57.2958"),
+            **QUIET,
         )
     )
-    spec: dict[str, Any] = chart.to_dict()
-    spec.pop("config", None)
-    spec["datasets"] = datasets
-    return spec
+
+
+def rounded(value: float | None) -> float | None:
+    """Round to what can be seen."""
+    return None if value is None else fmt.round_significant(value, 5)

@@ -1,17 +1,22 @@
-"""Text beside points, placed so that nothing overlaps: each wish takes its first free spot, or is dropped."""
+"""Words beside points, placed so that nothing overlaps: each text takes its first free spot, or is dropped.
+
+Texts are placed in the order of their importance, in a plane as wide as the narrowest one of its class of sizes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.report.plane.geometry import Box, hits_any, segment, text_px
+from rooflens.report.plane.geometry import Box, Line, text_px
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
-    Place = Callable[[float, float], tuple[float, float]]
+    from rooflens.report.plane.viewport import Viewport
+
+    Row = list[Any]
 
 FONT_PX = 12
 BOLD_PX = 13
@@ -34,8 +39,7 @@ DIRECTIONS = tuple((right * side, down) for right, down in SLANTS for side in (1
 INSIDE_PX = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """A place for text: pixels from its anchor, y downwards, and the side of the words that stands there.
 
     Attributes:
@@ -48,110 +52,133 @@ class Spot:
     side: int
     lead: float | None = None
 
-    @property
-    def row(self) -> list[float]:
-        """Write it as the chart's data hold it: offsets, side, and the part of the way where a line begins."""
-        place: list[float] = [round(self.dx), round(self.dy), self.side]
+    def row(self, words: str) -> Row:
+        """Write words at it as the chart's data hold them: offsets, side, and the part of the way where a line begins.
+
+        The chart takes the text of the row itself for words that are empty.
+        """
+        place: Row = [words, round(self.dx), round(self.dy), self.side]
         return place if self.lead is None else [*place, round(self.lead / hypot(self.dx, self.dy), 2)]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A text that wants a place.
+class Text:
+    """Words that ask for a place.
 
     Attributes:
+        words: The text, then shorter ones.
         x: Place of its anchor in the units of the data.
         spots: Where it may stand, the best one first.
-        own: Makes the boxes that only this text has to avoid, at a size.
+        own: Boxes that only this text has to avoid.
     """
 
-    text: str
+    words: tuple[str, ...]
     x: float
     y: float
     spots: Sequence[Spot]
     bold: bool = False
-    own: Callable[[Place], Iterable[Box]] | None = None
+    own: tuple[Box, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Canvas:
-    """A drawing at one size.
+    """A plane at one size, and what is taken of it.
 
     Attributes:
-        at: Gives the pixels of a place in the units of the data.
         taken: What text may never overlap; what is placed is added.
-        lines: What text should not cross where there is another place.
+        leads: Thin lines to texts, which no text may cross either.
+        lines: What text crosses only where there is no other place.
     """
 
-    at: Place
-    width_px: float
-    height_px: float
+    view: Viewport
     taken: list[Box] = field(default_factory=list)
-    lines: list[Box] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    leads: list[Line] = field(default_factory=list)
+
+    def copy(self) -> Canvas:
+        """Begin anew with what is taken now."""
+        return replace(self, taken=list(self.taken), leads=list(self.leads))
+
+    def place(self, text: Text) -> Row | None:
+        """Place a text at the first of its spots that is free, and take that; None where there is none.
+
+        Spots that cross no line come first, even for shorter words.
+        """
+        crossing = None
+        taken = [*text.own, *self.taken]
+        for words in text.words:
+            for spot in text.spots:
+                box = text_box(self.view, text, words, spot)
+                if not box.grown(INSIDE_PX).inside(self.view.width_px, self.view.height_px):
+                    continue
+                lead = self._lead(text, spot)
+                if self._blocked(box, lead, taken):
+                    continue
+                if not any(box.crossed_by(line) for line in self.lines):
+                    return self._take(words, spot, box, lead)
+                crossing = crossing or (words, spot, box, lead)
+        return self._take(*crossing) if crossing else None
+
+    def _lead(self, text: Text, spot: Spot) -> Line | None:
+        """Make the thin line to words that stand away from their point."""
+        if spot.lead is None:
+            return None
+        right, down = self.view.at(text.x, text.y)
+        begin = spot.lead / hypot(spot.dx, spot.dy)
+        ends = [(right + spot.dx * part, down + spot.dy * part) for part in (begin, LEAD_TO_PART)]
+        return Line(*ends[0], *ends[1])
+
+    def _blocked(self, box: Box, lead: Line | None, taken: Iterable[Box]) -> bool:
+        if any(box.hits(other) for other in taken) or any(box.crossed_by(line) for line in self.leads):
+            return True
+        return lead is not None and any(other.crossed_by(lead) for other in taken)
+
+    def _take(self, words: str, spot: Spot, box: Box, lead: Line | None) -> Row:
+        self.taken.append(box)
+        if lead is not None:
+            self.leads.append(lead)
+        return spot.row(words)
 
 
-def place(wish: Wish, canvases: Sequence[Canvas]) -> Spot | None:
-    """Place a text at the first of its spots that is free on every canvas, and take that; None where there is none.
-
-    Spots that cross no line are taken before those that do.
-    """
-    own = [list(wish.own(canvas.at)) if wish.own else [] for canvas in canvases]
-    crossing = None
-    for spot in wish.spots:
-        boxes = [[text_box(wish, spot, canvas.at), *_lead_box(wish, spot, canvas.at)] for canvas in canvases]
-        if any(_blocked(some, canvas, mine) for some, canvas, mine in zip(boxes, canvases, own, strict=True)):
-            continue
-        if not any(hits_any(some[0], canvas.lines) for some, canvas in zip(boxes, canvases, strict=True)):
-            return _take(spot, boxes, canvases)
-        crossing = crossing or (spot, boxes)
-    return _take(*crossing, canvases) if crossing else None
+def text_box(view: Viewport, text: Text, words: str, spot: Spot) -> Box:
+    """Make the box that words cover at a spot."""
+    right, down = view.at(text.x, text.y)
+    half = text_px(words, BOLD_PX if text.bold else FONT_PX, bold=text.bold) / 2
+    return Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
 
 
-def _lead_box(wish: Wish, spot: Spot, at: Place) -> list[Box]:
-    """Make the box of the thin line to words that stand away from their point."""
-    if spot.lead is None:
-        return []
-    right, down = at(wish.x, wish.y)
-    part = spot.lead / hypot(spot.dx, spot.dy)
-    begin, end = ((right + spot.dx * along, down + spot.dy * along) for along in (part, LEAD_TO_PART))
-    return [segment(begin, end)]
-
-
-def _blocked(boxes: Sequence[Box], canvas: Canvas, own: Iterable[Box]) -> bool:
-    if not boxes[0].grown(INSIDE_PX).inside(canvas.width_px, canvas.height_px):
-        return True
-    return any(hits_any(box, canvas.taken) or hits_any(box, own) for box in boxes)
-
-
-def _take(spot: Spot, boxes: Iterable[Sequence[Box]], canvases: Iterable[Canvas]) -> Spot:
-    for some, canvas in zip(boxes, canvases, strict=True):
-        canvas.taken.extend(some)
-    return spot
-
-
-def text_box(wish: Wish, spot: Spot, at: Place) -> Box:
-    """Make the box that a text covers at a spot."""
-    right, down = at(wish.x, wish.y)
-    half = text_px(wish.text, BOLD_PX if wish.bold else FONT_PX, bold=wish.bold) / 2
-    return Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2)
-
-
-def spots_around(radius: float) -> list[Spot]:
-    """List the places around a point: beside, above, below, at its corners, and away from it with a line to them."""
-    r, corner = radius + NEAR_PX, 0.75 * radius + NEAR_PX
-    beside = [Spot(r, 0, 1), Spot(-r, 0, -1), Spot(0, -r - LINE_PX / 2, 0), Spot(0, r + LINE_PX / 2, 0)]
+def beside(radius: float, *, near_px: float = NEAR_PX) -> list[Spot]:
+    """List the places at a point: beside it, above, below, and at its corners."""
+    r, corner = radius + near_px, 0.75 * radius + near_px
+    straight = [Spot(r, 0, 1), Spot(-r, 0, -1), Spot(0, -r - LINE_PX / 2, 0), Spot(0, r + LINE_PX / 2, 0)]
     down = corner + LINE_PX / 4
-    corners = [Spot(side * corner, y, side) for side in (1, -1) for y in (-down, down)]
+    return [*straight, *(Spot(side * corner, y, side) for side in (1, -1) for y in (-down, down))]
+
+
+def around(radius: float) -> list[Spot]:
+    """List the places at a point, and those away from it with a line to them."""
     away = [
         Spot(right * distance, height * distance, 1 if right > 0 else -1, radius + LEAD_FROM_PX)
         for distance in (radius + px for px in AWAY_PX)
         for right, height in DIRECTIONS
     ]
-    return [*beside, *corners, *away]
+    return [*beside(radius), *away]
 
 
 def rank_spots(radius: float) -> list[Spot]:
     """List the places of a number at a point: its lower left corner first, then round it."""
     r, low = radius + NEAR_PX, 0.6 * radius + LINE_PX / 2
-    around = [Spot(-r, low, -1), Spot(-r, -low, -1), Spot(r, low, 1), Spot(r, -low, 1), Spot(-r, 0, -1), Spot(r, 0, 1)]
-    return [*around, Spot(0, r + LINE_PX / 2, 0), Spot(0, -r - LINE_PX / 2, 0)]
+    corners = [Spot(-r, low, -1), Spot(-r, -low, -1), Spot(r, low, 1), Spot(r, -low, 1), Spot(-r, 0, -1), Spot(r, 0, 1)]
+    return [*corners, Spot(0, r + LINE_PX / 2, 0), Spot(0, -r - LINE_PX / 2, 0)]
+
+
+def ridge_spots() -> list[Spot]:
+    """List the places of a ridge's intensity: over the corner to its left, then under it to its right, then farther."""
+    above, below = -LINE_PX / 2 - 4, LINE_PX / 2 + 4
+    near = [Spot(-4, above, -1), Spot(8, below, 1), Spot(0, above, 0), Spot(4, above, 1)]
+    return [*near, Spot(-4, above - LINE_PX, -1), Spot(4, above - LINE_PX, 1), Spot(14, below + LINE_PX, 1)]
+
+
+def foot_spots() -> list[Spot]:
+    """List the places of a ridge's words beside the foot of its line."""
+    return [Spot(side * 6, -10 - 16 * line, side) for line in range(4) for side in (1, -1)]

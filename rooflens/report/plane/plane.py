@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Bound, Level
+    from rooflens.model.records import Analysis, Bound, Level
     from rooflens.model.roofline.roofs import Roof
 
 
@@ -30,6 +30,53 @@ Domain = tuple[float, float]
 """From the low end to the high end, in the units of the axis."""
 
 HALF_DECADE = sqrt(10)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a kernel stands at one memory level.
+
+    Attributes:
+        roof_flop_per_s: min(P, AI x BW) with the kernel's own peaks; None where its report holds neither.
+    """
+
+    level: str
+    intensity_flop_per_byte: float
+    flop_per_s: float
+    roof_flop_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoofSet:
+    """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
+
+    Attributes:
+        clocks_hz: Lowest and highest SM clock of these kernels; None where no report states it.
+    """
+
+    levels: tuple[Roof, ...]
+    pipes: tuple[Roof, ...]
+    clocks_hz: Domain | None
+
+
+def places(analysis: Analysis) -> list[Place]:
+    """Place a kernel at each level where it has an intensity."""
+    rate = analysis.flop_per_s
+    if not _drawable(rate):
+        return []
+    return [
+        Place(name, level.intensity_flop_per_byte, rate, _roof(level, analysis.flop_peak_per_s))
+        for name, level in analysis.levels.items()
+        if _drawable(level.intensity_flop_per_byte)
+    ]
+
+
+def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
+    """Find the roofs of those kernels that have a place; of all where none has."""
+    known = list(analyses)
+    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
+    drawn = [analysis for analysis in known if places(analysis)] or known
+    return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _clocks(drawn))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +154,11 @@ class Plane:
         """Level shown first: the farthest one that has data; empty where nothing is placed."""
         return next(iter(self.levels), "")
 
+    @property
+    def top(self) -> float | None:
+        """The highest flat roof, at which every diagonal ends."""
+        return max((roof.peak for roof in self.pipe_roofs), default=None)
+
     def ridges(self, level: str) -> tuple[tuple[float, float], ...]:
         """List the corners where a level's slope meets the flat roofs: intensity and performance."""
         slope = next((roof.peak for roof in self.level_roofs if level in roof.keys), None)
@@ -118,8 +170,8 @@ class Plane:
         placed = [p.intensity_flop_per_byte for p in self.points]
         low, high = aired(placed + ridges, MIN_X_DECADES)
         # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
-        low = min(low, _edge_beside(min(placed, default=high), high, LEVEL_LABEL_PART))
-        return (low, max(high, _edge_beside(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
+        low = min(low, free_edge(min(placed, default=high), high, LEVEL_LABEL_PART))
+        return (low, max(high, free_edge(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
 
     def y_domain(self) -> tuple[float, float]:
         """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
@@ -132,16 +184,14 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
     points = tuple(point for launch in launches for point in _points(launch))
     strip = tuple(point for launch in launches for point in _strip(launch))
     placed = {p.launch.key for p in points} | {p.launch.key for p in strip}
-    in_plane = {p.launch.key for p in points}
-    # A short copy at an idle clock must not bend the roofs of the kernels that are drawn under them.
-    drawn = [launch for launch in launches if launch.key in in_plane] or launches
+    roofs = roofs_over(launch.analysis for launch in launches)
     return Plane(
         gpu=gpu,
         points=points,
         strip=strip,
-        level_roofs=level_roofs(launch.analysis for launch in drawn),
-        pipe_roofs=pipe_roofs(launch.analysis for launch in drawn),
-        clocks_hz=_clocks(drawn),
+        level_roofs=roofs.levels,
+        pipe_roofs=roofs.pipes,
+        clocks_hz=roofs.clocks_hz,
         unplaced=sum(launch.key not in placed for launch in launches),
         drawn=len(placed),
         longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
@@ -150,24 +200,23 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
 
 
 def _points(launch: Launch) -> list[Point]:
-    """Place a launch at each level where it has an intensity."""
-    a = launch.analysis
-    if not _drawable(a.flop_per_s):
-        return []
-    placed = {
-        name: (level.intensity_flop_per_byte, _roof(level, a.flop_peak_per_s))
-        for name, level in a.levels.items()
-        if _drawable(level.intensity_flop_per_byte)
-    }
-    nearest = min(placed, key=lambda name: placed[name][1] or float("inf"), default=None)
+    found = places(launch.analysis)
+    nearest = min(found, key=lambda place: place.roof_flop_per_s or inf, default=None)
     return [
-        Point(launch, name, intensity, a.flop_per_s, roof, nearest=name == nearest)
-        for name, (intensity, roof) in placed.items()
+        Point(
+            launch,
+            place.level,
+            place.intensity_flop_per_byte,
+            place.flop_per_s,
+            place.roof_flop_per_s,
+            nearest=place is nearest,
+        )
+        for place in found
     ]
 
 
 def _drawable(value: float | None) -> TypeGuard[float]:
-    """Tell whether a logarithmic axis can place a value."""
+    """Return whether a logarithmic axis can place a value."""
     return value is not None and 0 < value < inf
 
 
@@ -186,13 +235,13 @@ def _strip(launch: Launch) -> list[StripPoint]:
     return [StripPoint(launch, name, share, nearest=name == nearest) for name, share in shares.items()]
 
 
-def _clocks(launches: Iterable[Launch]) -> tuple[float, float] | None:
-    clocks = [hz for launch in launches if (hz := launch.analysis.kernel.counters.get("sm_clock_hz"))]
+def _clocks(analyses: Iterable[Analysis]) -> Domain | None:
+    clocks = [hz for analysis in analyses if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
     return (min(clocks), max(clocks)) if clocks else None
 
 
-def _edge_beside(value: float, opposite: float, part: float) -> float:
-    """Find the edge of a logarithmic axis that leaves `part` of its length free beside a value."""
+def free_edge(value: float, opposite: float, part: float) -> float:
+    """Find the edge of a logarithmic axis that leaves `part` of its length free between a value and this edge."""
     return float((value / opposite**part) ** (1 / (1 - part)))
 
 

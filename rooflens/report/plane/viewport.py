@@ -1,14 +1,13 @@
 """A plane or a strip as it is drawn at one size: where a value stands in pixels, and how large its point is.
 
-Text is placed in Python for a few sizes of the plane. The chart uses the placement of the class its width falls into;
-each is held to the smallest and the largest usual width of its class.
+Text is placed in Python for a few sizes of the plane. The chart uses the placement of the class its width falls into.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from math import atan2, log10, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rooflens.report.plane.geometry import Box
 
@@ -35,24 +34,45 @@ POINT_AIR_PX = 2
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """A class of drawings: from how wide a plane it holds, the widths its text is placed for, and the height."""
+    """A class of drawings: from how wide a plane it holds, the smallest usual width, and the height."""
 
     from_px: int
-    widths_px: tuple[int, int]
+    width_px: int
     height_px: int
     names: int
 
     @property
     def narrow(self) -> bool:
-        """Tell whether it is a telephone's: levels have letters there and no names."""
+        """Return whether it is a telephone's: levels have letters there and no names."""
         return self.from_px == 0
 
 
-WIDE = SizeClass(from_px=690, widths_px=(700, 800), height_px=440, names=12)
-MIDDLE = SizeClass(from_px=480, widths_px=(500, 620), height_px=440, names=8)
-NARROW = SizeClass(from_px=0, widths_px=(250, 300), height_px=320, names=4)
+WIDE = SizeClass(from_px=690, width_px=700, height_px=440, names=12)
+MIDDLE = SizeClass(from_px=480, width_px=490, height_px=440, names=8)
+NARROW = SizeClass(from_px=0, width_px=250, height_px=320, names=4)
 SIZES = (WIDE, MIDDLE, NARROW)
 """Classes of sizes, the widest first, with how many names of kernels each may hold."""
+
+SLOT = " : ".join(f"w >= {size.from_px} ? {i}" for i, size in enumerate(SIZES[:-1])) + f" : {len(SIZES) - 1}"
+"""Expression of the size class at hand, by the signal `w`."""
+
+
+class Viewport(Protocol):
+    """A drawing at one size: where its data stand in pixels, counted from the upper left corner."""
+
+    @property
+    def width_px(self) -> float:
+        """Width."""
+        ...
+
+    @property
+    def height_px(self) -> float:
+        """Height."""
+        ...
+
+    def at(self, x: float, y: float, /) -> tuple[float, float]:
+        """Give the pixels of a place in the units of the data."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +115,6 @@ class StripSheet:
         """Give the pixels of a share and a lane."""
         low, high = strip_domain(self.lanes)
         return share / self.widest * self.width_px, self.height_px * (1 - (lane - low) / (high - low))
-
-
-def plane_sheet(plane: Plane, width_px: float, height_px: float) -> Sheet:
-    """Draw a plane at one size, over its own range."""
-    return Sheet(plane.x_domain(), plane.y_domain(), width_px, height_px)
 
 
 def strip_sheet(plane: Plane, width_px: float) -> StripSheet:
@@ -151,4 +166,4 @@ def radius_px(plane: Plane, launch: Launch) -> float:
 
 def point_box(place: tuple[float, float], radius: float) -> Box:
     """Make the box of a point, whatever its shape, with some air around it."""
-    return Box(*place, radius + POINT_AIR_PX, radius + POINT_AIR_PX)
+    return Box(*place, radius + POINT_AIR_PX, radius + POINT_AIR_PX, place[0])

@@ -14,30 +14,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from rooflens.report.plane.roof_names import top_of
-from rooflens.report.plane.text_marks import SLOT
+from rooflens.report.plane.axes import seen
+from rooflens.report.plane.geometry import text_px
+from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, values
+from rooflens.report.plane.roofs import EDGE_PX
+from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
-from rooflens.report.roofline.datasheet import gather, line_rows, reaches, widest
-from rooflens.report.roofline.label_rows import flat_places, flipped, label_rows, sized, slope_places
-from rooflens.report.roofline.labels import strip_label_rows
-from rooflens.report.roofline.layers import datasheet_layers, ridge_layers, roof_layers
-from rooflens.report.roofline.points import label_halos, label_layers, points_layer, strip_chart
+from rooflens.report.roofline.datasheet import reaches, widest
+from rooflens.report.roofline.labels import drawings, label_rows, roof_places, strip_label_rows, with_wider
+from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
+from rooflens.report.roofline.points import label_layers, points_layer, strip_chart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.roofline.roofs import Roof
+    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
-    from rooflens.report.roofline.datasheet import Sheetlines
-
-WIDTH = 800
-HEIGHT = 440
+    from rooflens.report.roofline.datasheet import DatasheetRoofs
+    from rooflens.report.roofline.labels import Drawing
 
 
 def roofline_spec(
-    plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int], datasheet: Sequence[rows.Row] = ()
+    plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int], datasheet: Sequence[DatasheetRoofs] = ()
 ) -> dict[str, Any]:
     """Specify the plane, and the strip below it when launches without FLOPs exist.
 
@@ -46,22 +45,21 @@ def roofline_spec(
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         ranks: Numbers of the biggest losses by key of launch.
-        datasheet: Roofs of other GPUs to choose from (`rooflens.report.datasheet`).
+        datasheet: Roofs of other GPUs to choose from (`rooflens.report.roofline.datasheet`).
     """
-    gpus = gather(datasheet) if plane.points else []
+    gpus = datasheet if plane.points else ()
     parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([strip_chart(plane, WIDTH)] if plane.strip else [])
-    # The title may not be wider than the plane: the page fits the whole drawing to its room.
-    size: dict[str, Any] = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 480 ? 12 : 14")}
-    heading = alt.Title(title, subtitle=_subtitle(plane), **size)
-    params = [*_params(plane, picked), *(_plane_params(plane, gpus) if plane.points else ())]
-    # Altair copies a chart for every change: all that is known goes in at once.
-    chart = alt.VConcatChart(vconcat=parts, spacing=24, title=heading, params=[one.param for one in params])
-    spec: dict[str, Any] = chart.to_dict(validate=False)
-    spec.pop("config", None)
+    drawn = drawings(plane, picked, widest(plane, gpus)) if plane.points else []
     kernels, texts = rows.kernel_rows(plane)
-    spec["params"].append({"name": "texts", "value": texts})
-    spec["datasets"] = {"kernels": kernels} | _datasets(plane, picked, ranks, gpus)
-    return spec
+    params = [*_params(plane, picked), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
+    params += values(texts=texts)
+    return specify(
+        {"vconcat": parts, "spacing": 24},
+        params,
+        {"kernels": kernels} | _datasets(plane, picked, ranks, gpus, drawn),
+        title=title,
+        subtitle=_subtitle(plane),
+    )
 
 
 def default_level(plane: Plane) -> str:
@@ -81,63 +79,60 @@ def _subtitle(plane: Plane) -> str:
     return "; ".join(notes) + "."
 
 
-def _plane_chart(plane: Plane, gpus: Sequence[Sheetlines]) -> alt.LayerChart:
-    zoom = alt.selection_interval(name="zoom", bind="scales", zoom="wheel![event.ctrlKey]")
+def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
+    # What belongs to the picked launch lies over words, on cleared ground: the points come last.
     layers = [
+        *(datasheet_lines() if gpus else ()),
         *roof_layers(plane),
-        *(datasheet_layers() if gpus else ()),
         *ridge_layers(),
-        *label_halos(),
-        points_layer(plane, zoom),
         *label_layers(),
+        *(datasheet_names(plane) if gpus else ()),
+        points_layer(plane),
     ]
-    view = alt.ViewBackground(cursor="grab")
-    return alt.LayerChart(layer=layers, name="plane", width=WIDTH, height=HEIGHT, view=view)
+    return {"name": "plane", "width": WIDTH, "height": HEIGHT, "view": {"cursor": "grab"}, "layer": layers}
 
 
-def _params(plane: Plane, picked: str) -> list[alt.Parameter]:
-    """Declare what the page sets, and which of the classes of sizes the width falls into."""
-    values = {
-        "level": default_level(plane),
-        "picked": picked,
-        "kernel": "",
-        "hidden": {},
-        "datasheet": "",
-        "w": WIDTH,
-        "h": HEIGHT,
-    }
-    return [
-        *(alt.param(name=name, value=value) for name, value in values.items()),
-        alt.param(name="slot", expr=SLOT),
-    ]
+def _params(plane: Plane, picked: str) -> list[Layer]:
+    """Declare what the page sets."""
+    first = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}, "datasheet": ""}
+    return values(**first, w=WIDTH, h=HEIGHT)
 
 
-def _plane_params(plane: Plane, gpus: Sequence[Sheetlines]) -> list[alt.Parameter]:
+def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Sequence[Drawing]) -> list[Layer]:
     """Declare the roofs' numbers, the whole range of the plane, and what is seen of it."""
     numbers = {
         "reach": reaches(plane, gpus),
         "far": default_level(plane),
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
-        "top": rows.rounded(top_of(plane)),
+        "top": rows.rounded(plane.top),
         "topAttained": _highest(plane.pipe_roofs, attained=True),
         "fastest": _highest(plane.level_roofs),
         "fastestAttained": _highest(plane.level_roofs, attained=True),
     }
-    seen = {
-        "wider": "datasheet !== '' && isValid(reach[datasheet])",
-        "base": "reach[datasheet] || reach['']",
-        "x0": "zoom.x ? zoom.x[0] : base[0]",
-        "x1": "zoom.x ? zoom.x[1] : base[1]",
-        "y0": "zoom.y ? zoom.y[0] : base[2]",
-        "y1": "zoom.y ? zoom.y[1] : base[3]",
-        "spanX": "log(x1 / x0) / LN10",
-        "spanY": "log(y1 / y0) / LN10",
-        "turn": "-atan2(h / spanY, w / spanX) * 57.2958",
-    }
+    if not gpus:
+        return [*values(**numbers), *seen(zooms=True, base="reach['']")]
+    # While roofs of another GPU are shown too, the plane is wider: words have other places, on a wide screen at least.
+    wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
     return [
-        *(alt.param(name=name, value=value) for name, value in numbers.items()),
-        *(alt.param(name=name, expr=expr) for name, expr in seen.items()),
+        *values(**numbers, **_own_names(plane, drawn)),
+        *seen(
+            zooms=True,
+            slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
+            wider="datasheet !== '' && isValid(reach[datasheet])",
+            base="reach[datasheet] || reach['']",
+        ),
     ]
+
+
+def _own_names(plane: Plane, drawn: Sequence[Drawing]) -> dict[str, Any]:
+    """Say how much of the right edge names of flat roofs take, and where those of slopes begin and end."""
+    flats, slopes = [], []
+    for one in with_wider(drawn):
+        names = [one.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in one.roofs]
+        flats.append(round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX)
+        along = [one.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
+        slopes.append([[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along])
+    return {"flatRoom": flats, "slopeNames": slopes}
 
 
 def _highest(roofs: Iterable[Roof], *, attained: bool = False) -> float | int | None:
@@ -146,19 +141,17 @@ def _highest(roofs: Iterable[Roof], *, attained: bool = False) -> float | int | 
 
 
 def _datasets(
-    plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[Sheetlines]
+    plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[DatasheetRoofs], drawn: Sequence[Drawing]
 ) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
-        sizes = sized(plane, ranks, picked)
-        labels = label_rows(plane, sizes, widest(plane, gpus))
         data |= {
-            "points": rows.point_rows(plane, flipped(plane, sizes[0], labels)),
-            "roofs": [row | {"p": slope_places(sizes, row["level"])} for row in rows.roof_rows(plane)],
-            "pipes": [row | {"p": flat_places(sizes, row["key"])} for row in rows.pipe_rows(plane)],
-            "labels": labels,
+            "points": rows.point_rows(plane),
+            "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
+            "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
+            "labels": label_rows(plane, drawn, ranks, picked),
         }
-        data |= {"datasheet": line_rows(plane, sizes, gpus)} if gpus else {}
+        data |= {"datasheet": [one.row for one in gpus]} if gpus else {}
     if plane.strip:
         data |= {"strip": rows.strip_rows(plane), "stripLabels": strip_label_rows(plane, ranks)}
     return data

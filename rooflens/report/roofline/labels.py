@@ -1,40 +1,36 @@
-"""Text at points: ranks of the biggest losses, ridges of the roofs, names of the heaviest kernels.
+"""All text of the roofline's plane: names of roofs, ranks of the biggest losses, ridges, names of the heaviest kernels.
 
 All of it is placed here, level by level and for each class of sizes, because Vega-Lite places no labels: what would
-overlap other text, a point or the edge of the plane is dropped.
+overlap other text, a point or the edge of the plane is dropped. What belongs to a picked launch comes and goes: the
+chart draws it over other words, on cleared ground.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import log10
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
 from rooflens.report.plane.geometry import Box
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Wish, place, rank_spots, spots_around
-from rooflens.report.plane.roof_names import CORNER_PX, at_level, point_boxes
-from rooflens.report.plane.short_names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.viewport import CROWD, SIZES, point_box, radius_px, strip_lanes, strip_sheet
-from rooflens.report.roofline.rows import rounded
+from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
+from rooflens.report.plane.roofs import CORNER_PX, Flat, Roofs, Slope, flat_names, ridge_text, slope_names
+from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px, strip_lanes, strip_sheet
+from rooflens.report.roofline.rows import clock_text, rounded
 from rooflens.report.roofline.selection import ALL, LEVEL_MARKS, own_boxes, shown_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.launches import Launch
-    from rooflens.report.plane.placement import Place
-    from rooflens.report.plane.plane import Plane, Point, StripPoint
-    from rooflens.report.plane.roof_names import Drawing
-    from rooflens.report.plane.viewport import SizeClass
+    from rooflens.model.roofline.roofs import Roof
+    from rooflens.report.plane.plane import Domain, Plane, Point, StripPoint
+    from rooflens.report.plane.viewport import SizeClass, Viewport
     from rooflens.report.roofline.rows import Row
-    from rooflens.report.roofline.selection import Request
 
     Kind = Literal["rank", "ridge", "mark", "name"]
-    Asked = tuple[str, StripPoint, Wish]
-
+    Domains = tuple[Domain, Domain]
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
@@ -42,33 +38,81 @@ SAME_PLACE_DECADES = 0.1
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
 
-LAUNCHES_TRIED = 6
+LAUNCHES_TRIED = 3
 """Launches of one kernel at which its name is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A text at one size of the plane.
-
-    Attributes:
-        launch: None for a ridge, which belongs to no launch.
-        spot: None where it does not fit.
-        alone: Its spot while its kernel is isolated; None where it does not fit then.
-    """
+    """A text at a launch, or at a ridge, which belongs to none."""
 
     kind: Kind
-    text: str
-    x: float
-    y: float
     launch: Launch | None
-    level: str
-    spot: Spot | None = None
-    alone: Spot | None = None
+    text: Text
 
-    @property
-    def wish(self) -> Wish:
-        """Ask for its spot again."""
-        return Wish(self.text, self.x, self.y, [self.spot] if self.spot else [], bold=self.kind == "rank")
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A plane at one class of sizes, with the names of its roofs placed."""
+
+    size: SizeClass
+    canvas: Canvas
+    roofs: Mapping[str, list[Any]]
+
+
+def drawings(plane: Plane, picked: str, wider: Domains | None) -> list[Drawing]:
+    """Draw a plane at each class of sizes, and once more over the wider range that other GPUs' roofs need."""
+    own = (plane.x_domain(), plane.y_domain())
+    ranges = [(size, own) for size in SIZES] + ([(WIDE, wider)] if wider else [])
+    return [_drawing(plane, picked, size, domains) for size, domains in ranges]
+
+
+def _drawing(plane: Plane, picked: str, size: SizeClass, domains: Domains) -> Drawing:
+    view = Sheet(*domains, size.width_px, size.height_px)
+    roofs = Roofs(tuple(_slopes(plane)), tuple(_flats(plane, size)), *domains)
+    canvas = Canvas(view, lines=list(roofs.lines(view)))
+    gaps = [p for p in shown_at(plane, plane.first_level) if p.launch.key == picked]
+    avoid = [_point_box(plane, point, view) for point in plane.points]
+    avoid += [box for point in gaps for box in own_boxes(plane, point, view, level=plane.first_level)]
+    return Drawing(size, canvas, roofs.name(canvas, avoid))
+
+
+def _slopes(plane: Plane) -> Iterator[Slope]:
+    for roof in plane.level_roofs:
+        yield Slope(roof.keys[0], roof.peak, plane.top, slope_names(roof.keys, roof.peak))
+
+
+def _flats(plane: Plane, size: SizeClass) -> Iterator[Flat]:
+    """Name the flat roofs; a narrow plane has no room for the clock."""
+    fastest = max((roof.peak for roof in plane.level_roofs), default=None)
+    for roof in plane.pipe_roofs:
+        names = pipe_names(roof, plane.clocks_hz)
+        begin = roof.peak / fastest if fastest else None
+        yield Flat(roof.keys[0], roof.peak, names[-1:] if size.narrow else names[:-1], begin)
+
+
+def pipe_names(roof: Roof, clocks_hz: tuple[float, float] | None) -> tuple[str, ...]:
+    """Name a flat roof with its instruction, value and clock, then shorter."""
+    # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
+    mark = " mma" if roof.instruction == "mma" else ""
+    return flat_names(roof.keys, roof.peak, mark=mark, clock=clock_text(clocks_hz))
+
+
+def with_wider(drawn: Sequence[Drawing]) -> Sequence[Drawing]:
+    """List the drawings by slot: the classes of sizes, then those while roofs of another GPU are shown too.
+
+    Only the wide one is drawn anew for these; in the others words of launches are left out, and roofs keep their names.
+    """
+    return [*drawn, *drawn[1 : len(SIZES)]] if len(drawn) > len(SIZES) else drawn
+
+
+def roof_places(drawn: Sequence[Drawing], key: str) -> list[list[Any] | None]:
+    """List the place of a roof's name by slot."""
+    return [one.roofs.get(key) for one in with_wider(drawn)]
+
+
+def _point_box(plane: Plane, point: Point, view: Viewport) -> Box:
+    return point_box(view.at(point.intensity_flop_per_byte, point.flop_per_s), radius_px(plane, point.launch))
 
 
 def levels_shown(plane: Plane) -> tuple[str, ...]:
@@ -77,92 +121,74 @@ def levels_shown(plane: Plane) -> tuple[str, ...]:
     return (*(level for level in plane.levels if level in levels), ALL)
 
 
-def place_labels(request: Request, size: SizeClass, drawn: Sequence[Drawing]) -> list[Label]:
+def label_rows(plane: Plane, drawn: Sequence[Drawing], ranks: Mapping[str, int], picked: str) -> list[Row]:
+    """Make one row per text at a point or a corner and level.
+
+    Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
+    while roofs of another GPU are shown too.
+    """
+    rows: dict[tuple[object, ...], Row] = {}
+    for level in levels_shown(plane):
+        for i, one in enumerate(drawn):
+            for label, place in _level_labels(plane, level, one, ranks, picked):
+                launch, text = label.launch, label.text
+                key = (label.kind, launch.key if launch else "", level, text.x, text.y)
+                row = rows.setdefault(key, _label_row(label, level, place[0]) | {"p": [None] * len(drawn)})
+                row["p"][i] = ["" if place[0] == row["t"] else place[0], *place[1:]]
+    return list(rows.values())
+
+
+def _label_row(label: Label, level: str, words: str) -> Row:
+    keys = {"k": label.launch.key, "g": label.launch.group_key} if label.launch else {}
+    return {"s": label.kind, "level": level, "x": rounded(label.text.x), "y": rounded(label.text.y), "t": words} | keys
+
+
+def _level_labels(
+    plane: Plane, level: str, one: Drawing, ranks: Mapping[str, int], picked: str
+) -> Iterator[tuple[Label, list[Any]]]:
     """Place the text of one level at one class of sizes; ranks first, names last."""
-    canvases = [_canvas(request, size, one) for one in drawn]
-    single = chain(_ranks(request), _ridges(request), _marks(request, size))
-    alternatives = chain(([one] for one in single), _names(request, size))
-    return [label for either in alternatives if (label := _first_placed(either, canvases))]
+    view, canvas = one.canvas.view, one.canvas.copy()
+    shown = shown_at(plane, level)
+    corners = plane.ridges(plane.first_level if level == ALL else level)
+    canvas.taken.extend(_point_box(plane, point, view) for point in plane.points if level in {ALL, point.level})
+    canvas.taken.extend(Box(*view.at(x, y), CORNER_PX, CORNER_PX, view.at(x, y)[0]) for x, y in corners)
+    for point in shown:
+        if point.launch.key == picked:
+            canvas.taken.extend(own_boxes(plane, point, view, level=level))
+    ridges = (Label("ridge", None, Text((ridge_text(x),), x, y, ridge_spots())) for x, y in corners)
+    for label in (*_ranks(plane, shown, ranks), *ridges, *_marks(plane, level, one.size)):
+        if place := canvas.place(label.text):
+            yield label, place
+    for launches in _names(plane, shown, one.size):
+        for label, point in launches:
+            own = tuple(own_boxes(plane, point, view, level=level))
+            if place := canvas.place(replace(label.text, own=own)):
+                yield label, place
+                break
 
 
-def _first_placed(alternatives: Iterable[tuple[Label, Wish]], canvases: Sequence[Canvas]) -> Label | None:
-    for label, wish in alternatives:
-        before = [replace(canvas, taken=list(canvas.taken)) for canvas in canvases] if wish.own else []
-        if spot := place(replace(wish, own=None), canvases):
-            return replace(label, spot=spot, alone=_place_alone(wish, spot, before) if wish.own else spot)
-    return None
+def _at(kind: Kind, words: str, point: Point, spots: Iterable[Spot]) -> Label:
+    place = point.intensity_flop_per_byte, point.flop_per_s
+    return Label(kind, point.launch, Text((words,), *place, list(spots), bold=kind == "rank"))
 
 
-def _place_alone(wish: Wish, spot: Spot, canvases: Sequence[Canvas]) -> Spot | None:
-    """Keep a name's spot where it is clear of all that appears when its launch is picked, or find another for then."""
-    kept = place(replace(wish, spots=[spot]), [replace(canvas, taken=list(canvas.taken)) for canvas in canvases])
-    return kept or place(wish, canvases)
-
-
-def still_free(labels: Iterable[Label], request: Request, drawn: Drawing) -> list[Label]:
-    """Keep the labels that are also free in another drawing, such as one with room for other roofs."""
-    canvas = _canvas(request, SIZES[0], drawn)
-    return [one for one in labels if one.spot and place(one.wish, [canvas])]
-
-
-def _canvas(request: Request, size: SizeClass, drawn: Drawing) -> Canvas:
-    """Begin with what text must keep clear of: points, names of roofs, and all that belongs to the picked launch."""
-    plane, canvas = request.plane, drawn.canvas
-    own = own_boxes(request, request.picked, size, canvas.at)
-    points = point_boxes(plane, at_level(plane, request.level), drawn.sheet)
-    dots = [Box(*canvas.at(x, y), CORNER_PX, CORNER_PX) for x, y in corners(request)]
-    return replace(canvas, taken=[*canvas.taken, *points, *dots, *own], lines=list(canvas.lines))
-
-
-def _wanted(kind: Kind, text: str, point: Point, request: Request, spots: Sequence[Spot]) -> tuple[Label, Wish]:
-    x, y = point.intensity_flop_per_byte, point.flop_per_s
-    label = Label(kind, text, x, y, point.launch, request.level)
-    return label, Wish(text, x, y, spots, bold=kind == "rank")
-
-
-def _ranks(request: Request) -> Iterator[tuple[Label, Wish]]:
+def _ranks(plane: Plane, shown: Iterable[Point], ranks: Mapping[str, int]) -> list[Label]:
     """Ask for the numbers of the biggest losses."""
-    ranked = [point for point in shown_at(request.plane, request.level) if point.launch.key in request.ranks]
-    for point in sorted(ranked, key=lambda point: request.ranks[point.launch.key]):
-        spots = rank_spots(radius_px(request.plane, point.launch))
-        yield _wanted("rank", str(request.ranks[point.launch.key]), point, request, spots)
+    ranked = sorted((p for p in shown if p.launch.key in ranks), key=lambda point: ranks[point.launch.key])
+    return [_at("rank", str(ranks[p.launch.key]), p, rank_spots(radius_px(plane, p.launch))) for p in ranked]
 
 
-def corners(request: Request) -> tuple[tuple[float, float], ...]:
-    """List the ridges that are shown at a level; where all are shown, those of the first."""
-    return request.plane.ridges(request.plane.first_level if request.level == ALL else request.level)
-
-
-def ridge_text(flop_per_byte: float) -> str:
-    """Name a ridge by its intensity."""
-    return f"ridge {fmt.intensity(flop_per_byte)}"
-
-
-def _ridges(request: Request) -> Iterator[tuple[Label, Wish]]:
-    """Ask for the intensities of the corners of the level's roofs."""
-    for x, y in corners(request):
-        text = ridge_text(x)
-        yield Label("ridge", text, x, y, None, request.level), Wish(text, x, y, ridge_spots())
-
-
-def ridge_spots() -> list[Spot]:
-    """List the places of a ridge's intensity: over the corner to its left, then under it to its right, then farther."""
-    above, below = -LINE_PX / 2 - 4, LINE_PX / 2 + 4
-    near = [Spot(-4, above, -1), Spot(8, below, 1), Spot(0, above, 0), Spot(4, above, 1)]
-    return [*near, Spot(-4, above - LINE_PX, -1), Spot(4, above - LINE_PX, 1), Spot(14, below + LINE_PX, 1)]
-
-
-def _marks(request: Request, size: SizeClass) -> Iterator[tuple[Label, Wish]]:
+def _marks(plane: Plane, level: str, size: SizeClass) -> Iterator[Label]:
     """Ask for the names or letters of levels where all of them are shown; a crowd would fill the plane with them."""
-    launches = {point.launch.key for point in request.plane.points}
-    if request.level != ALL or len(launches) > CROWD or len(request.plane.levels) == 1:
+    launches = {point.launch.key for point in plane.points}
+    if level != ALL or len(launches) > CROWD or len(plane.levels) == 1:
         return
     words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or size.narrow else LEVEL_LABELS
-    for point in _apart(request.plane.points):
-        r = radius_px(request.plane, point.launch) + LINE_PX / 2 + 2
-        beside = radius_px(request.plane, point.launch) + 3
-        spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(beside, 0, 1), Spot(-beside, 0, -1)]
-        yield _wanted("mark", words[point.level], point, request, spots)
+    for point in _apart(plane.points):
+        r = radius_px(plane, point.launch) + LINE_PX / 2 + 2
+        side = radius_px(plane, point.launch) + 3
+        spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
+        yield _at("mark", words[point.level], point, spots)
 
 
 def _apart(points: Iterable[Point]) -> list[Point]:
@@ -179,91 +205,57 @@ def _near(one: Point, other: Point) -> bool:
     return x < SAME_PLACE_DECADES and abs(log10(one.flop_per_s / other.flop_per_s)) < SAME_PLACE_DECADES
 
 
-def _names(request: Request, size: SizeClass) -> Iterator[list[tuple[Label, Wish]]]:
+def _names(plane: Plane, shown: Iterable[Point], size: SizeClass) -> Iterator[list[tuple[Label, Point]]]:
     """Ask for the names of the kernels with most time, each at the longest of its launches that has room."""
-    points = {point.launch.key: point for point in shown_at(request.plane, request.level)}
-    names = names_of(request.plane, size)
-    for text, launches in heaviest((point.launch for point in points.values()), names, size):
-        either = []
-        for launch in launches:
-            label, wish = _wanted(
-                "name", text, points[launch.key], request, spots_around(radius_px(request.plane, launch))
-            )
-            either.append((label, replace(wish, own=_own(request, launch.key, size))))
-        yield either
+    points = {point.launch.key: point for point in shown}
+    for words, launches in heaviest(plane, (point.launch for point in points.values()), size):
+        yield [
+            (_at("name", words, points[one.key], around(radius_px(plane, one))), points[one.key]) for one in launches
+        ]
 
 
-def names_of(plane: Plane, size: SizeClass) -> dict[str, str]:
-    """Give short names to the kernels of a plane and its strip, by group key."""
-    return short_names((p.launch for p in plane.placed), NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
-
-
-def heaviest(launches: Iterable[Launch], names: Mapping[str, str], size: SizeClass) -> list[tuple[str, list[Launch]]]:
+def heaviest(plane: Plane, launches: Iterable[Launch], size: SizeClass) -> list[tuple[str, list[Launch]]]:
     """List the kernels with most time that a size may name: short name, and longest launches."""
+    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    names = short_names(kernels, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
     by_kernel: dict[str, list[Launch]] = {}
     for launch in sorted(launches, key=lambda launch: -(launch.time_share or 0.0)):
         by_kernel.setdefault(launch.group_key, []).append(launch)
     return [(names[key], own[:LAUNCHES_TRIED]) for key, own in list(by_kernel.items())[: size.names]]
 
 
-def _own(request: Request, key: str, size: SizeClass) -> Callable[[Place], list[Box]]:
-    """Keep a name clear of what appears when its own launch is picked."""
-    return lambda at: own_boxes(request, key, size, at)
-
-
 def strip_label_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
-    """Make one row per text and level, as the plane's labels are: `s` kind, `t` and `u` text, `p` places."""
-    levels = [*dict.fromkeys(point.level for point in plane.strip), ALL]
-    return [row for level in levels for row in _level_rows(plane, level, ranks)]
-
-
-def _level_rows(plane: Plane, level: str, ranks: Mapping[str, int]) -> list[Row]:
-    shown = [p for p in plane.strip if (p.nearest if level == ALL else p.level == level)]
-    lanes = strip_lanes(plane)
-    rows: dict[tuple[str, str], Row] = {}
-    for i, size in enumerate(SIZES):
-        canvases = [_strip_canvas(plane, shown, width_px) for width_px in size.widths_px]
-        for either in (*_strip_ranks(plane, shown, ranks), *_strip_names(plane, shown, size)):
-            found = next(((*one, spot) for one in either if (spot := place(one[2], canvases))), None)
-            if found is None:
-                continue
-            kind, point, wish, spot = found
-            row = rows.setdefault((kind, point.launch.key), _row(kind, wish.text, point, lanes[point.launch.key]))
-            row["level"] = level
-            row["p"][i] = spot.row
-            if wish.text != row["t"]:
-                row["u"] = wish.text
+    """Make one row per text of the strip and level, as the plane's labels are: `s` kind, `t` text, `p` places."""
+    rows: dict[tuple[str, str, str], Row] = {}
+    for level in (*dict.fromkeys(point.level for point in plane.strip), ALL):
+        shown = [p for p in plane.strip if (p.nearest if level == ALL else p.level == level)]
+        for i, size in enumerate(SIZES):
+            for kind, point, lane, place in _strip_labels(plane, shown, size, ranks):
+                row: Row = {"s": kind, "level": level, "k": point.launch.key, "g": point.launch.group_key}
+                row |= {"share": rounded(point.share), "lane": lane, "t": place[0], "p": [None] * len(SIZES)}
+                row = rows.setdefault((level, kind, point.launch.key), row)
+                row["p"][i] = ["" if place[0] == row["t"] else place[0], *place[1:]]
     return list(rows.values())
 
 
-def _row(kind: str, text: str, point: StripPoint, lane: int) -> Row:
-    keys = {"k": point.launch.key, "g": point.launch.group_key}
-    return {"s": kind, **keys, "share": rounded(point.share), "lane": lane, "t": text, "p": [None] * len(SIZES)}
-
-
-def _strip_canvas(plane: Plane, shown: Sequence[StripPoint], width_px: int) -> Canvas:
-    sheet, lanes = strip_sheet(plane, width_px), strip_lanes(plane)
-    boxes = [point_box(sheet.at(p.share, lanes[p.launch.key]), radius_px(plane, p.launch)) for p in shown]
-    return Canvas(sheet.at, sheet.width_px, sheet.height_px, boxes)
-
-
-def _strip_ranks(plane: Plane, shown: Sequence[StripPoint], ranks: Mapping[str, int]) -> list[list[Asked]]:
-    lanes = strip_lanes(plane)
-    return [
-        [("rank", p, Wish(str(ranks[key]), p.share, lanes[key], rank_spots(radius_px(plane, p.launch)), bold=True))]
-        for p in shown
-        if (key := p.launch.key) in ranks
+def _strip_labels(
+    plane: Plane, shown: list[StripPoint], size: SizeClass, ranks: Mapping[str, int]
+) -> Iterator[tuple[Kind, StripPoint, int, list[Any]]]:
+    """Place the text of one level of the strip at one class of sizes."""
+    view, lanes = strip_sheet(plane, size.width_px), strip_lanes(plane)
+    canvas = Canvas(view)
+    for point in shown:
+        at = view.at(point.share, lanes[point.launch.key])
+        canvas.taken.append(point_box(at, radius_px(plane, point.launch)))
+    points = {point.launch.key: point for point in shown}
+    wanted: list[tuple[Kind, str, list[Launch]]] = [
+        ("rank", str(ranks[p.launch.key]), [p.launch]) for p in shown if p.launch.key in ranks
     ]
-
-
-def _strip_names(plane: Plane, shown: Sequence[StripPoint], size: SizeClass) -> list[list[Asked]]:
-    """Ask for the names of the kernels with most time, each at the longest of its launches that has room."""
-    lanes, points = strip_lanes(plane), {point.launch.key: point for point in shown}
-    return [
-        [
-            ("name", points[key], Wish(text, points[key].share, lanes[key], spots_around(radius_px(plane, launch))))
-            for launch in launches
-            if (key := launch.key)
-        ]
-        for text, launches in heaviest((point.launch for point in shown), names_of(plane, size), size)
-    ]
+    wanted += [("name", words, own) for words, own in heaviest(plane, (p.launch for p in shown), size)]
+    for kind, words, launches in wanted:
+        for launch in launches:
+            point, lane = points[launch.key], lanes[launch.key]
+            spots = (rank_spots if kind == "rank" else around)(radius_px(plane, launch))
+            if place := canvas.place(Text((words,), point.share, lane, spots, bold=kind == "rank")):
+                yield kind, point, lane, place
+                break

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
-from rooflens.report.plane import expressions as words
+from rooflens.report.plane import expressions as text
+from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
-from rooflens.report.plane.placement import LEAD_TO_PART
-from rooflens.report.plane.viewport import CROWD, areas_px2, lane_count, strip_domain, strip_height_px, widest_share
-from rooflens.report.roofline.layers import AT_LEVEL, QUIET, axes, beside_spot, mark_text, named, x, y
+from rooflens.report.plane.marks import (
+    QUIET,
+    Rows,
+    at_spot,
+    expr,
+    leads,
+    lookup,
+    place,
+    placed,
+    quantity,
+    words,
+    written,
+)
+from rooflens.report.plane.viewport import (
+    CROWD,
+    SLOT,
+    areas_px2,
+    lane_count,
+    strip_domain,
+    strip_height_px,
+    widest_share,
+)
+from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
-
-    Style = Mapping[str, Any]
 
 FEW = 4
 """The levels of all launches of an isolated kernel are joined up to so many; more lines would hide one another."""
@@ -32,60 +50,49 @@ JOINED = f"datum.k === picked || {MINE} && datum.peers <= {FEW}"
 PICKED = f"(picked !== '' ? datum.k === picked : {MINE} && datum.peers === 1)"
 SEEN = "(kernel === '' || datum.g === kernel)"
 
-KERNEL_FIELDS = ["name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow"]
+KERNEL_FIELDS = ("name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow")
 
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}
 
 
-def points_layer(plane: Plane, selection: alt.Parameter) -> alt.LayerChart:
-    """Draw the launches, with the levels, the gap and the ring of the picked one under them."""
+def points_layer(plane: Plane) -> Layer:
+    """Draw the launches, with the levels, the gap and the ring of the picked one."""
+    dots = _dots(plane, AT_LEVEL, axes(), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION)
+    around = _around(plane, place(), clip=True)
     return _over(
-        "points",
-        [
-            *_gap_layers(plane),
-            _around(plane, clip=True).encode(x(), y()),
-            _dots(plane, AT_LEVEL, words.POINT_TOOLTIP, words.POINT_DESCRIPTION, clip=True)
-            .encode(*axes())
-            .properties(name="dots")
-            .add_params(selection),
-            *_level_names(plane),
-        ],
+        "points", [*_gap_layers(plane), around, dots | {"name": "dots", "params": [ZOOM]}, *_level_names(plane)]
     )
 
 
-def _over(rows: str, layers: list[alt.Chart]) -> alt.LayerChart:
+def _over(rows: str, layers: list[Layer]) -> Layer:
     """Draw layers over the launches that no filter hides, each with what is known of its launch."""
-    kernels = alt.LookupData(data=alt.NamedData(name="kernels"), key="k", fields=KERNEL_FIELDS)
-    lookup = alt.LookupTransform(lookup="k", **{"from": kernels})
-    transform = [alt.FilterTransform(filter="!hidden[datum.k]"), lookup]
-    return alt.LayerChart(data=alt.NamedData(name=rows), layer=layers, transform=transform)
+    steps = [{"filter": "!hidden[datum.k]"}, lookup("k", "kernels", KERNEL_FIELDS)]
+    return {"data": {"name": rows}, "transform": steps, "layer": layers}
 
 
-def _dots(plane: Plane, at: str, tooltip: str, description: str, *, clip: bool) -> alt.Chart:
+def _dots(plane: Plane, at: str, where: Mapping[str, Layer], **said: str) -> Layer:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
-    drawn: alt.Chart = (
-        alt.Chart()
-        .transform_filter(at)
-        .mark_point(
-            clip=clip,
-            opacity=alt.ExprRef(f"{SEEN} ? 1 : {FAINT}"),
-            tooltip=alt.ExprRef(tooltip),
-            description=alt.ExprRef(description),
+    hollow = {"condition": {"test": "datum.hollow", "value": 0}, "value": 0.72}
+    # The area grows with the share of time; the smallest stays large enough to click.
+    areas = {"domain": [0, plane.longest_share], "range": list(areas_px2(plane)), "zero": True}
+    channels = {
+        **where,
+        **verdict_channels(plane.bounds),
+        "size": quantity("time", legend=None, scale=areas),
+        "fillOpacity": hollow,
+    }
+    return (
+        Rows()
+        .where(at)
+        .mark(
+            "point",
+            channels,
+            clip=at == AT_LEVEL,
+            opacity=expr(f"{SEEN} ? 1 : {FAINT}"),
+            **{name: expr(words) for name, words in said.items()},
             **_DOT,
         )
-        .encode(*verdict_channels(plane.bounds), _sizes(plane), fillOpacity=_hollow())
     )
-    return drawn
-
-
-def _hollow() -> Any:
-    return alt.condition("datum.hollow", alt.value(0), alt.value(0.72))
-
-
-def _sizes(plane: Plane) -> alt.Size:
-    """Scale the area with the share of time; the smallest stays large enough to click."""
-    scale = alt.Scale(domain=[0, plane.longest_share], range=list(areas_px2(plane)), zero=True)
-    return alt.Size("time:Q", legend=None, scale=scale)
 
 
 def _radius(plane: Plane) -> str:
@@ -94,118 +101,93 @@ def _radius(plane: Plane) -> str:
     return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
 
 
-def _around(plane: Plane, *, clip: bool) -> alt.Chart:
+def _around(plane: Plane, where: Mapping[str, Layer], *, clip: bool) -> Layer:
     """Draw a ring around the picked launch."""
-    size = alt.ExprRef(f"pow(2 * {_radius(plane)} + 6, 2)")
-    drawn: alt.Chart = (
-        alt.Chart()
-        .transform_filter(f"({AT_NEAREST}) && {PICKED}")
-        .mark_point(style="ring", size=size, clip=clip, aria=False)
+    size = expr(f"pow(2 * {_radius(plane)} + 6, 2)")
+    return (
+        Rows().where(f"({AT_NEAREST}) && {PICKED}").mark("point", where, style="ring", size=size, clip=clip, aria=False)
     )
-    return drawn
 
 
-def _gap_layers(plane: Plane) -> list[alt.Chart]:
+def _gap_layers(plane: Plane) -> list[Layer]:
     """Join the levels of the picked launch, and draw its gap to the roof with the factor."""
-    joined = alt.Chart().transform_filter(JOINED)
-    other = joined.transform_filter(f"!({AT_LEVEL})")
-    gap = alt.Chart().transform_filter(f"({AT_NEAREST}) && {PICKED} && datum.gap")
+    joined = Rows().where(JOINED)
     # The factor stands beside the line where enough of it is seen, else over the roof and over the point.
-    gap = gap.transform_calculate(room=f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}")
+    room = f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}"
+    gap = Rows().where(f"({AT_NEAREST}) && {PICKED} && datum.gap").having(room=room)
     beside = f"datum.room >= {GAP_ROOM_PX}"
-    right = f"({beside}) !== (datum.flip === 1)"
-    factor: Style = {
-        "align": alt.ExprRef(f"{right} ? 'left' : 'right'"),
-        "baseline": alt.ExprRef(f"{beside} ? 'middle' : 'bottom'"),
-        "dx": alt.ExprRef(f"{right} ? {GAP_PX} : -{GAP_PX}"),
-        "dy": alt.ExprRef(f"{beside} ? datum.room / 2 : min(-{GAP_PX}, datum.room - 2)"),
+    factor = {
+        "align": expr(f"{beside} ? 'left' : 'right'"),
+        "baseline": expr(f"{beside} ? 'middle' : 'bottom'"),
+        "dx": expr(f"{beside} ? {GAP_PX} : -{GAP_PX}"),
+        "dy": expr(f"{beside} ? datum.room / 2 : min(-{GAP_PX}, datum.room - 2)"),
     }
-    ring = (2 * RING_PX) ** 2
+    way = {"order": {"field": "x", "type": "quantitative"}, "detail": {"field": "k", "type": "nominal"}}
+    at_roof, gap_words = place("x", "roof"), {"text": {"field": "gap", "type": "nominal"}}
+    tick = {"orient": "horizontal", "size": 10, "thickness": 1.25}
     return [
-        joined.mark_line(style="gap", strokeDash=[1, 3], **QUIET).encode(x(), y(), alt.Order("x:Q"), alt.Detail("k:N")),
-        other.mark_point(style="ring", size=ring, **QUIET).encode(x(), y()),
-        gap.mark_rule(style="gap", **QUIET).encode(x(), y(), alt.Y2("roof")),
-        gap.mark_tick(style="gap", orient="horizontal", size=10, thickness=1.25, **QUIET).encode(x(), y("roof")),
-        mark_text(gap, "halo", **factor).encode(x(), y("roof"), alt.Text("gap:N")),
-        mark_text(gap, "strong", **factor).encode(x(), y("roof"), alt.Text("gap:N")),
+        joined.mark("line", {**place(), **way}, style="gap", strokeDash=[1, 3], **QUIET),
+        joined.where(f"!({AT_LEVEL})").mark("point", place(), style="ring", size=(2 * RING_PX) ** 2, **QUIET),
+        gap.mark("rule", place(y2="roof"), style="gap", **QUIET),
+        gap.mark("tick", at_roof, style="gap", **tick, **QUIET),
+        *(
+            gap.mark("text", {**at_roof, **gap_words}, style=style, **QUIET, **factor, **strong)
+            for style, strong in (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
+        ),
     ]
 
 
-def _level_names(plane: Plane) -> list[alt.Chart]:
+def _level_names(plane: Plane) -> list[Layer]:
     """Name the levels of the picked launch along its line; a narrow plane has no room for it."""
     launches = {point.launch.key for point in plane.points}
     # With all levels shown, a few launches have names or letters at every point already.
     crowd = "true" if len(launches) > CROWD else "level !== 'all'"
-    names = alt.Chart().transform_filter(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
-    apart: Style = {
-        "baseline": "middle",
-        "dy": alt.ExprRef(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)"),
-    }
-    names = names.transform_calculate(levelText=words.LEVEL)
-    return [mark_text(names, style, **apart).encode(x(), y(), alt.Text("levelText:N")) for style in ("halo", "note")]
+    names = Rows().where(f"w >= 480 && {crowd} && {PICKED} && datum.level !== level")
+    apart = expr(f"(datum.dy || {USUAL.dy}) + (datum.push || 0) * ({_radius(plane)} - 4)")
+    return written(names.having(words=text.LEVEL), "note", baseline="middle", dy=apart)
 
 
-def label_halos() -> list[alt.Chart]:
-    """Clear the ground for the text at points, under the points so that none is cut, and lead to text farther off."""
-    halo = mark_text(_labels(), "halo", **_as_kind())
-    return [_leads(_labels(), "plane", ("x", "y")), halo.encode(x(), y(), alt.Text("words:N"))]
-
-
-def _leads(labels: alt.Chart, view: str, fields: tuple[str, str]) -> alt.Chart:
-    """Draw the lines to words that stand away from their points."""
-    at = [f"scale('{view}_{axis}', datum.{field})" for axis, field in zip("xy", fields, strict=True)]
-    begin, end = (
-        [alt.value(alt.ExprRef(f"{place} + datum.spot[{i}] * {part}")) for i, place in enumerate(at)]
-        for part in ("datum.spot[3]", LEAD_TO_PART)
-    )
-    led = labels.transform_filter("datum.spot[3]").mark_rule(style="lead", **QUIET)
-    drawn: alt.Chart = led.encode(x=begin[0], y=begin[1], x2=end[0], y2=end[1])
-    return drawn
-
-
-def label_layers() -> list[alt.Chart]:
+def label_layers() -> list[Layer]:
     """Write ranks and names at points, ridges at corners, and letters where all levels are shown."""
-    strong = _labels().transform_filter("datum.s === 'rank' || datum.s === 'name'")
-    notes = _labels().transform_filter("datum.s === 'ridge' || datum.s === 'mark'")
-    return [
-        mark_text(strong, "label", **_as_kind()).encode(x(), y(), alt.Text("words:N")),
-        mark_text(notes, "note", **_as_kind()).encode(x(), y(), alt.Text("words:N")),
-    ]
+    strong = _labels("labels").where("datum.s === 'rank' || datum.s === 'name'")
+    notes = _labels("labels").where("datum.s === 'ridge' || datum.s === 'mark'")
+    return [leads(_labels("labels")), *written(notes, "note", **_as_kind()), *written(strong, "label", **_as_kind())]
 
 
-def _labels(rows: str = "labels") -> alt.Chart:
+def _labels(rows: str) -> Rows:
     """Choose the text of the level and the size that are shown; what belongs to a hidden launch goes with it."""
-    level = named(rows).transform_filter("datum.level === level")
-    if rows == "labels":
-        level = level.transform_filter("!wider || datum.d")
-    spot = "(kernel !== '' && datum.o ? datum.o : datum.p)[slot]"
-    seen = level.transform_filter(f"!datum.k || !hidden[datum.k] && {SEEN}").transform_calculate(spot=spot)
-    return seen.transform_filter("datum.spot").transform_calculate(words="w < 480 && datum.u ? datum.u : datum.t")
+    seen = Rows(rows).where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}")
+    # Roofs of another GPU make the plane wider, not the strip.
+    return placed(seen, "slot" if rows == "labels" else SLOT)
 
 
-def _as_kind() -> dict[str, Any]:
-    """Place text, and write ranks strong."""
+def _as_kind() -> Layer:
+    """Set text, and ranks strong."""
     return {
-        **beside_spot(),
-        "fontSize": alt.ExprRef("datum.s === 'rank' ? 13 : 12"),
-        "fontWeight": alt.ExprRef("datum.s === 'rank' ? 600 : 400"),
+        **at_spot(),
+        "fontSize": expr("datum.s === 'rank' ? 13 : 12"),
+        "fontWeight": expr("datum.s === 'rank' ? 600 : 400"),
     }
 
 
-def strip_chart(plane: Plane, width_px: int) -> alt.LayerChart:
+def strip_chart(plane: Plane, width_px: int) -> Layer:
     """Draw the launches without FLOPs by their share of the level's bandwidth."""
-    axis = alt.Axis(format=".0%", tickCount=5, title="Without FLOPs: share of the level's bandwidth", titlePadding=12)
-    lanes = strip_domain(lane_count(plane))
-    across = alt.X("share:Q", axis=axis, scale=alt.Scale(domain=[0, widest_share(plane)], nice=False))
-    lane = alt.Y("lane:Q", axis=None, scale=alt.Scale(domain=list(lanes), nice=False))
+    axis = {
+        "format": ".0%",
+        "tickCount": 5,
+        "title": "Without FLOPs: share of the level's bandwidth",
+        "titlePadding": 12,
+    }
+    across = quantity("share", axis=axis, scale={"domain": [0, widest_share(plane)], "nice": False})
+    lanes = {"domain": list(strip_domain(lane_count(plane))), "nice": False}
+    at = {"x": across, "y": quantity("lane", axis=None, scale=lanes)}
     dots = [
-        _around(plane, clip=False).encode(across, lane),
-        _dots(plane, AT_NEAREST, words.STRIP_TOOLTIP, words.STRIP_DESCRIPTION, clip=False).encode(across, lane),
+        _around(plane, at, clip=False),
+        _dots(plane, AT_NEAREST, at, tooltip=text.STRIP_TOOLTIP, description=text.STRIP_DESCRIPTION),
     ]
-    texts = [
-        mark_text(_labels("stripLabels"), style, **_as_kind()).encode(across, lane, alt.Text("words:N"))
-        for style in ("halo", "label")
-    ]
-    leads = _leads(_labels("stripLabels"), "strip", ("share", "lane"))
-    layers = [leads, texts[0], _over("strip", dots), texts[1]]
-    return alt.LayerChart(layer=layers, name="strip", width=width_px, height=strip_height_px(plane))
+    labels = _labels("stripLabels")
+    halo, label = (
+        labels.mark("text", {**at, **words()}, style=style, **QUIET, **_as_kind()) for style in ("halo", "label")
+    )
+    layers = [leads(labels, at), halo, _over("strip", dots), label]
+    return {"name": "strip", "width": width_px, "height": strip_height_px(plane), "layer": layers}

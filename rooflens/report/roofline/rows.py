@@ -16,8 +16,6 @@ from rooflens.report.plane.viewport import strip_lanes
 from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
-
     from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.plane.plane import Plane, Point
@@ -93,13 +91,8 @@ def _wall_text(launch: Launch) -> str:
     return f"{resource_label(nearest.resource)} {fmt.percent(nearest.share)}" if nearest else ""
 
 
-def point_rows(plane: Plane, flipped: Container[tuple[str, str]] = ()) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top.
-
-    Args:
-        plane: The plane.
-        flipped: Launch and level of the points whose gap has its factor on the other side.
-    """
+def point_rows(plane: Plane) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top."""
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -108,8 +101,7 @@ def point_rows(plane: Plane, flipped: Container[tuple[str, str]] = ()) -> list[R
     rows = []
     for point in ordered:
         offset = offsets[point.launch.key][point.level]
-        row = _point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push})
-        rows.append(row | ({"flip": 1} if (point.launch.key, point.level) in flipped else {}))
+        rows.append(_point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push}))
     return rows
 
 
@@ -160,26 +152,6 @@ def _roof_row(roof: Roof) -> Row:
     row: Row = {"v": rounded(roof.peak)}
     row |= {"att": rounded(roof.attainable)} if roof.attainable else {}
     return row | ({"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {})
-
-
-def slope_names(roof: Roof) -> tuple[str, str]:
-    """Name a diagonal roof with its value, then shorter."""
-    name = _joined(roof.keys)
-    return f"{name}  {fmt.si(roof.peak, 'B/s')}", name
-
-
-def flat_names(roof: Roof, clocks_hz: tuple[float, float] | None) -> tuple[str, ...]:
-    """Name a flat roof with value and clock, then shorter; the shortest is for planes whose axis has no unit either."""
-    # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
-    instruction = " mma" if roof.instruction == "mma" else ""
-    name = f"{_joined(roof.keys)}{instruction}  {fmt.si(roof.peak, 'FLOP/s')}"
-    clock = clock_text(clocks_hz)
-    short = name.removesuffix("FLOP/s")
-    return (f"{name} at {clock}", name, short) if clock else (name, short)
-
-
-def _joined(keys: Iterable[str]) -> str:
-    return ", ".join(resource_label(key) for key in keys)
 
 
 def clock_text(clocks_hz: tuple[float, float] | None) -> str:

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
-from rooflens.report.plane.geometry import Box, segment, text_px
-from rooflens.report.plane.placement import BOLD_PX, FONT_PX, LINE_PX
+from rooflens.report.plane.geometry import Box, text_px
+from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.viewport import POINT_AIR_PX, point_box, radius_px
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
-    from rooflens.report.plane.placement import Place
     from rooflens.report.plane.plane import Plane, Point
-    from rooflens.report.plane.viewport import SizeClass
+    from rooflens.report.plane.viewport import Viewport
 
 
 ALL = "all"
@@ -45,80 +44,53 @@ NEAR_LEVELS_RATIO = 2.0
 """Levels whose intensities differ by less would write their names over one another."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What to place at one level: who wants the ranks, whose gap is drawn from the start, and the lines' ridges."""
-
-    plane: Plane
-    level: str
-    ranks: Mapping[str, int]
-    picked: str
-
-
 def shown_at(plane: Plane, level: str) -> list[Point]:
     """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
     return [point for point in plane.points if (point.nearest if level == ALL else point.level == level)]
 
 
-def own_boxes(request: Request, key: str, size: SizeClass, at: Place) -> list[Box]:
-    """Make the boxes of a launch's gap and of the names of its other levels, as they are drawn when it is picked."""
-    own = [point for point in request.plane.points if point.launch.key == key]
-    shown = [point for point in own if (point.nearest if request.level == ALL else point.level == request.level)]
-    boxes = [box for point in shown for box in gap_boxes(request.plane, point, at, both=key != request.picked)]
-    boxes += [box for point in shown for box in _joint_boxes(request.plane, point, own, at)]
-    if request.level == ALL or not own:
-        return boxes
-    return boxes + [box for point in own if point not in shown for box in _level_boxes(request, point, own, size, at)]
+def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list[Box]:
+    """Make the boxes of what appears when a launch is picked: its gap with the factor, its other levels, their names.
 
-
-def _joint_boxes(plane: Plane, shown: Point, own: Sequence[Point], at: Place) -> Iterator[Box]:
-    """Make the boxes of the line from a point to its other levels, on both sides of it."""
-    (left, right), down = _ends(own, at), at(shown.intensity_flop_per_byte, shown.flop_per_s)[1]
-    here = at(shown.intensity_flop_per_byte, shown.flop_per_s)[0]
+    Args:
+        plane: The plane.
+        shown: Where the launch stands at the level.
+        view: The plane at one size.
+        level: The level that is shown.
+    """
+    own = [point for point in plane.points if point.launch.key == shown.launch.key]
+    boxes = list(_gap_boxes(plane, shown, view))
+    here, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s)
+    rights = [view.at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
-    for begin, end in ((left, here - rim), (here + rim, right)):
+    for begin, end in ((min(rights), here - rim), (here + rim, max(rights))):
         if begin < end:
-            yield segment((begin, down), (end, down))
+            boxes.append(Box((begin + end) / 2, down, (end - begin) / 2, 1, here))
+    if level != ALL:
+        offsets = name_offsets({point.level: point.intensity_flop_per_byte for point in own})
+        for point, right in zip(own, rights, strict=True):
+            if point is not shown:
+                dy = offsets[point.level].dy + offsets[point.level].push * (rim - POINT_AIR_PX - 4)
+                boxes.append(point_box((right, down), RING_PX))
+                boxes.append(Box(right, down + dy, text_px(LEVEL_LABELS[point.level]) / 2, LINE_PX / 2, right))
+    return boxes
 
 
-def _ends(own: Sequence[Point], at: Place) -> tuple[float, float]:
-    places = [at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
-    return min(places), max(places)
+def _gap_boxes(plane: Plane, point: Point, view: Viewport) -> Iterator[Box]:
+    """Make the boxes of the line from a point to its roof and of the factor.
 
-
-def gap_boxes(plane: Plane, point: Point, at: Place, *, both: bool) -> Iterator[Box]:
-    """Make the boxes of the line from a point to its roof, and of the factor on its usual side or on both."""
+    That stands right of its line where enough of it is seen, else left of its upper end.
+    """
     if point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM:
         return
-    x = point.intensity_flop_per_byte
-    yield segment(at(x, point.flop_per_s), at(x, point.roof_flop_per_s), 4)
-    for flipped in (False, True) if both else (False,):
-        yield factor_box(plane, point, at, flipped=flipped)
-
-
-def factor_box(plane: Plane, point: Point, at: Place, *, flipped: bool) -> Box:
-    """Make the box of a gap's factor: right of its line where enough of that is seen, else left of its upper end.
-
-    Flipped, it stands on the other side.
-    """
-    x, y = point.intensity_flop_per_byte, point.flop_per_s
-    right, roof = at(x, point.roof_flop_per_s or y)
+    right, down = view.at(point.intensity_flop_per_byte, point.flop_per_s)
+    _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s)
+    yield Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)
     half = text_px(fmt.factor(point.gap), BOLD_PX, bold=True) / 2
-    rim = at(x, y)[1] - radius_px(plane, point.launch)
+    rim = down - radius_px(plane, point.launch)
     beside = rim - roof >= GAP_ROOM_PX
-    down = (rim + roof) / 2 if beside else min(roof - GAP_PX, rim - 2) - LINE_PX / 2
-    return Box(right + (GAP_PX + half) * (1 if beside != flipped else -1), down, half, LINE_PX / 2)
-
-
-def _level_boxes(request: Request, point: Point, own: Sequence[Point], size: SizeClass, at: Place) -> Iterator[Box]:
-    """Make the boxes of a ring at another level and of its name."""
-    right, down = at(point.intensity_flop_per_byte, point.flop_per_s)
-    yield point_box((right, down), RING_PX)
-    if size.narrow:
-        return
-    offset = name_offsets({p.level: p.intensity_flop_per_byte for p in own})[point.level]
-    dy = offset.dy + offset.push * (radius_px(request.plane, point.launch) - 4)
-    yield Box(right, down + dy, text_px(LEVEL_LABELS[point.level], FONT_PX) / 2, LINE_PX / 2)
+    middle = (rim + roof) / 2 if beside else min(roof - GAP_PX, rim - 2) - LINE_PX / 2
+    yield Box(right + (GAP_PX + half) * (1 if beside else -1), middle, half, LINE_PX / 2, right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,6 @@ COLUMNS_PER_LABEL = 9
 NUMBERED = 9
 """Rows of the table whose numbers stand beside their points: one digit each."""
 
-LABEL_HEIGHTS = (0.9, 0.75, 0.6, 0.45, 0.3)
-"""Places along a diagonal roof where its name may stand."""
-
 _COLOURS: Mapping[Bound, str] = {
     "memory": "blue+",
     "compute": "red+",
@@ -119,10 +116,11 @@ def _drawn(one: Plane, rows: Sequence[tuple[Point, int]], paper: Paper) -> str:
     for xs, ys, flat in _lines(one):
         marker = paper.signs.flat if flat else paper.signs.slope
         figure.draw(figure.signal(_logs(xs), _logs(ys), marker=marker).lines())
-    for x, y, name in _names(one, paper):
-        figure.draw(figure.text(log10(x), log10(y), name, alignment="right"))
-    for x, y, digit in _digits(rows, _grid(one, paper)):
-        figure.draw(figure.text(log10(x), log10(y), digit))
+    left, column = log10(_x_domain(one)[0]), _column(one, paper)
+    for point, number in rows:
+        if number:
+            cell = round((log10(point.intensity_flop_per_byte) - left) / column) + 1
+            figure.draw(figure.text(left + cell * column, log10(point.flop_per_s), str(number)))
     for point, _ in rows:  # after the digits, and the longest kernel last: what comes later lies on top
         bound = point.launch.bound
         marker = plotext.marker(paper.signs.bounds[bound], _COLOURS[bound])
@@ -192,100 +190,16 @@ def _lines(one: Plane) -> Iterator[tuple[tuple[float, float], tuple[float, float
             yield (start, x_high), (roof.peak, roof.peak), True
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
-    """The drawing's field in cells, counted from its lower left corner."""
-
-    columns: float
-    rows: float
-    x_domain: tuple[float, float]
-    y_domain: tuple[float, float]
-
-    def column(self, x: float) -> float:
-        return _part(x, self.x_domain) * self.columns
-
-    def row(self, y: float) -> float:
-        return _part(y, self.y_domain) * self.rows
-
-    def x(self, column: float) -> float:
-        return _at(column / self.columns, self.x_domain)
-
-    def y(self, row: float) -> float:
-        return _at(row / self.rows, self.y_domain)
-
-
-def _grid(one: Plane, paper: Paper) -> _Grid:
-    """Measure the field that plotext leaves between frame and labels; the first and last cell hold the limits."""
+def _column(one: Plane, paper: Paper) -> float:
+    """Measure a column of the field that plotext leaves between frame and labels, in decades of intensity."""
     labels = _y_labels(_y_domain(one), paper.width).values()
     frame = max(map(len, labels), default=0) + len("||")
-    return _Grid(paper.width - frame - 1, paper.height - len("-- ") - 1, _x_domain(one), _y_domain(one))
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """A name in the drawing: the row, and the columns from its first to its last character."""
-
-    text: str
-    row: float
-    first: float
-    last: float
-
-    def hits(self, column: float, row: float) -> bool:
-        """Tell whether a sign with its digit would touch the name."""
-        return abs(self.row - row) < 1 and self.first - 2 < column < self.last + 1
-
-
-def _names(one: Plane, paper: Paper) -> Iterator[tuple[float, float, str]]:
-    """Place the name of each roof beside its line, clear of points and of other lines; one without room has none."""
-    grid = _grid(one, paper)
-    points = [(grid.column(p.intensity_flop_per_byte), grid.row(p.flop_per_s)) for p in one.points]
-    for choices in (*_slope_choices(one, grid), *_flat_choices(one, grid)):
-        for words in choices:
-            if words.first >= 0 and not any(words.hits(*place) for place in points):
-                yield grid.x(words.last), grid.y(words.row), words.text
-                break
-
-
-def _slope_choices(one: Plane, grid: _Grid) -> Iterator[list[_Words]]:
-    """List where the name of each diagonal may stand: left of it, right of the next faster one, on no flat roof."""
-    flats = [grid.row(y[0]) for _, y, flat in _lines(one) if flat]
-    left = None
-    for roof in one.level_roofs:
-        ends = next((y for x, y, flat in _lines(one) if not flat and abs(y[0] / x[0] / roof.peak - 1) < 1e-9), None)
-        choices = []
-        for part in LABEL_HEIGHTS if ends else ():
-            y = _at(part, ends or (1.0, 1.0))
-            words = _beside(_roof_name(roof), grid.column(y / roof.peak) - 2, grid.row(y))
-            free = left is None or grid.column(y / left) + 1 < words.first
-            if free and all(abs(words.row - flat) >= 1 for flat in flats):
-                choices.append(words)
-        left = roof.peak
-        yield choices
-
-
-def _flat_choices(one: Plane, grid: _Grid) -> Iterator[list[_Words]]:
-    """List where the name of each flat roof may stand: at its right end, above it, else below."""
-    flats = [grid.row(y[0]) for _, y, flat in _lines(one) if flat]
-    for roof in one.pipe_roofs:
-        row = grid.row(roof.peak)
-        rows = [row + 1, row - 1]
-        others = [flat for flat in flats if abs(flat - row) > 1e-9]
-        yield [_beside(_roof_name(roof), grid.columns - 1, r) for r in rows if all(abs(o - r) >= 1 for o in others)]
-
-
-def _beside(text: str, last: float, row: float) -> _Words:
-    return _Words(text, row, last - len(text) + 1, last)
+    low, high = _x_domain(one)
+    return log10(high / low) / (paper.width - frame - 1)
 
 
 def _roof_name(roof: Roof, comma: str = ", ") -> str:
     return comma.join(resource_label(key) for key in roof.keys)
-
-
-def _digits(rows: Sequence[tuple[Point, int]], grid: _Grid) -> Iterator[tuple[float, float, str]]:
-    """Place the number of a row in the cell to the right of its point."""
-    for point, number in rows:
-        if number:
-            yield grid.x(round(grid.column(point.intensity_flop_per_byte)) + 1), point.flop_per_s, str(number)
 
 
 def _caption(one: Plane, rows: Sequence[tuple[Point, int]], level: str, signs: Signs) -> Iterator[str]:
@@ -305,12 +219,3 @@ def _caption(one: Plane, rows: Sequence[tuple[Point, int]], level: str, signs: S
 
 def _logs(values: Iterable[float]) -> list[float]:
     return [log10(value) for value in values]
-
-
-def _part(value: float, domain: tuple[float, float]) -> float:
-    """Say how far along a logarithmic axis a value lies, 0 to 1."""
-    return log10(value / domain[0]) / log10(domain[1] / domain[0])
-
-
-def _at(part: float, domain: tuple[float, float]) -> float:
-    return float(domain[0] * (domain[1] / domain[0]) ** part)

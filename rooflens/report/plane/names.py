@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
+from rooflens.model.launches import kernel_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.records import Analysis
 
 LABEL_WIDTH = 26
 NARROW_LABEL_WIDTH = 15
@@ -29,10 +30,9 @@ _TOLD_BY_ARGUMENT = re.compile(r"^kernel\d*$", re.IGNORECASE)
 _FIRST_ARGUMENT = re.compile(r"<(?:\w+::)*(\w+)")
 
 
-def short_names(launches: Iterable[Launch], width: int = LABEL_WIDTH) -> dict[str, str]:
-    """Name kernels by their function, and namesakes by the first template argument they differ in; by group key."""
-    kernels = {launch.group_key: launch for launch in launches}
-    functions = {key: _function(launch) for key, launch in kernels.items()}
+def short_names(kernels: Mapping[str, Analysis], width: int = LABEL_WIDTH) -> dict[str, str]:
+    """Name kernels by their function, and namesakes by the first template argument they differ in; by any key."""
+    functions = {key: _function(analysis) for key, analysis in kernels.items()}
     namesakes: dict[str, list[str]] = {}
     for key, function in functions.items():
         namesakes.setdefault(function, []).append(key)
@@ -43,20 +43,21 @@ def short_names(launches: Iterable[Launch], width: int = LABEL_WIDTH) -> dict[st
     return names
 
 
-def _function(launch: Launch) -> str:
+def _function(analysis: Analysis) -> str:
     """Take the last part of the function's path."""
-    path = launch.analysis.kernel.function_name or launch.name
-    return _one_line(_ARGUMENTS.sub("", path).rpartition("::")[2]) or _one_line(launch.name)
+    name = kernel_name(analysis)
+    path = analysis.kernel.function_name or name
+    return _one_line(_ARGUMENTS.sub("", path).rpartition("::")[2]) or _one_line(name)
 
 
-def _telling(function: str, launch: Launch) -> str:
-    argument = _FIRST_ARGUMENT.search(plain_name(launch.name)) if _TOLD_BY_ARGUMENT.match(function) else None
+def _telling(function: str, analysis: Analysis) -> str:
+    argument = _FIRST_ARGUMENT.search(plain_name(kernel_name(analysis))) if _TOLD_BY_ARGUMENT.match(function) else None
     return argument[1] if argument else ""
 
 
-def _differing(keys: Sequence[str], kernels: Mapping[str, Launch]) -> list[str]:
+def _differing(keys: Sequence[str], kernels: Mapping[str, Analysis]) -> list[str]:
     """Find for each of several kernels the first word of its name that not all of them share."""
-    words = [_WORDS.findall(plain_name(kernels[key].name)) for key in keys]
+    words = [_WORDS.findall(plain_name(kernel_name(kernels[key]))) for key in keys]
     longest = max(len(own) for own in words)
     padded = [[*own, *[""] * (longest - len(own))] for own in words]
     place = next((i for i, column in enumerate(zip(*padded, strict=True)) if len(set(column)) > 1), None)
