@@ -143,7 +143,7 @@ def waterfall_spec(found: Waterfall, *, title: str) -> dict[str, Any]:
         height=ROW_PX * len(found.steps),
         title=alt.Title(title, **more, **size),
     )
-    spec: dict[str, Any] = chart.to_dict()
+    spec: dict[str, Any] = chart.to_dict(validate=False)
     spec.pop("config", None)
     spec["params"] = [{"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
     spec["datasets"] = {"steps": [_row(i, step) for i, step in enumerate(found.steps)]}

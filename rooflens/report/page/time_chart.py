@@ -45,7 +45,7 @@ def time_spec(page: Page) -> dict[str, Any]:
     pieces = time_pieces(page)
     count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
     chart = alt.layer(*_layers(count), data=alt.NamedData(name="pieces"))
-    spec: dict[str, Any] = chart.properties(width=WIDTH, height=ROW_PX * count).to_dict()
+    spec: dict[str, Any] = chart.properties(width=WIDTH, height=ROW_PX * count).to_dict(validate=False)
     spec.pop("config", None)
     spec["params"] = [{"name": "hidden", "value": {}}, {"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
     spec["transform"] = [*_summed(), *_placed(page.other.kernels if page.other else 0), *_stacked(page.total_ns)]

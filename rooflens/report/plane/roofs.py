@@ -5,7 +5,7 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LIFT_PX = 3
 """Distance of the words from their line."""
 
-STEP_PX = 6
+STEP_PX = 12
 EDGE_PX = 4
 CORNER_PX = 4
 """Half the width of the dot at a ridge, with air."""
@@ -36,7 +36,7 @@ SLIDE_PX = 16
 SLIDE_PART = 0.4
 """The name of a flat roof moves left in such steps, over no more than this part of the plane."""
 
-LINK_PX = 9
+LINK_PX = 10
 """Distance between the boxes that cover the words along a slope."""
 
 TURN_PART = 0.07
@@ -125,12 +125,14 @@ class Roofs:
         if seen is None:
             return None
         line = Line(*(px for x in seen for px in canvas.view.at(x, x * slope.per_byte)))
+        near = replace(canvas, taken=[box for box in canvas.taken if _is_near(box, line)])
+        points = [box for box in avoid if _is_near(box, line)]
         for name in slope.names:
             choices = []
             for side in (ABOVE, BELOW):
                 for part, boxes in _along(line, text_px(name, FONT_PX), side):
-                    if all(_is_free(box, canvas) for box in boxes):
-                        cost = max(_cost(box, canvas, avoid) for box in boxes)
+                    if all(_is_free(box, near) for box in boxes):
+                        cost = max(_cost(box, near, points) for box in boxes)
                         choices.append((cost, part, side, boxes))
                         if not cost:
                             break
@@ -139,6 +141,13 @@ class Roofs:
                 canvas.taken.extend(boxes)
                 return [name, part, side]
         return None
+
+
+def _is_near(box: Box, line: Line) -> bool:
+    """Return whether words beside a line may reach a box."""
+    right, down = line.x1 - line.x0, line.y1 - line.y0
+    off = abs((box.x - line.x0) * down - (box.y - line.y0) * right) / hypot(right, down)
+    return off < box.half_width + box.half_height + 3 * LINE_PX
 
 
 def _flat_spots(width_px: float) -> Iterator[tuple[bool, Spot]]:

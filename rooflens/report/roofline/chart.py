@@ -111,14 +111,14 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Sequence[
     }
     if not gpus:
         return [*values(**numbers), *seen(zooms=True, base="reach['']")]
-    # While roofs of another GPU are shown too, the plane is wider: words have other places, on a wide screen at least.
+    # While roofs of another GPU are shown too, the plane may be wider: its words have places of their own.
     wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
     return [
         *values(**numbers, **_own_names(plane, drawn)),
         *seen(
             zooms=True,
             slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
-            wider="datasheet !== '' && isValid(reach[datasheet])",
+            wider="datasheet !== ''",
             base="reach[datasheet] || reach['']",
         ),
     ]

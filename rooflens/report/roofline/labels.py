@@ -53,28 +53,29 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A plane at one class of sizes, with the names of its roofs placed."""
+    """A plane at one class of sizes, with the names of its roofs placed; `alone` without those of another GPU."""
 
     size: SizeClass
     canvas: Canvas
     roofs: Mapping[str, list[Any]]
+    alone: bool
 
 
 def drawings(plane: Plane, picked: str, wider: Domains | None) -> list[Drawing]:
     """Draw a plane at each class of sizes, and once more over the wider range that other GPUs' roofs need."""
     own = (plane.x_domain(), plane.y_domain())
-    ranges = [(size, own) for size in SIZES] + ([(WIDE, wider)] if wider else [])
-    return [_drawing(plane, picked, size, domains) for size, domains in ranges]
+    drawn = [_drawing(plane, picked, size, own, alone=True) for size in SIZES]
+    return [*drawn, _drawing(plane, picked, WIDE, wider, alone=False)] if wider else drawn
 
 
-def _drawing(plane: Plane, picked: str, size: SizeClass, domains: Domains) -> Drawing:
+def _drawing(plane: Plane, picked: str, size: SizeClass, domains: Domains, *, alone: bool) -> Drawing:
     view = Sheet(*domains, size.width_px, size.height_px)
     roofs = Roofs(tuple(_slopes(plane)), tuple(_flats(plane, size)), *domains)
     canvas = Canvas(view, lines=list(roofs.lines(view)))
     gaps = [p for p in shown_at(plane, plane.first_level) if p.launch.key == picked]
     avoid = [_point_box(plane, point, view) for point in plane.points]
     avoid += [box for point in gaps for box in own_boxes(plane, point, view, level=plane.first_level)]
-    return Drawing(size, canvas, roofs.name(canvas, avoid))
+    return Drawing(size, canvas, roofs.name(canvas, avoid), alone)
 
 
 def _slopes(plane: Plane) -> Iterator[Slope]:
@@ -155,7 +156,9 @@ def _level_labels(
     for point in shown:
         if point.launch.key == picked:
             canvas.taken.extend(own_boxes(plane, point, view, level=level))
-    ridges = (Label("ridge", None, Text((ridge_text(x),), x, y, ridge_spots())) for x, y in corners)
+    # Names of the other GPU's roofs may stand at the ridges.
+    named = corners if one.alone else ()
+    ridges = (Label("ridge", None, Text((ridge_text(x),), x, y, ridge_spots())) for x, y in named)
     for label in (*_ranks(plane, shown, ranks), *ridges, *_marks(plane, level, one.size)):
         if place := canvas.place(label.text):
             yield label, place

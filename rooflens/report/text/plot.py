@@ -11,17 +11,16 @@ from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import si
-from rooflens.model.records import BOUNDS
+from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.content import drawn_launches
-from rooflens.report.plane.plane import plane
+from rooflens.report.plane.plane import places, roofs_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.records import Analysis, Bound
     from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.plane.plane import Plane, Point
+    from rooflens.report.plane.plane import Place, RoofSet
 
 MIN_WIDTH, MAX_WIDTH = 40, 100
 MIN_HEIGHT, MAX_HEIGHT = 16, 26
@@ -88,21 +87,38 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     """Draw the kernels of one GPU, given in the order of their table, with the words that explain the drawing."""
     if paper.width < MIN_WIDTH:
         return [Text(f"A roofline needs {MIN_WIDTH} columns; this terminal has {paper.width}.")]
-    launches = [launch for launch in drawn_launches(analyses) if not launch.failed]
-    one = plane(launches[0].gpu if launches else "", launches)
+    known = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    one = _Drawing(tuple(_Dot(analysis, place) for analysis in known for place in places(analysis)), roofs_over(known))
     if not one.points:
         return [Text("No kernel of this GPU has both FLOPs and bytes: there is nothing to place in a roofline.")]
     numbers = {id(analysis): number for number, analysis in enumerate(analyses[:NUMBERED], 1)}
-    level = one.levels[0]
-    points = sorted((p for p in one.points if p.level == level), key=lambda p: p.launch.duration_ns or 0.0)
-    rows = [(point, numbers.get(id(point.launch.analysis), 0)) for point in points]
+    present = {point.place.level for point in one.points}
+    level = next(level for level in LEVELS if level in present)
+    points = sorted((p for p in one.points if p.place.level == level), key=lambda p: p.analysis.gpu_time_ns or 0.0)
+    rows = [(point, numbers.get(id(point.analysis), 0)) for point in points]
     drawn = Text.from_ansi(_drawn(one, rows, paper)).split("\n")
     for line in drawn:
         line.rstrip()
-    return [*drawn, *(Text(line) for line in _caption(one, rows, level, paper.signs))]
+    return [*drawn, *(Text(line) for line in _caption(one, rows, len(known), paper.signs))]
 
 
-def _drawn(one: Plane, rows: Sequence[tuple[Point, int]], paper: Paper) -> str:
+@dataclass(frozen=True, slots=True)
+class _Dot:
+    """A kernel at one level."""
+
+    analysis: Analysis
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """What stands in the plane."""
+
+    points: tuple[_Dot, ...]
+    roofs: RoofSet
+
+
+def _drawn(one: _Drawing, rows: Sequence[tuple[_Dot, int]], paper: Paper) -> str:
     """Let plotext draw on axes of powers of ten, which are linear to it."""
     import plotext  # noqa: PLC0415 - an optional library, wanted by one option only
 
@@ -119,12 +135,14 @@ def _drawn(one: Plane, rows: Sequence[tuple[Point, int]], paper: Paper) -> str:
     left, column = log10(_x_domain(one)[0]), _column(one, paper)
     for point, number in rows:
         if number:
-            cell = round((log10(point.intensity_flop_per_byte) - left) / column) + 1
-            figure.draw(figure.text(left + cell * column, log10(point.flop_per_s), str(number)))
+            cell = round((log10(point.place.intensity_flop_per_byte) - left) / column) + 1
+            figure.draw(figure.text(left + cell * column, log10(point.place.flop_per_s), str(number)))
     for point, _ in rows:  # after the digits, and the longest kernel last: what comes later lies on top
-        bound = point.launch.bound
+        bound = point.analysis.verdict.bound
         marker = plotext.marker(paper.signs.bounds[bound], _COLOURS[bound])
-        figure.draw(figure.signal(_logs([point.intensity_flop_per_byte]), _logs([point.flop_per_s]), marker=marker))
+        figure.draw(
+            figure.signal(_logs([point.place.intensity_flop_per_byte]), _logs([point.place.flop_per_s]), marker=marker)
+        )
     text: str = figure.build().string()
     figure.clear.all()
     return text.translate(_FRAME) if paper.signs is ASCII else text
@@ -153,16 +171,18 @@ def _round(quantity: str) -> str:
     return f"{float(number.replace(',', '')):g} {rest}"
 
 
-def _x_domain(one: Plane) -> tuple[float, float]:
+def _x_domain(one: _Drawing) -> tuple[float, float]:
     """Find the range of intensities: points and ridges."""
-    ridges = [pipe.peak / level.peak for pipe in one.pipe_roofs for level in one.level_roofs]
-    return _domain([*ridges, *(point.intensity_flop_per_byte for point in one.points)])
+    ridges = [pipe.peak / level.peak for pipe in one.roofs.pipes for level in one.roofs.levels]
+    return _domain([*ridges, *(point.place.intensity_flop_per_byte for point in one.points)])
 
 
-def _y_domain(one: Plane) -> tuple[float, float]:
+def _y_domain(one: _Drawing) -> tuple[float, float]:
     """Find the range of performance: points, the roofs over them, and flat roofs."""
-    reached = [value for point in one.points for value in (point.flop_per_s, point.roof_flop_per_s) if value]
-    return _domain([*reached, *(roof.peak for roof in one.pipe_roofs)])
+    reached = [
+        value for point in one.points for value in (point.place.flop_per_s, point.place.roof_flop_per_s) if value
+    ]
+    return _domain([*reached, *(roof.peak for roof in one.roofs.pipes)])
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
@@ -175,22 +195,22 @@ def _decades(domain: tuple[float, float]) -> list[float]:
     return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
 
 
-def _lines(one: Plane) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
+def _lines(one: _Drawing) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
     """Give both ends of each roof: intensities, FLOP/s, and whether it is flat."""
     (x_low, x_high), (y_low, y_high) = _x_domain(one), _y_domain(one)
-    top = max((roof.peak for roof in one.pipe_roofs), default=y_high)
-    fastest = max((roof.peak for roof in one.level_roofs), default=None)
-    for roof in one.level_roofs:
+    top = max((roof.peak for roof in one.roofs.pipes), default=y_high)
+    fastest = max((roof.peak for roof in one.roofs.levels), default=None)
+    for roof in one.roofs.levels:
         start, stop = max(x_low, y_low / roof.peak), min(x_high, top / roof.peak)
         if start < stop:
             yield (start, stop), (start * roof.peak, stop * roof.peak), False
-    for roof in one.pipe_roofs:
+    for roof in one.roofs.pipes:
         start = max(x_low, roof.peak / fastest) if fastest else x_low
         if start < x_high:
             yield (start, x_high), (roof.peak, roof.peak), True
 
 
-def _column(one: Plane, paper: Paper) -> float:
+def _column(one: _Drawing, paper: Paper) -> float:
     """Measure a column of the field that plotext leaves between frame and labels, in decades of intensity."""
     labels = _y_labels(_y_domain(one), paper.width).values()
     frame = max(map(len, labels), default=0) + len("||")
@@ -202,17 +222,20 @@ def _roof_name(roof: Roof, comma: str = ", ") -> str:
     return comma.join(resource_label(key) for key in roof.keys)
 
 
-def _caption(one: Plane, rows: Sequence[tuple[Point, int]], level: str, signs: Signs) -> Iterator[str]:
+def _caption(one: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, signs: Signs) -> Iterator[str]:
     """Explain axes, roofs and signs, and count what has no place."""
-    units = (*((roof, "B/s") for roof in reversed(one.level_roofs)), *((r, "FLOP/s") for r in reversed(one.pipe_roofs)))
+    units = (
+        *((roof, "B/s") for roof in reversed(one.roofs.levels)),
+        *((r, "FLOP/s") for r in reversed(one.roofs.pipes)),
+    )
     peaks = [f"{_roof_name(roof, ' and ')} {si(roof.peak, unit)}" for roof, unit in units]
-    synthetic = any(point.launch.analysis.kernel.synthetic for point, _ in rows)
-    axes = f"FLOP/s over FLOP per byte at {resource_label(level)}"
+    synthetic = any(point.analysis.kernel.synthetic for point, _ in rows)
+    axes = f"FLOP/s over FLOP per byte at {resource_label(rows[0][0].place.level)}"
     yield f"{'synthetic data; ' if synthetic else ''}{axes}; roofs: {', '.join(peaks)}"
-    bounds = [bound for bound in BOUNDS if any(point.launch.bound == bound for point, _ in rows)]
+    bounds = [bound for bound in BOUNDS if any(point.analysis.verdict.bound == bound for point, _ in rows)]
     numbers = "; digits: rows of the table" if any(number for _, number in rows) else ""
     yield f"{', '.join(f'{signs.bounds[bound]} {bound}' for bound in bounds)}{numbers}"
-    unplaced = one.unplaced + len({point.launch.key for point in one.strip})
+    unplaced = count - len({id(point.analysis) for point in one.points})
     if unplaced:
         yield f"not placed, for lack of FLOPs or bytes: {unplaced} of {unplaced + len(rows)}"
 
