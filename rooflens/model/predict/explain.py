@@ -95,7 +95,7 @@ def _digest(analyses: Sequence[Analysis]) -> str:
 
 
 def _is_lower_bound(checked: Checked) -> bool:
-    """Tell whether launches may be missing: only an amount that adds up to the predicted one shows that none is."""
+    """Return whether launches may be missing: only an amount that adds up to the predicted one shows that none is."""
     if not checked.coverage.once_each:
         return False
     if checked.prediction.flop:
@@ -217,12 +217,12 @@ def _expected_family(prediction: Prediction) -> str:
 
 
 def _is_guessed(facts: _Facts) -> bool:
-    """Tell whether the type of tensor work is not known but taken as fp16."""
+    """Return whether the type of tensor work is not known but taken as fp16."""
     return any("tensor_flop_estimated" in analysis.flags for analysis in facts.analyses)
 
 
 def _matters(facts: _Facts, pipe: str) -> bool:
-    """Tell whether another pipe changes the picture: vector work of narrow types runs on FP32 as it should."""
+    """Return whether another pipe changes the picture: vector work of narrow types runs on FP32 as it should."""
     resource = facts.prediction.resource
     if resource is not None and resource not in LEVELS:
         return True

@@ -167,7 +167,7 @@ def ratio(measured: float | None, predicted: float | None) -> float | None:
 
 
 def in_integers(prediction: Prediction) -> bool:
-    """Tell whether the predicted work is integer operations, which are counted apart from FLOP."""
+    """Return whether the predicted work is integer operations, which are counted apart from FLOP."""
     return prediction.dtype.startswith("int")
 
 
@@ -253,7 +253,7 @@ def is_expected(wall: Wall, prediction: Prediction) -> bool:
 
 
 def belongs(pipe: str | None, family: str) -> bool:
-    """Tell whether a pipe is one of a family: `tensor_bf16_wgmma` of `tensor_bf16`."""
+    """Return whether a pipe is one of a family: `tensor_bf16_wgmma` of `tensor_bf16`."""
     return pipe is not None and f"{pipe}_".startswith(f"{family}_")
 
 

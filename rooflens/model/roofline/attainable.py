@@ -142,7 +142,7 @@ def _tensor_roofs(kernel: Kernel, attainable: Attainable) -> dict[str, Rate]:
 
 
 def _mma_only(kernel: Kernel) -> bool:
-    """Tell whether the kernel's opcodes are known, and no wgmma or tcgen05 is among them."""
+    """Return whether the kernel's opcodes are known, and no wgmma or tcgen05 is among them."""
     return bool(kernel.warp_opcodes) and not any("GMMA" in op or op.startswith("UTC") for op in kernel.warp_opcodes)
 
 

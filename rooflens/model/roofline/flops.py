@@ -69,7 +69,7 @@ class Work:
 
     @property
     def is_float(self) -> bool:
-        """Tell whether these are FLOPs: integer tensor operations are not."""
+        """Return whether these are FLOPs: integer tensor operations are not."""
         return not _INTEGER.match(self.dtype_key.removeprefix("tensor_").removesuffix("_sparse"))
 
 
@@ -174,7 +174,7 @@ def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
 
 
 def _explains(kernel: Kernel, counted: Iterable[Work]) -> bool:
-    """Tell whether the counted operations make up at least half of what kept the tensor pipe busy.
+    """Return whether the counted operations make up at least half of what kept the tensor pipe busy.
 
     A report can hold the counters of some types only; the rest of the work is then unknown, not zero.
     """
@@ -218,7 +218,7 @@ def _tensor_opcodes(
 
 
 def _covers(counted: Iterable[Work], operations: Iterable[TensorOp | None]) -> bool:
-    """Tell whether the counters hold work of every type that the opcodes name."""
+    """Return whether the counters hold work of every type that the opcodes name."""
     types = {work.dtype_key.removeprefix("tensor_").removesuffix("_sparse") for work in counted if work.ops}
     return bool(types) and {op.dtype for op in operations if op is not None} <= types
 
@@ -258,14 +258,14 @@ def _counted_kinds(tensor_ops: Mapping[str, float]) -> Iterator[tuple[str, _Tens
 
 
 def _is_said_twice(name: str, tensor_ops: Mapping[str, float]) -> bool:
-    """Tell whether a plain counter stands beside both its parts, or a part beside the plain one but not its twin."""
+    """Return whether a plain counter stands beside both its parts, or a part beside the plain one but not its twin."""
     plain, _, part = name.partition("_sparsity_")
     both = f"{plain}_sparsity_on" in tensor_ops and f"{plain}_sparsity_off" in tensor_ops
     return not both and plain in tensor_ops if part else both
 
 
 def _has_targets(name: str, match: re.Match[str], tensor_ops: Mapping[str, float]) -> bool:
-    """Tell whether a counter without accumulator stands beside the same one split by accumulator."""
+    """Return whether a counter without accumulator stands beside the same one split by accumulator."""
     stem, _, part = name.partition("_sparsity_")
     ending = f"_sparsity_{part}" if part else ""
     return match["dst"] is None and any(f"{stem}_dst_{dst}{ending}" in tensor_ops for dst in ("fp16", "fp32"))
@@ -330,7 +330,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
 
 
 def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
-    """Tell whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
+    """Return whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
     return _capability(kernel) >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
 
 

@@ -113,7 +113,7 @@ def _level(kernel: Kernel, level: str) -> Level:
 
 
 def _stands_for(kernel: Kernel, amount: str) -> bool:
-    """Tell whether an amount is the level's traffic on this chip: system memory is device memory on SoCs only."""
+    """Return whether an amount is the level's traffic on this chip: system memory is device memory on SoCs only."""
     return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
 
 

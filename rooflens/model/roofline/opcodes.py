@@ -113,12 +113,12 @@ def thread_flop(opcode: str) -> tuple[str, int] | None:
 
 
 def is_tcgen05(opcode: str) -> bool:
-    """Tell whether an opcode is a tcgen05 matrix instruction, which names neither shape nor type."""
+    """Return whether an opcode is a tcgen05 matrix instruction, which names neither shape nor type."""
     return _TCGEN05.match(opcode) is not None
 
 
 def is_matrix(opcode: str) -> bool:
-    """Tell whether an opcode is a warp-wide or warpgroup-wide matrix instruction, readable or not."""
+    """Return whether an opcode is a warp-wide or warpgroup-wide matrix instruction, readable or not."""
     return _TENSOR.match(opcode) is not None
 
 

@@ -71,7 +71,7 @@ class Store:
         return frozenset(file.stem for file in (self.folder / "runs").glob("*.parquet"))
 
     def is_current(self, digest: str) -> bool:
-        """Tell whether a report is stored whole, in this version's schema."""
+        """Return whether a report is stored whole, in this version's schema."""
         try:
             for table in ("kernels", "metrics"):
                 pq.read_metadata(self._file(table, digest))

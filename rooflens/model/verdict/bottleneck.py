@@ -50,7 +50,7 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
 
 
 def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
-    """Tell whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
+    """Return whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
     stages = case.levels["l1"].stages
     leading = max(stages, key=lambda stage: stages[stage], default="data")
     wavefronts = stages.get("data", shares["l1"])

@@ -91,7 +91,7 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
 
 
 def _copies_asynchronously(kernel: Kernel) -> bool:
-    """Tell whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
+    """Return whether loads passed L1's write-back by: cp.async and TMA opcodes, or fills without any return."""
     if any(opcode.startswith(("LDGSTS", "UBLKCP", "UTMALDG")) for opcode in kernel.warp_opcodes):
         return True
     return not kernel.counters.get("l1_writeback_bytes") and kernel.counters.get("l1_from_l2_share", 0.0) > _SOME_FILLS

@@ -38,7 +38,7 @@ NVIDIA has no class for launches that are too short: its rule calls them a laten
 
 
 def agrees(bottleneck: str | None, verdict: Verdict) -> bool | None:
-    """Tell whether a verdict says the same as NVIDIA's rule; None where the report has none of the classes we know."""
+    """Return whether a verdict says the same as NVIDIA's rule; None where the rule is none of the classes we know."""
     same = SAME_CLASSES.get(bottleneck or "")
     if same is None:
         return None
