@@ -166,7 +166,7 @@ def _swept_plane(row: Row) -> PredictPlane:
 
 
 def _is_placed(result: Forecast) -> bool:
-    """Tell whether logarithmic axes can place a forecast."""
+    """Return whether logarithmic axes can place a forecast."""
     return bool(result.attainable_flop_per_s) and result.intensity > 0 and isfinite(result.intensity)
 
 
