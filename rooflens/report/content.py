@@ -35,7 +35,7 @@ MAX_FAILED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Content:
     """Everything a section of the page may read.
 
     Attributes:
@@ -89,20 +89,20 @@ class Page:
         return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
 
 
-def build_page(
+def build_content(
     runs: Sequence[Run],
     analyses: Sequence[Analysis],
     title: str,
     limits: Thresholds,
     unread: Sequence[tuple[str, str]] = (),
-) -> Page:
+) -> Content:
     """Derive all rows of the page from the records."""
     total_ns = sum(_duration_ns(a) or 0.0 for a in analyses)
     aggregated = len(analyses) > MAX_LAUNCHES
     launches = _launches(added_up(analyses) if aggregated else keyed(analyses), total_ns)
     groups = _groups(launches, total_ns)
     drawn = _drawn(launches, groups) if aggregated else launches
-    return Page(
+    return Content(
         title=title,
         runs=tuple(runs),
         limits=limits,

@@ -11,16 +11,16 @@ from rooflens.model import launches
 from rooflens.model.launches import bound_times_ns, time_part
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, Page, build_page
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, Content, build_content
 from rooflens.report.summary import biggest_losses
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 
 
-def make_page(*analyses: object) -> Page:
+def make_page(*analyses: object) -> Content:
     """Build the page's rows over one report."""
-    return build_page([samples.run()], analyses, "test", default_thresholds())  # type: ignore[arg-type]
+    return build_content([samples.run()], analyses, "test", default_thresholds())  # type: ignore[arg-type]
 
 
 def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) -> samples.Sample:

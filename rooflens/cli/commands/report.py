@@ -171,9 +171,9 @@ def _rendered(style: str, sheet: Sheet, *, dark: bool) -> bytes:
             rules=sheet.expected.rules,
         )
         return _encoded(text)
-    from rooflens.report.content import build_page
+    from rooflens.report.content import build_content
 
-    page = build_page(runs, sheet.analyses, sheet.title, sheet.limits, unread)
+    page = build_content(runs, sheet.analyses, sheet.title, sheet.limits, unread)
     if style == "md":
         from rooflens.report.text.markdown import render_markdown
 

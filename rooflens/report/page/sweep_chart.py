@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.records import Bound
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Step, Sweep
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.placement import Place
@@ -443,7 +443,7 @@ def _tooltip() -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in fields.items()]
 
 
-def sweeps(page: Page) -> Markup:
+def sweeps(page: Content) -> Markup:
     """Show the sweeps of a page; nothing where there is none."""
     found = find_sweeps(page)
     shown = [(f"sweep-{i}", sweep) for i, sweep in enumerate(found[:MAX_SWEEPS])]

@@ -14,7 +14,7 @@ from rooflens.format import si
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.plane.plane import plane
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     """Draw the kernels of one GPU, given in the order of their table, with the words that explain the drawing."""
     if paper.width < MIN_WIDTH:
         return [Text(f"A roofline needs {MIN_WIDTH} columns; this terminal has {paper.width}.")]
-    launches = build_page((), analyses, "", default_thresholds()).timed
+    launches = build_content((), analyses, "", default_thresholds()).timed
     one = plane(launches[0].gpu if launches else "", launches)
     if not one.points:
         return [Text("No kernel of this GPU has both FLOPs and bytes: there is nothing to place in a roofline.")]
