@@ -23,8 +23,8 @@ from rooflens.report.comparison.rows import (
     spread_words,
 )
 from rooflens.report.comparison.waterfall import SEEN_SHARE, waterfall, waterfall_spec
-from rooflens.report.html.document import document, joined
-from rooflens.report.html.embed import json_block, vega_bundle
+from rooflens.report.html.document import document
+from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rooflens.report.comparison.waterfall import Waterfall
 
 STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "shared/print.css")
-SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "comparison/comparison.js")
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -164,7 +163,7 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
         parts,
         blocks=[json_block("items", [_item(row) for section in sections for row in section.program.rows])],
         styles=STYLES,
-        codes=(vega_bundle(), joined(SCRIPTS)),
+        scripts=("comparison/comparison.js",),
     )
 
 

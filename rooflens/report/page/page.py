@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.html.document import document, joined
-from rooflens.report.html.embed import json_block, table_library, vega_bundle
+from rooflens.report.html.document import document
+from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.charts import charts
 from rooflens.report.page.expectations import predicted, with_predictions
@@ -60,9 +60,6 @@ STYLES = (
     "shared/print.css",
 )
 SCRIPTS = (
-    "shared/state.js",
-    "shared/theme.js",
-    "shared/charts.js",
     "shared/format.js",
     "report/selectors.js",
     "report/kernels_table.js",
@@ -103,5 +100,6 @@ def render_page(  # noqa: PLR0913 - a page is made of these
         [section(content) for section in SECTIONS],
         blocks=[json_block("items", items(content))],
         styles=STYLES,
-        codes=(vega_bundle(), table_library(), joined(SCRIPTS)),
+        scripts=SCRIPTS,
+        libraries=(table_library(),),
     )
