@@ -35,7 +35,7 @@ MAX_FAILED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Content:
     """Everything a section of the page may read.
 
     Attributes:
@@ -98,19 +98,19 @@ class Page:
         return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
 
 
-def build_page(
+def build_content(
     reports: Sequence[AnalyzedReport],
     title: str,
     limits: Thresholds,
     unread: Sequence[tuple[str, str]] = (),
-) -> Page:
+) -> Content:
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]
     total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
     launches = _counted(analyses, total_ns)
     groups = grouped(launches, total_ns)
     drawn = _drawn(launches, groups) if _is_crowd(analyses) else launches
-    return Page(
+    return Content(
         title=title,
         reports=tuple(reports),
         limits=limits,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Group, Launch
     from rooflens.model.records import Bound
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 
 LOSSES_SHOWN = 3
@@ -87,11 +87,11 @@ class Flagged:
     meanings: str
 
 
-def synthetic_words(page: Page) -> str:
+def synthetic_words(content: Content) -> str:
     """Say which part of the page was written by a generator; empty where all of it was recorded."""
-    if not page.synthetic:
+    if not content.synthetic:
         return ""
-    runs, synthetic = len(page.runs), sum(run.synthetic for run in page.runs)
+    runs, synthetic = len(content.runs), sum(run.synthetic for run in content.runs)
     if not synthetic:
         subject = "Some of these kernels were"
     elif runs == 1:
@@ -103,25 +103,25 @@ def synthetic_words(page: Page) -> str:
     return f"{subject} written by a generator, not recorded on a GPU. {worth}"
 
 
-def lost_time(page: Page) -> LostTime:
+def lost_time(content: Content) -> LostTime:
     """Sort the kernels by what can be won: the biggest losses, those at their roof, and those without a rank."""
-    ranked = biggest_losses(page)
+    ranked = biggest_losses(content)
     named = {loss.group.worst.key for loss in ranked}
-    unranked = tuple(group for group in page.groups if group.loss_ns is None)
+    unranked = tuple(group for group in content.groups if group.loss_ns is None)
     return LostTime(
         ranked=tuple(ranked),
-        at_roof=tuple(g for g in page.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named),
+        at_roof=tuple(g for g in content.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named),
         unranked=unranked,
         advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
     )
 
 
-def biggest_losses(page: Page) -> list[Loss]:
+def biggest_losses(content: Content) -> list[Loss]:
     """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back.
 
     Kernels at their roof are ranked only where there are no others: little is to be gained there.
     """
-    known = [(g, g.loss_ns) for g in page.groups if g.loss_ns]
+    known = [(g, g.loss_ns) for g in content.groups if g.loss_ns]
     open_ended = [(g, loss_ns) for g, loss_ns in known if not g.worst.analysis.verdict.at_roof]
     losing = sorted(open_ended or known, key=lambda pair: -pair[1])
     worth = [pair for pair in losing[:LOSSES_SHOWN] if pair[1] >= LOSS_FROM_SHARE * losing[0][1]]
@@ -151,36 +151,38 @@ def wall(launch: Launch) -> str:
     return f"{label}: {near}{resource_label(launch.bottleneck.resource)} {fmt.percent(launch.bottleneck.share)}{roof}"
 
 
-def facts(page: Page) -> list[str]:
+def facts(content: Content) -> list[str]:
     """List GPU, compute capability, clock, ncu and date; what no report states is left out."""
-    kernels = [analysis.kernel for analysis in page.analyses]
+    kernels = [analysis.kernel for analysis in content.analyses]
     capabilities = sorted({k.compute_capability for k in kernels if k.compute_capability})
     passes = [round(k.counters["passes"]) for k in kernels if "passes" in k.counters]
     facts = [
-        _listed(page.gpus, "GPUs"),
-        f"CC {', '.join(capabilities)}" if len(page.gpus) == 1 and capabilities else "",
-        _clock(page),
-        _listed(sorted({f"ncu {run.ncu_version}" for run in page.runs if run.ncu_version}), "ncu versions"),
+        _listed(content.gpus, "GPUs"),
+        f"CC {', '.join(capabilities)}" if len(content.gpus) == 1 and capabilities else "",
+        _clock(content),
+        _listed(sorted({f"ncu {run.ncu_version}" for run in content.runs if run.ncu_version}), "ncu versions"),
         _span(passes, "pass", "passes"),
-        _recorded(page),
+        _recorded(content),
     ]
     return [fact for fact in facts if fact]
 
 
-def _clock(page: Page) -> str:
+def _clock(content: Content) -> str:
     """Say the SM clock and who set it; on several GPUs their charts say it."""
-    text = _clock_words(page)
-    if not text or len(page.gpus) > 1:
+    text = _clock_words(content)
+    if not text or len(content.gpus) > 1:
         return ""
-    modes = {run.clock_control for run in page.runs}
+    modes = {run.clock_control for run in content.runs}
     words = {CLOCK_WORDS.get(mode, mode) if mode else "clock control not stated" for mode in modes}
     how = words.pop() if len(words) == 1 else "clock control differs between reports"
     return f"SM {text} ({how})"
 
 
-def _clock_words(page: Page) -> str:
+def _clock_words(content: Content) -> str:
     """Say the clock of the launch that takes most time first: a short one may run at an idle clock."""
-    known = [(hz, a.gpu_time_ns or 0.0) for a in timed(page.analyses) if (hz := a.kernel.counters.get("sm_clock_hz"))]
+    known = [
+        (hz, a.gpu_time_ns or 0.0) for a in timed(content.analyses) if (hz := a.kernel.counters.get("sm_clock_hz"))
+    ]
     if not known:
         return ""
     main_hz = max(known, key=lambda pair: pair[1])[0]
@@ -193,7 +195,7 @@ def _clock_words(page: Page) -> str:
     if not moved:
         return fmt.si(main_hz, "Hz")
     others_ns = sum(time_ns for hz, time_ns in known if max(hz / main_hz, main_hz / hz) >= BAND_FROM_RATIO)
-    which = "short launches" if others_ns < FEW_SHARE * page.total_ns or not page.total_ns else "other launches"
+    which = "short launches" if others_ns < FEW_SHARE * content.total_ns or not content.total_ns else "other launches"
     return f"{fmt.si(main_hz, 'Hz')}, {' and '.join(moved)} in {which}"
 
 
@@ -212,34 +214,34 @@ def _span(values: list[int], one: str, several: str) -> str:
     return f"{text} {one if high == 1 else several}"
 
 
-def _recorded(page: Page) -> str:
-    dates = sorted(fmt.date(run.created_unix_s) for run in page.runs if run.created_unix_s)
+def _recorded(content: Content) -> str:
+    dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
     if not dates:
         return ""
     return f"recorded {dates[0]}" if dates[0] == dates[-1] else f"recorded {dates[0]} to {dates[-1]}"
 
 
-def counts(page: Page) -> list[str]:
+def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
-    kernels, launches = len(page.groups), sum(group.launch_count for group in page.groups)
+    kernels, launches = len(content.groups), sum(group.launch_count for group in content.groups)
     parts = [fmt.count(kernels, "kernel")]
     if launches != kernels:
         parts.append(fmt.count(launches, "launch"))
-    if len(page.runs) > 1:
-        parts.append(fmt.count(len(page.runs), "report"))
-    if page.total_ns:
-        parts.append(f"{fmt.duration(page.total_ns)} of GPU time")
+    if len(content.runs) > 1:
+        parts.append(fmt.count(len(content.runs), "report"))
+    if content.total_ns:
+        parts.append(f"{fmt.duration(content.total_ns)} of GPU time")
     return parts
 
 
-def noun(page: Page) -> str:
+def noun(content: Content) -> str:
     """Call results launches where kernels ran more than once."""
-    return "kernel" if len(page.groups) == len(timed(page.analyses)) else "launch"
+    return "kernel" if len(content.groups) == len(timed(content.analyses)) else "launch"
 
 
-def flagged(page: Page) -> Flagged | None:
+def flagged(content: Content) -> Flagged | None:
     """Name the most frequent flags, and count the others."""
-    cautioned = [flags for analysis in timed(page.analyses) if (flags := cautions(analysis))]
+    cautioned = [flags for analysis in timed(content.analyses) if (flags := cautions(analysis))]
     if not cautioned:
         return None
     amounts = Counter(sorted(flag for flags in cautioned for flag in flags))

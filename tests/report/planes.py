@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from support import samples
 
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.datasheet import DatasheetRoofs
@@ -24,7 +24,7 @@ BOUNDS = ("memory", "compute", "latency", "balanced")
 
 def make_plane(analyses: Sequence[Analysis]) -> Plane:
     """Place analyses of one GPU."""
-    page = build_page([samples.report(analyses)], "test", default_thresholds())
+    page = build_content([samples.report(analyses)], "test", default_thresholds())
     return plane(page.gpus[0], page.timed)
 
 

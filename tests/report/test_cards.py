@@ -13,7 +13,7 @@ from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.records import Nvidia, Rule
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.model.records import Analysis
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 CARD_BYTES = 8_000
 """What a card may take on average, in a page of a hundred."""
 
 
-def page_of(*analyses: Analysis) -> Page:
+def page_of(*analyses: Analysis) -> Content:
     """Build the page's rows over one report."""
-    return build_page([samples.report(analyses)], "test", default_thresholds())
+    return build_content([samples.report(analyses)], "test", default_thresholds())
 
 
 def html_of(*analyses: Analysis) -> str:

@@ -9,7 +9,7 @@ from support import samples
 from untimed import without_durations
 
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 from rooflens.report.text.table import to_markdown
@@ -50,7 +50,7 @@ HTML = ["<details><summary>Method</summary>\n", "</details>\n"]
 def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "attention", **more: object) -> str:
     """Render the Markdown of a page."""
     return render_markdown(
-        build_page(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+        build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
     )
 
 

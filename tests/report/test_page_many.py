@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_page
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
 from rooflens.report.page import first_screen as many
 from rooflens.report.page.cards import card as cards
 from rooflens.report.page.page import render_page
@@ -29,7 +29,7 @@ def launches(count: int, kernels: int) -> list[Analysis]:
 
 def words(analyses: Sequence[Analysis]) -> str:
     """Render the note of a page as plain text on one line."""
-    page = build_page([samples.report(analyses)], "test", default_thresholds())
+    page = build_content([samples.report(analyses)], "test", default_thresholds())
     return " ".join(re.sub(r"<[^>]+>", " ", str(many.many(page))).replace("\u00a0", " ").split())
 
 

@@ -13,7 +13,7 @@ from support import samples
 from support.snapshots import check_snapshot
 
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
 from rooflens.report.page.time_chart import time_spec
 from rooflens.report.roofline.layers import LEVEL_DASHES
@@ -105,7 +105,7 @@ def test_roofs_differ_by_dash_and_verdicts_by_shape() -> None:
 
 def test_specs_hold_no_colour_of_their_own() -> None:
     """Themes can change every colour, because a specification names none."""
-    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
+    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     for spec in (make_spec(samples.every_verdict()), time_spec(page)):
         assert "#" not in json.dumps({key: value for key, value in spec.items() if key not in {"datasets", "$schema"}})
         assert "config" not in spec

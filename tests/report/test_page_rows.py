@@ -13,7 +13,7 @@ from rooflens.model.records import BOUNDS, Bottleneck
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
-from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, Page, build_page
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
 from rooflens.report.page.kernels_table import kernels
 from rooflens.report.summary import biggest_losses, wall
 from rooflens.report.text.markdown import render_markdown
@@ -21,11 +21,12 @@ from rooflens.report.text.table import to_markdown
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
+    from rooflens.report.content import Content
 
 
-def make_page(*analyses: object) -> Page:
+def make_page(*analyses: object) -> Content:
     """Build the page's rows over one report."""
-    return build_page([samples.report(analyses)], "test", default_thresholds())  # type: ignore[arg-type]
+    return build_content([samples.report(analyses)], "test", default_thresholds())  # type: ignore[arg-type]
 
 
 def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) -> samples.Sample:

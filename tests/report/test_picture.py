@@ -10,7 +10,7 @@ from support import samples
 
 from rooflens.errors import InputError
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.roofline import picture as picture_module
 from rooflens.report.roofline.picture import Picture, draw_rooflines
 
@@ -24,7 +24,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def draw(analyses: Sequence[Analysis], *, title: str = "attention", dark: bool = False) -> Picture:
     """Draw the rooflines of a page."""
-    return draw_rooflines(build_page([samples.report(analyses)], title, default_thresholds()), dark=dark)
+    return draw_rooflines(build_content([samples.report(analyses)], title, default_thresholds()), dark=dark)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from rooflens.model.cases import Case, Expectation
 from rooflens.model.predict.expectations import predict_case
 from rooflens.model.predict.explain import check
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_LAUNCHES, Page, build_page
+from rooflens.report.content import MAX_LAUNCHES, Content, build_content
 from rooflens.report.page.cards.expectation import PredictedRow, predicted_rows
 from rooflens.report.page.expectations import MAX_BLOCKS, OPEN_BLOCKS, predicted, prediction_lines, with_predictions
 from rooflens.report.page.page import render_page
@@ -49,7 +49,7 @@ class Text(HTMLParser):
         return " ".join(" ".join(self.parts).split())
 
 
-def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: int = 1) -> Page:
+def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: int = 1) -> Content:
     """Make a page of equal reports that each have the prediction."""
     digests = [f"{at:064x}" for at in range(reports)]
     made = [
@@ -60,11 +60,11 @@ def make_page(*kernels: samples.Sample, prediction: Prediction = GEMM, reports: 
         )
         for at, digest in enumerate(digests)
     ]
-    page = build_page(made, "test", default_thresholds())
+    page = build_content(made, "test", default_thresholds())
     return with_predictions(page, dict.fromkeys(digests, prediction))
 
 
-def text_of(page: Page) -> str:
+def text_of(page: Content) -> str:
     """Read the section's words."""
     return Text(str(predicted(page))).text
 
@@ -106,7 +106,7 @@ def test_a_lower_bound_is_marked_everywhere() -> None:
     """What was profiled once of many is `at least` in the lines, and says so in its scope."""
     command = "ncu --filter-mode per-launch-config --nvtx-include r ./x"
     kernel = samples.analysis(replace(DID, flop={"tensor_bf16": 1e9}), 0, "0" * 64)
-    page = build_page([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
+    page = build_content([samples.report([kernel], digest="0" * 64, command_line=command)], "t", default_thresholds())
     page = with_predictions(page, {"0" * 64: GEMM})
     assert "at least 1.00 GFLOP" in prediction_lines(page.predictions[0])[1]
     assert "Equal launches were profiled once" in text_of(page)
@@ -136,7 +136,7 @@ def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
 
 def test_no_prediction_no_section() -> None:
     """A page of users' own programs shows nothing of it."""
-    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
+    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     assert str(predicted(page)).strip() == ""
     assert "Predicted against measured" not in render_page([samples.report(samples.every_verdict())], title="t")
 
@@ -198,7 +198,7 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
 
 def test_cards_without_a_prediction_have_no_rows() -> None:
     """A kernel of another report, a failed one, and one that stands for a sum of launches have none."""
-    page = build_page([samples.report(samples.every_verdict())], "test", default_thresholds())
+    page = build_content([samples.report(samples.every_verdict())], "test", default_thresholds())
     assert predicted_rows(page, page.launches[0]) == ()
     many = make_page(*[DID] * (MAX_LAUNCHES + 1))
     assert many.aggregated

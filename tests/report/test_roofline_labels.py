@@ -13,7 +13,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -125,7 +125,9 @@ def test_datasheet_roofs_are_numbers_and_fit() -> None:
 
 def test_names_are_functions() -> None:
     """A name loses its namespaces and arguments; namesakes keep the first argument they differ in."""
-    page = build_page([samples.report([*samples.every_verdict()[:1], *samples.many(3)])], "test", default_thresholds())
+    page = build_content(
+        [samples.report([*samples.every_verdict()[:1], *samples.many(3)])], "test", default_thresholds()
+    )
     names = set(short_names({one.key: one.analysis for one in page.timed}).values())
     assert "softmax_warp_forward" in names
     assert {name[-3:] for name in names if "wise" in name} == {"<0>", "<1>", "<2>"}

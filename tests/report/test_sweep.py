@@ -9,7 +9,7 @@ from support.snapshots import check_snapshot
 
 from rooflens.model.predict.expectations import predict_case
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.page.expectations import with_predictions
 from rooflens.report.page.page import render_page
 from rooflens.report.page.sweep_chart import datasets, sweep_plane, sweep_spec, sweeps
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.model.records import AnalyzedReport
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Sweep
 
 Report = tuple[str, str, list[samples.Sample]]
@@ -42,7 +42,7 @@ def done(
     )
 
 
-def make_page(reports: Iterable[Report]) -> Page:
+def make_page(reports: Iterable[Report]) -> Content:
     """Make a page of one report for each (workload, case, kernels)."""
     made: list[AnalyzedReport] = []
     predictions = {}
@@ -51,7 +51,7 @@ def make_page(reports: Iterable[Report]) -> Page:
         analyses = [samples.analysis(kernel, i, digest) for i, kernel in enumerate(kernels)]
         made.append(samples.report(analyses, digest=digest, source=f"{workload}.{case}.ncu-rep"))
         predictions[digest] = predict_case(workload, find_workload(workload).case(case))
-    return with_predictions(build_page(made, "test", default_thresholds()), predictions)
+    return with_predictions(build_content(made, "test", default_thresholds()), predictions)
 
 
 def gemms(sizes: Iterable[int], dtype: str = "bf16") -> list[Report]:

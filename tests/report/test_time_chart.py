@@ -14,7 +14,7 @@ from support.snapshots import check_snapshot
 from rooflens import format as fmt
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import MAX_SUMS, Page, build_page
+from rooflens.report.content import MAX_SUMS, Content, build_content
 from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class Bar:
     opacity: float
 
 
-def make_page(analyses: Sequence[Analysis]) -> Page:
+def make_page(analyses: Sequence[Analysis]) -> Content:
     """Build the page's rows over one report."""
-    return build_page([samples.report(analyses)], "test", default_thresholds())
+    return build_content([samples.report(analyses)], "test", default_thresholds())
 
 
-def draw(page: Page, **signals: Any) -> list[Bar]:
+def draw(page: Content, **signals: Any) -> list[Bar]:
     """Draw the chart with these signals without a browser, and read its bars from the top down."""
     spec = time_spec(page)
     spec["params"] = [{**param, "value": signals.get(param["name"], param["value"])} for param in spec["params"]]

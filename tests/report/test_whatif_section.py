@@ -13,14 +13,14 @@ from support.samples import Sample
 from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import load_gpus
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
+from rooflens.report.content import build_content
 from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 GPUS = {gpu.id: gpu for gpu in load_gpus()}
 NBSP = "\u00a0"
@@ -31,18 +31,18 @@ COPY = Sample("copy", "memory", 6_000, "dram", {"dram": 1e10}, {}, chip=A100_80G
 GATHER = Sample("gather", "latency", 4_000, None, {"dram": 1e9}, {"fp32": 1e9}, chip=A100_80GB)
 
 
-def page_of(*what: Sample | Analysis) -> Page:
+def page_of(*what: Sample | Analysis) -> Content:
     """Make a page of samples and records."""
     analyses = [samples.analysis(one, i) if isinstance(one, Sample) else one for i, one in enumerate(what)]
-    return build_page([samples.report(analyses)], "attention", default_thresholds())
+    return build_content([samples.report(analyses)], "attention", default_thresholds())
 
 
-def section(page: Page) -> str:
+def section(page: Content) -> str:
     """Write the section without its data block."""
     return re.sub(r"<script.*?</script>", "", str(what_if(page)), flags=re.DOTALL)
 
 
-def data(page: Page) -> dict[str, Any]:
+def data(page: Content) -> dict[str, Any]:
     """Read the data block of the section."""
     found = re.search(r'id="what-if-data">(.*?)</script>', str(what_if(page)), re.DOTALL)
     assert found is not None
@@ -156,7 +156,7 @@ def test_kernels_without_a_place_are_counted() -> None:
 
 def test_hostile_names_are_text() -> None:
     """Names made of markup stay text in the table, and stand in no data block."""
-    page = build_page([samples.report(samples.hostile())], "attention", default_thresholds())
+    page = build_content([samples.report(samples.hostile())], "attention", default_thresholds())
     html = str(what_if(page))
     for name in samples.HOSTILE_NAMES:
         assert name not in html
@@ -172,7 +172,7 @@ def test_precisions_in_use_have_a_ridge_each() -> None:
 
 def test_what_the_page_holds_stays_small() -> None:
     """With 400 launches the numbers of 60 GPUs take less than 40 kB, and count all launches."""
-    page = build_page([samples.report(samples.many(400))], "attention", default_thresholds())
+    page = build_content([samples.report(samples.many(400))], "attention", default_thresholds())
     numbers = data(page)
     size = len(json.dumps(numbers, ensure_ascii=False, separators=(",", ":")).encode())
     assert size / len(numbers["gpus"]) * 60 < 40_000

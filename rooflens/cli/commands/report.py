@@ -169,9 +169,9 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
             rules=expected.rules,
         )
         return _encoded(text)
-    from rooflens.report.content import build_page
+    from rooflens.report.content import build_content
 
-    page = build_page(found.reports, content.title, found.limits, unread)
+    page = build_content(found.reports, content.title, found.limits, unread)
     if style == "md":
         from rooflens.report.text.markdown import render_markdown
 

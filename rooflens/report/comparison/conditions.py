@@ -44,7 +44,7 @@ class Fact:
 
 
 def is_synthetic(side: Side) -> bool:
-    """Tell whether a generator wrote any part of a side."""
+    """Return whether a generator wrote any part of a side."""
     return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in _kernels(side))
 
 

@@ -23,8 +23,8 @@ from rooflens.report.comparison.rows import (
     spread_words,
 )
 from rooflens.report.comparison.waterfall import SEEN_SHARE, waterfall, waterfall_spec
-from rooflens.report.html.document import document, joined
-from rooflens.report.html.embed import json_block, vega_bundle
+from rooflens.report.html.document import document
+from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from rooflens.report.comparison.waterfall import Waterfall
 
 STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "shared/print.css")
-SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "comparison/comparison.js")
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
@@ -164,7 +163,7 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
         parts,
         blocks=[json_block("items", [_item(row) for section in sections for row in section.program.rows])],
         styles=STYLES,
-        codes=(vega_bundle(), joined(SCRIPTS)),
+        scripts=("comparison/comparison.js",),
     )
 
 
@@ -177,16 +176,16 @@ def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None
         per_kernel=gate.per_kernel,
         failures=tuple(arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
         more=max(0, len(failures) - MAX_FAILURES),
-        unjudged=sum(one.comparison.total.outcome(gate.fail_on) in UNJUDGED for one in compared),
+        unjudged=sum(program.comparison.total.outcome(gate.fail_on) in UNJUDGED for program in compared),
         compared=len(compared),
     )
 
 
 def _synthetic(compared: Iterable[Compared]) -> str:
     """Say which side was written by a generator; empty where both were recorded."""
-    found = [one.comparison for one in compared]
-    base = any(is_synthetic(one.base) for one in found)
-    head = any(is_synthetic(one.head) for one in found)
+    found = [program.comparison for program in compared]
+    base = any(is_synthetic(comparison.base) for comparison in found)
+    head = any(is_synthetic(comparison.head) for comparison in found)
     if base and head:
         return (
             "Both sides hold reports written by a generator, not recorded on a GPU. No number below is a measurement."
@@ -208,7 +207,11 @@ def _section(program: Program) -> Section:
     levels = [
         level
         for level in LEVELS
-        if any(_intensity(one, level) is not None for row in program.rows for one in (row.change.base, row.change.head))
+        if any(
+            _intensity(analysis, level) is not None
+            for row in program.rows
+            for analysis in (row.change.base, row.change.head)
+        )
     ]
     return Section(
         program=program,
@@ -235,7 +238,7 @@ def _most_changed(program: Program) -> list[Row]:
 
 
 def _changed(row: Row) -> bool:
-    """Tell a change from noise; of a single sample, one that is larger than what would count."""
+    """Return whether a kernel changed by more than noise; a single sample, by more than would count."""
     change = row.timing.change
     return change is not None and row.outcome != "same" and abs(change) > row.comparison.threshold
 
@@ -306,12 +309,12 @@ def _program(section: Section, *, several: bool, first: bool) -> Markup:
 
 def _item(row: Row) -> dict[str, Any]:
     """Describe a kernel to the scripts, in the words of `rooflens.report.items`."""
-    one = row.change.head or row.change.base
+    analysis = row.change.head or row.change.base
     return {
         "k": row.key,
         "g": row.key,
         "n": max(row.change.launches),
         "name": fmt.cut_middle(row.name, ITEM_NAME_WIDTH),
-        "gpu": (one.kernel.gpu if one else None) or "",
+        "gpu": (analysis.kernel.gpu if analysis else None) or "",
         "bound": row.bound,
     }

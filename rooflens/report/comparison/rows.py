@@ -72,7 +72,7 @@ class Row:
         """What became of it; unmatched kernels have only their wall to tell."""
         if self.is_matched:
             return arrowed(change_sentence(self.change, self.comparison))
-        found = next((one for one in self.walls if one), None)
+        found = next((known for known in self.walls if known), None)
         where = "only before, no partner after" if self.change.how == "gone" else "only after, no partner before"
         return f"{where}: {wall_words(found)}" if found else where
 
@@ -111,8 +111,8 @@ class Row:
     @property
     def bound(self) -> Bound:
         """Class of its verdict after the change, or before it where the kernel is gone."""
-        one = self.change.head or self.change.base
-        return one.verdict.bound if one else "unknown"
+        analysis = self.change.head or self.change.base
+        return analysis.verdict.bound if analysis else "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +198,11 @@ def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
     """Put programs in order of falling difference, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
     found, first = [], 0
-    ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
-    for i, one in enumerate(ordered):
-        changes = one.comparison.changes
-        rows = tuple(Row(f"k{first + j}", change, one.comparison) for j, change in enumerate(changes[:most]))
-        found.append(Program(f"p{i}", one, rows, _rest(changes[most:])))
+    ordered = sorted(compared, key=lambda pair: -abs(pair.comparison.total.lost_ns))
+    for i, pair in enumerate(ordered):
+        changes = pair.comparison.changes
+        rows = tuple(Row(f"k{first + j}", change, pair.comparison) for j, change in enumerate(changes[:most]))
+        found.append(Program(f"p{i}", pair, rows, _rest(changes[most:])))
         first += len(rows)
     return tuple(found)
 
@@ -213,8 +213,10 @@ def _rest(changes: Sequence[Change]) -> Rest | None:
 
 def _counts(comparison: Comparison) -> Iterable[str]:
     yield fmt.count(len(comparison.changes), "kernel")
-    outcomes = [one.timing.outcome(comparison.threshold) for one in comparison.changes if one.base and one.head]
-    hows = [one.how for one in comparison.changes]
+    outcomes = [
+        change.timing.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
+    ]
+    hows = [change.how for change in comparison.changes]
     for words, amount in (
         ("faster", outcomes.count("faster")),
         ("slower", outcomes.count("slower")),
@@ -292,7 +294,7 @@ def known_lost_ns(changes: Iterable[Change]) -> float | None:
     total_ns = 0.0
     for change in changes:
         sides = ((change.base, change.timing.base), (change.head, change.timing.head))
-        if any(one is not None and spread.median_ns is None for one, spread in sides):
+        if any(analysis is not None and spread.median_ns is None for analysis, spread in sides):
             return None
         total_ns += change.timing.lost_ns
     return total_ns

@@ -105,7 +105,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
 
 def _figures(rows: Sequence[Row]) -> list[Figure]:
     """Place what has FLOPs; all planes share their axes."""
-    drawable = [row for row in rows if any(one.flop for _, result in row.steps for one in (result, *result.parts))]
+    drawable = [row for row in rows if any(part.flop for _, result in row.steps for part in (result, *result.parts))]
     placed = dict(zip(map(id, drawable), planes(drawable) if drawable else (), strict=True))
     return [Figure(f"plane-{i}", row, placed.get(id(row))) for i, row in enumerate(rows)]
 

@@ -130,7 +130,7 @@ def _not_used(gpu: Datasheet, pipe: str, result: Forecast) -> str:
 def sources(row: Row) -> list[tuple[str, str, str]]:
     """List name, value and published source of each roof that was used."""
     gpu, result = row.gpu, row.steps[-1][1]
-    pipes = dict.fromkeys(one.peak for one in (result, *result.parts) if one.flop or one is result)
+    pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
     found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
     return [*found, ("HBM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
 

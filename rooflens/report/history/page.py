@@ -117,7 +117,7 @@ def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
     gpus = list(dict.fromkeys(group.gpu or "unknown GPU" for group in found))
     facts = [gpus[0] if len(gpus) == 1 else fmt.count(len(gpus), "GPU")] if gpus else []
     facts += [fmt.count(runs_of(series), "run"), fmt.count(len(series), "kernel")]
-    times = [point.run.created_unix_s for one in series for point in one.points if point.run.created_unix_s]
+    times = [point.run.created_unix_s for kernel in series for point in kernel.points if point.run.created_unix_s]
     return [*facts, f"recorded {_days(fmt.date(min(times)), fmt.date(max(times)))}"] if times else facts
 
 
@@ -126,12 +126,12 @@ def _days(first: str, last: str) -> str:
 
 
 def _section(key: str, group: Group) -> Section:
-    timed = sum(any(point.time_ns for point in one.points) for one in group.series)
+    timed = sum(any(point.time_ns for point in kernel.points) for kernel in group.series)
     return Section(
         key=key,
         group=group,
         sentences=tuple(_sentences(group)),
-        rows=tuple(_row(group, one) for one in group.series[:MAX_KERNELS]),
+        rows=tuple(_row(group, kernel) for kernel in group.series[:MAX_KERNELS]),
         left_out=len(group.series) - min(len(group.series), MAX_KERNELS),
         undrawn=timed - min(timed, MAX_LINES),
     )
@@ -146,7 +146,7 @@ def _sentences(group: Group) -> list[str]:
     if first and last:
         span = f"GPU time of all kernels: {fmt.duration(first)} in the first run, {fmt.duration(last)} in the last"
         said.append(f"{span}: {_factor_words(first / last)}.")
-    changed = sorted(_last_changes(group), key=lambda one: -abs(one[1]))
+    changed = sorted(_last_changes(group), key=lambda change: -abs(change[1]))
     if changed:
         named = [f"{name} {change * 100:+.1f} %" for name, change in changed[:MAX_NAMED]]
         more = f", and {len(changed) - MAX_NAMED} more" if len(changed) > MAX_NAMED else ""
@@ -165,39 +165,39 @@ def _factor_words(factor: float) -> str:
 def _last_changes(group: Group) -> list[tuple[str, float]]:
     """List the kernels whose time changed from the last run but one to the last."""
     found = []
-    for one in group.series:
-        if len(one.points) < 2 or [group.at(point) for point in one.points[-2:]] != [
+    for kernel in group.series:
+        if len(kernel.points) < 2 or [group.at(point) for point in kernel.points[-2:]] != [
             len(group.runs) - 2,
             len(group.runs) - 1,
         ]:
             continue
-        before, now = (point.time_ns for point in one.points[-2:])
+        before, now = (point.time_ns for point in kernel.points[-2:])
         if before and now and abs(now / before - 1) > CHANGED:
-            found.append((fmt.cut_name(fmt.plain_name(one.name), 40), now / before - 1))
+            found.append((fmt.cut_name(fmt.plain_name(kernel.name), 40), now / before - 1))
     return found
 
 
-def _row(group: Group, one: Series) -> KernelRow:
-    cells = list(run_cells(one))
-    last = one.points[-1]
+def _row(group: Group, kernel: Series) -> KernelRow:
+    cells = list(run_cells(kernel))
+    last, count = kernel.points[-1], len(kernel.points)
     return KernelRow(
-        name=fmt.plain_name(one.name),
-        runs=f"{len(one.points)} of {len(group.runs)}" if len(one.points) < len(group.runs) else str(len(one.points)),
-        note=_note(group, one),
-        first=fmt.duration(one.points[0].time_ns),
+        name=fmt.plain_name(kernel.name),
+        runs=f"{count} of {len(group.runs)}" if count < len(group.runs) else str(count),
+        note=_note(group, kernel),
+        first=fmt.duration(kernel.points[0].time_ns),
         last=fmt.duration(last.time_ns),
-        change=fmt.MISSING if one.factor is None else _factor_words(one.factor),
+        change=fmt.MISSING if kernel.factor is None else _factor_words(kernel.factor),
         bound=last.analysis.verdict.bound,
-        verdict=verdicts([point.analysis for point in one.points]).replace("->", "\u2192"),
-        spark=tuple(sparkline_parts(group, one, *SPARK_PX)),
+        verdict=verdicts([point.analysis for point in kernel.points]).replace("->", "\u2192"),
+        spark=tuple(sparkline_parts(group, kernel, *SPARK_PX)),
         cells=tuple(cells[-MAX_RUNS:]),
         left_out=len(cells) - min(len(cells), MAX_RUNS),
     )
 
 
-def _note(group: Group, one: Series) -> str:
+def _note(group: Group, kernel: Series) -> str:
     """Say where a kernel appeared or vanished."""
-    at = [group.at(point) for point in one.points]
+    at = [group.at(point) for point in kernel.points]
     notes = []
     if at[0] > 0:
         notes.append(f"new in {group.when[at[0]]}")

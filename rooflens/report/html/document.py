@@ -19,7 +19,8 @@ KERNELS = ("kernels", "Skip to the kernels table")
 
 STYLES = ("shared/page.css", "shared/charts.css", "shared/small.css", "shared/print.css")
 
-SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js", "shared/reveal.js")
+SCRIPTS = ("shared/state.js", "shared/theme.js", "shared/charts.js")
+"""What every page runs first; the scripts of a page follow."""
 
 
 def document(  # noqa: PLR0913 - a page is made of these
@@ -28,7 +29,8 @@ def document(  # noqa: PLR0913 - a page is made of these
     *,
     blocks: Iterable[Markup],
     styles: Iterable[str],
-    codes: Sequence[str],
+    scripts: Iterable[str],
+    libraries: Iterable[str] = (),
     skip: tuple[str, str] = KERNELS,
 ) -> str:
     """Put a page together.
@@ -38,13 +40,15 @@ def document(  # noqa: PLR0913 - a page is made of these
         sections: What is shown, from top to bottom.
         blocks: JSON blocks that the scripts read; the charts' themes are added.
         styles: Style sheets of `assets`, in order.
-        codes: Scripts, in order; no other script may run.
+        scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.
+        libraries: Code of others beside Vega.
         skip: Where the link for readers with a keyboard leads, and its words.
     """
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
+    codes = (vega_bundle(), *libraries, joined((*SCRIPTS, *scripts)))
     return render(
         "shared/document",
         title=title,
@@ -90,6 +94,6 @@ def small_document(title: str, body: Markup, specs: Mapping[str, Mapping[str, An
         [body],
         blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
         styles=STYLES,
-        codes=(vega_bundle(), joined(SCRIPTS)),
+        scripts=("shared/reveal.js",),
         skip=("tables", skip),
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.plane.plane import Plane
 
 MAX_DATA_ROWS = 200
@@ -57,23 +57,25 @@ class RooflineFigure:
         return f"{self.plane.gpu}, SM {clock}" if clock else self.plane.gpu
 
 
-def charts(page: Page) -> Markup:
+def charts(content: Content) -> Markup:
     """Place the roofline of each GPU and the time by kernel side by side."""
-    if not page.timed:
-        return render("report/no_charts", page=page)
-    ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(page)}
-    gpus = dict.fromkeys(launch.gpu for launch in page.timed)
-    figures = [_figure(f"roofline-{i}", page, gpu) for i, gpu in enumerate(gpus)]
-    specs = {f.key: _spec(f, page, ranks) for f in figures if f.drawable}
-    if page.total_ns:
-        specs["time"] = time_spec(page)
-    untimed = sum(not group.duration_ns for group in page.groups)
+    if not content.timed:
+        return render("report/no_charts", content=content)
+    ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(content)}
+    gpus = dict.fromkeys(launch.gpu for launch in content.timed)
+    figures = [_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus)]
+    specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
+    if content.total_ns:
+        specs["time"] = time_spec(content)
+    untimed = sum(not group.duration_ns for group in content.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
-    return render("report/charts", page=page, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed)
+    return render(
+        "report/charts", content=content, figures=figures, blocks=blocks, max_rows=MAX_DATA_ROWS, untimed=untimed
+    )
 
 
-def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:
-    launches = [launch for launch in page.timed if launch.gpu == gpu]
+def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
+    launches = [launch for launch in content.timed if launch.gpu == gpu]
     placed = plane(gpu, launches)
     return RooflineFigure(
         key=key,
@@ -84,8 +86,8 @@ def _figure(key: str, page: Page, gpu: str) -> RooflineFigure:
     )
 
 
-def _spec(figure: RooflineFigure, page: Page, ranks: Mapping[str, int]) -> dict[str, Any]:
+def _spec(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> dict[str, Any]:
     keys = {point.launch.key for point in figure.plane.placed}
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
-    title = f"{figure.caption}: synthetic data" if page.synthetic else figure.caption
+    title = f"{figure.caption}: synthetic data" if content.synthetic else figure.caption
     return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks, datasheet=datasheet_roofs(figure.plane))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.expectations import Rule
     from rooflens.model.predict.measured import Checked, Topic
     from rooflens.model.records import Bound, Prediction
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.page.cards.expectation import PredictedRow
 
 
@@ -76,7 +76,7 @@ class Block:
     times: tuple[TimeRow, ...]
 
 
-def with_predictions(page: Page, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Page:
+def with_predictions(page: Content, predictions: Mapping[str, Prediction], rules: Sequence[Rule] = ()) -> Content:
     """Put what has a prediction, reports by digest and kernels by name, beside what was measured."""
     return replace(page, predictions=check_reports(page.reports, predictions, rules))
 
@@ -123,7 +123,7 @@ def _wall(checked: Checked) -> str:
     return f"{wall_words(*measured.wall)} for {fmt.percent(measured.wall_share)} of the time"
 
 
-def predicted(page: Page) -> Markup:
+def predicted(page: Content) -> Markup:
     """Show every report that has a prediction beside it; nothing where none has."""
     sources = {run.digest: PurePath(run.source).name for run in page.runs}
     shown = sorted(page.predictions, key=lambda one: order_of(one.prediction))[:MAX_BLOCKS]

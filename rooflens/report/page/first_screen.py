@@ -12,42 +12,47 @@ from rooflens.report.html.templates import render
 from rooflens.report.summary import LOSSES_SHOWN, Segment, counts, facts, flagged, lost_time, noun, synthetic_words
 
 if TYPE_CHECKING:
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 
-def header(page: Page) -> Markup:
+def header(content: Content) -> Markup:
     """Say what ran, where, on which clock, and who measured it."""
     return render(
-        "report/header", page=page, facts=facts(page), counts=counts(page), flagged=flagged(page), noun=noun(page)
+        "report/header",
+        content=content,
+        facts=facts(content),
+        counts=counts(content),
+        flagged=flagged(content),
+        noun=noun(content),
     )
 
 
-def banner(page: Page) -> Markup:
+def banner(content: Content) -> Markup:
     """Warn of synthetic data before any number is read."""
-    return render("report/banner", page=page, synthetic=synthetic_words(page))
+    return render("report/banner", content=content, synthetic=synthetic_words(content))
 
 
-def summary(page: Page) -> Markup:
+def summary(content: Content) -> Markup:
     """Show the share of GPU time by verdict as one bar with words."""
-    times = bound_times_ns(page.counted)
+    times = bound_times_ns(content.counted)
     segments = [
         Segment(
             bound,
             ns,
-            ns / page.total_ns,
-            sum(launch.analysis.launches for launch in page.counted if launch.bound == bound),
+            ns / content.total_ns,
+            sum(launch.analysis.launches for launch in content.counted if launch.bound == bound),
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
-    return render("report/summary", page=page, segments=segments)
+    return render("report/summary", content=content, segments=segments)
 
 
-def losses(page: Page) -> Markup:
+def losses(content: Content) -> Markup:
     """Name the kernels where the most time is lost, the wall of each and the one move."""
-    lost = lost_time(page)
+    lost = lost_time(content)
     return render(
         "report/losses",
-        page=page,
+        content=content,
         losses=lost.ranked,
         at_roof=lost.at_roof[:LOSSES_SHOWN],
         more_at_roof=len(lost.at_roof) > LOSSES_SHOWN,
@@ -58,23 +63,23 @@ def losses(page: Page) -> Markup:
     )
 
 
-def many(page: Page) -> Markup:
+def many(content: Content) -> Markup:
     """Say how launches were added up, and how many kernels share the name `other`; nothing on a page of few."""
-    if not page.aggregated:
+    if not content.aggregated:
         return Markup()
-    return render("report/many", drawn=_drawn(page), other=_other(page), failed=_failed(page))
+    return render("report/many", drawn=_drawn(content), other=_other(content), failed=_failed(content))
 
 
-def _drawn(page: Page) -> str:
-    launches = sum(launch.analysis.launches for launch in page.timed)
-    kernels = len({launch.group_key for launch in page.timed})
-    sums = fmt.count(len(page.timed), "sum")
+def _drawn(content: Content) -> str:
+    launches = sum(launch.analysis.launches for launch in content.timed)
+    kernels = len({launch.group_key for launch in content.timed})
+    sums = fmt.count(len(content.timed), "sum")
     return f"{fmt.count(launches, 'launch')} of {fmt.count(kernels, 'kernel')} are {sums}" if kernels else ""
 
 
-def _other(page: Page) -> str:
+def _other(content: Content) -> str:
     """Name what is counted and not drawn."""
-    other = page.other
+    other = content.other
     if other is None:
         return ""
     share = f", {fmt.percent(other.time_share)} of GPU time" if other.time_share is not None else ""
@@ -82,6 +87,6 @@ def _other(page: Page) -> str:
     return f"{kernels} ({fmt.count(other.launches, 'launch')}{share})"
 
 
-def _failed(page: Page) -> str:
-    left_out = page.failed_count - len(page.failed)
-    return f"{len(page.failed):,} of {page.failed_count:,}" if left_out else ""
+def _failed(content: Content) -> str:
+    left_out = content.failed_count - len(content.failed)
+    return f"{len(content.failed):,} of {content.failed_count:,}" if left_out else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 400
@@ -34,11 +34,11 @@ class Row:
     has_card: bool
 
 
-def kernels(page: Page) -> Markup:
+def kernels(content: Content) -> Markup:
     """List the launches in order of time."""
-    with_card = {launch.key for launch in carded(page)}
-    rows = [_row(launch, has_card=launch.key in with_card) for launch in page.launches]
-    return render("report/kernels_table", page=page, rows=rows, mixed=len(page.gpus) > 1, long_from=LONG_FROM)
+    with_card = {launch.key for launch in carded(content)}
+    rows = [_row(launch, has_card=launch.key in with_card) for launch in content.launches]
+    return render("report/kernels_table", content=content, rows=rows, mixed=len(content.gpus) > 1, long_from=LONG_FROM)
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:

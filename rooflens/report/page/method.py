@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.records import Analysis
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 
-def method(page: Page) -> Markup:
+def method(content: Content) -> Markup:
     """Explain how each number was made."""
-    limits, usual = page.limits, default_thresholds()
+    limits, usual = content.limits, default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(limits).items() if value != getattr(usual, name)]
     return render(
         "report/method",
-        page=page,
+        content=content,
         limits=limits,
         changed=changed,
         version=__version__,
-        sources=counter_sources(timed(page.analyses)),
+        sources=counter_sources(timed(content.analyses)),
     )
 
 

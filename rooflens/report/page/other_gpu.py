@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Launch
     from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
     from rooflens.model.roofline.datasheets import Datasheet
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
 """Three generations that stand in the table before any GPU is chosen, by id."""
@@ -118,30 +118,32 @@ class Home:
     roofs: Roofs
 
 
-def what_if(page: Page) -> Markup:
+def what_if(content: Content) -> Markup:
     """Offer every GPU with a datasheet, and show the ridges of three generations beside the page's own."""
-    if not page.timed:
+    if not content.timed:
         return Markup("")
-    placed = [Placed(launch, here) for launch in page.timed if (here := standing(launch.analysis))]
+    placed = [Placed(launch, here) for launch in content.timed if (here := standing(launch.analysis))]
     if not placed:
-        return render("report/other_gpu", placed=[], page=page)
+        return render("report/other_gpu", placed=[], content=content)
     precisions = used_precisions([kernel.here for kernel in placed])
     homes = _homes(placed)
     others = {gpu.id: _other(gpu, placed) for gpu in load_gpus()}
-    rows = [_home_row(home, page, precisions, others) for home in homes[:MAX_HOMES]]
+    rows = [_home_row(home, content, precisions, others) for home in homes[:MAX_HOMES]]
     known = {row.id for row in rows}
     rows += [
-        _ridge_row((key, short_name(others[key].gpu), ""), others[key].roofs, precisions, _changes(others[key], page))
+        _ridge_row(
+            (key, short_name(others[key].gpu), ""), others[key].roofs, precisions, _changes(others[key], content)
+        )
         for key in STORY
         if key in others and key not in known
     ]
     return render(
         "report/other_gpu",
-        page=page,
+        content=content,
         placed=placed[:MAX_ROWS],
-        left_out=len(page.timed) - len(placed),
+        left_out=len(content.timed) - len(placed),
         cut=len(placed) > MAX_ROWS,
-        noun=_noun(page),
+        noun=_noun(content),
         choices=choices(home.gpu.id for home in homes if home.gpu),
         precisions=[resource_label(key) for key in precisions],
         story=story(precisions),
@@ -149,7 +151,7 @@ def what_if(page: Page) -> Markup:
         more_homes=max(0, len(homes) - MAX_HOMES),
         unlisted=[home.name for home in homes if home.gpu is None],
         tensor=any(key.startswith("tensor") for key in precisions),
-        block=json_block("what-if-data", _numbers(page, placed, precisions, others.values())),
+        block=json_block("what-if-data", _numbers(content, placed, precisions, others.values())),
     )
 
 
@@ -192,18 +194,18 @@ def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _homes(placed: Sequence[Placed]) -> list[Home]:
     homes: dict[str, Home] = {}
-    for one in placed:
-        name, roofs = one.launch.gpu, one.here.roofs
+    for kernel in placed:
+        name, roofs = kernel.launch.gpu, kernel.here.roofs
         # A report's roofs are those of the pipes that one kernel uses: other kernels add theirs.
         peaks = {**roofs.peaks_per_s, **homes[name].roofs.peaks_per_s} if name in homes else roofs.peaks_per_s
         homes[name] = Home(name, datasheet_of(name), replace(roofs, peaks_per_s=peaks))
     return list(homes.values())
 
 
-def _home_row(home: Home, page: Page, precisions: Sequence[str], others: Mapping[str, Other]) -> RidgeRow:
+def _home_row(home: Home, content: Content, precisions: Sequence[str], others: Mapping[str, Other]) -> RidgeRow:
     if home.gpu is None:
         return _ridge_row(("", home.name, "roofs of its report"), home.roofs, precisions, ("", ""))
-    changes = _changes(others[home.gpu.id], page) if len(page.gpus) > 1 else ("", "")
+    changes = _changes(others[home.gpu.id], content) if len(content.gpus) > 1 else ("", "")
     who = (home.gpu.id, short_name(home.gpu), "profiled here")
     return _ridge_row(who, home.roofs, precisions, changes)
 
@@ -231,23 +233,25 @@ def _other(gpu: Datasheet, placed: Sequence[Placed]) -> Other:
     return Other(gpu, roofs, effect, profiled=all(datasheet_of(kernel.launch.gpu) is gpu for kernel in placed))
 
 
-def _changes(other: Other, page: Page) -> tuple[str, str]:
+def _changes(other: Other, content: Content) -> tuple[str, str]:
     """Write how many kernels change side, and their part of the GPU time."""
     changed = other.effect.changed
     if not changed.count:
         return "none" if other.effect.placed.count else fmt.MISSING, ""
-    return str(changed.count), f"{fmt.percent(changed.time_ns / page.total_ns)} of GPU time" if page.total_ns else ""
+    return str(
+        changed.count
+    ), f"{fmt.percent(changed.time_ns / content.total_ns)} of GPU time" if content.total_ns else ""
 
 
 def _numbers(
-    page: Page, placed: Sequence[Placed], precisions: Sequence[str], others: Iterable[Other]
+    content: Content, placed: Sequence[Placed], precisions: Sequence[str], others: Iterable[Other]
 ) -> dict[str, Any]:
     """Collect what the script needs: the kernels of the table, and of each GPU its roofs and what it would change."""
     keys = dict.fromkeys([*precisions, *(key for kernel in placed for key in kernel.here.load.ops)])
-    here = placed[0].here.roofs if len(page.gpus) == 1 else None
+    here = placed[0].here.roofs if len(content.gpus) == 1 else None
     return {
-        "noun": _noun(page),
-        "total_ns": page.total_ns,
+        "noun": _noun(content),
+        "total_ns": content.total_ns,
         "small_part": SMALL_PART,
         "precisions": precisions,
         "main": precisions[0] if precisions else "",
@@ -288,6 +292,6 @@ def _other_numbers(other: Other, keys: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _noun(page: Page) -> str:
+def _noun(content: Content) -> str:
     """Call rows launches where a kernel has several of them."""
-    return "kernel" if page.aggregated or len(page.groups) == len(page.timed) else "launch"
+    return "kernel" if content.aggregated or len(content.groups) == len(content.timed) else "launch"

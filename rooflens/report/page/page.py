@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.content import build_page
-from rooflens.report.html.document import document, joined
-from rooflens.report.html.embed import json_block, table_library, vega_bundle
+from rooflens.report.content import build_content
+from rooflens.report.html.document import document
+from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.charts import charts
 from rooflens.report.page.expectations import predicted, with_predictions
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rooflens.model.predict.expectations import Rule
     from rooflens.model.records import AnalyzedReport, Prediction
     from rooflens.model.verdict.thresholds import Thresholds
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
-    Section = Callable[[Page], Markup]
+    Section = Callable[[Content], Markup]
 
 SECTIONS: tuple[Section, ...] = (
     header,
@@ -46,7 +46,7 @@ SECTIONS: tuple[Section, ...] = (
     cards,
     method,
 )
-"""What the page shows, from top to bottom; a new part is a function of `Page` and an entry here."""
+"""What the page shows, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 STYLES = (
     "shared/page.css",
@@ -60,9 +60,6 @@ STYLES = (
     "shared/print.css",
 )
 SCRIPTS = (
-    "shared/state.js",
-    "shared/theme.js",
-    "shared/charts.js",
     "shared/format.js",
     "report/selectors.js",
     "report/kernels_table.js",
@@ -94,12 +91,13 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     Returns:
         The whole HTML document; it fetches nothing and runs with scripts off as plain text and tables.
     """
-    page = build_page(reports, title, limits or default_thresholds(), unread)
-    page = with_predictions(page, predictions, rules)
+    content = build_content(reports, title, limits or default_thresholds(), unread)
+    content = with_predictions(content, predictions, rules)
     return document(
         title,
-        [section(page) for section in SECTIONS],
-        blocks=[json_block("items", items(page))],
+        [section(content) for section in SECTIONS],
+        blocks=[json_block("items", items(content))],
         styles=STYLES,
-        codes=(vega_bundle(), table_library(), joined(SCRIPTS)),
+        scripts=SCRIPTS,
+        libraries=(table_library(),),
     )

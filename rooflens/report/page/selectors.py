@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 
 LABEL_WIDTH = 40
@@ -56,17 +56,17 @@ class Chip:
     launches: int
 
 
-def selectors(page: Page) -> Markup:
+def selectors(content: Content) -> Markup:
     """Offer the selectors that part the launches of this page; a page of one launch has none."""
-    rows = items(page)
+    rows = items(content)
     counts = Counter[str]()
     for row in rows:
         counts[row["bound"]] += row["n"]
     chips = tuple(Chip(bound, counts[bound]) for bound in (*BOUNDS, FAILED) if counts[bound])
     pickers = tuple(picker for picker in _pickers(rows) if len(picker.choices) > 1)
-    slider = bool(page.total_ns) and len(rows) >= MANY
+    slider = bool(content.total_ns) and len(rows) >= MANY
     shown = chips if len(chips) > 1 else ()
-    return render("report/selectors", page=page, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
+    return render("report/selectors", content=content, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
 
 
 def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:
@@ -83,12 +83,12 @@ def _picker(key: str, label: str, rows: Iterable[Mapping[str, Any]], words: Call
     return Picker(key, label, tuple(Choice(value, fmt.cut_middle(words(value), LABEL_WIDTH)) for value in values))
 
 
-def items(page: Page) -> list[dict[str, Any]]:
+def items(content: Content) -> list[dict[str, Any]]:
     """List the launches in order of falling time; missing text is empty.
 
     Keys: `k` launch, `g` kernel, `n` launches it stands for, `cum` share of GPU time before it; the rest by name.
     """
-    return [_item(launch) for launch in page.launches]
+    return [_item(launch) for launch in content.launches]
 
 
 def precision(launch: Launch) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.records import Bound
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Step, Sweep
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.marks import Layer
@@ -202,7 +202,7 @@ def _tooltip() -> Layer:
     return {"tooltip": [{"field": field, "type": "nominal", "title": title} for field, title in fields.items()]}
 
 
-def sweeps(page: Page) -> Markup:
+def sweeps(page: Content) -> Markup:
     """Show the sweeps of a page; nothing where there is none."""
     found = find_sweeps(page)
     shown = [(f"sweep-{i}", sweep) for i, sweep in enumerate(found[:MAX_SWEEPS])]

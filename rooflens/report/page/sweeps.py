@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import Analysis, Bound
     from rooflens.model.roofline.roofs import Roof
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 LADDERS = frozenset({"rung"})
 """Parameters that number the steps of a ladder: versions of one program, one after the other."""
@@ -147,22 +147,22 @@ class _Report:
         return self.gpu, prediction.operation, "" if is_ladder else prediction.dtype, choices
 
 
-def find_sweeps(page: Page) -> tuple[Sweep, ...]:
+def find_sweeps(content: Content) -> tuple[Sweep, ...]:
     """Find the sweeps of a page, in the order of their reports; of equal cases the first report counts."""
     families: defaultdict[Hashable, dict[tuple[int, ...], _Report]] = defaultdict(dict)
-    for report in _reports(page):
+    for report in _reports(content):
         families[report.family].setdefault(tuple(report.parameters.values()), report)
     found = (_sweep(list(reports.values())) for reports in families.values())
     return tuple(sweep for sweep in found if sweep is not None and len(sweep.placed) >= LEAST_STEPS)
 
 
-def _reports(page: Page) -> Iterator[_Report]:
+def _reports(content: Content) -> Iterator[_Report]:
     """Pair each prediction with its kernels; a report of several GPUs has no one place."""
-    by_digest = {report.run.digest: report.analyses for report in page.reports}
+    by_digest = {report.run.digest: report.analyses for report in content.reports}
     keys: defaultdict[str, list[str]] = defaultdict(list)
-    for launch in page.timed:
+    for launch in content.timed:
         keys[launch.analysis.kernel.digest].append(launch.key)
-    for checked in page.predictions:
+    for checked in content.predictions:
         analyses = by_digest[checked.digest]
         gpus = {gpu_name(analysis) for analysis in analyses}
         if checked.kernel is None and len(gpus) == 1:

@@ -19,7 +19,7 @@ from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
     from rooflens.model.launches import Launch
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 WIDTH = 400
 ROW_PX = 40
@@ -36,32 +36,36 @@ LAST = 1_000_000
 _LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
 
 
-def time_spec(page: Page) -> dict[str, Any]:
+def time_spec(content: Content) -> dict[str, Any]:
     """Specify the bars of the kernels that take most time; the rest share the last bar.
 
     Kernels without a duration have no bar. The page sets the signals `hidden` (keys of launches left out), `kernel`
     (key of the kernel that is isolated) and `w` (width in pixels).
     """
-    pieces = time_pieces(page)
+    pieces = time_pieces(content)
     count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
     chart = alt.layer(*_layers(count), data=alt.NamedData(name="pieces"))
     spec: dict[str, Any] = chart.properties(width=WIDTH, height=ROW_PX * count).to_dict(validate=False)
     spec.pop("config", None)
     spec["params"] = [{"name": "hidden", "value": {}}, {"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
-    spec["transform"] = [*_summed(), *_placed(page.other.kernels if page.other else 0), *_stacked(page.total_ns)]
+    spec["transform"] = [
+        *_summed(),
+        *_placed(content.other.kernels if content.other else 0),
+        *_stacked(content.total_ns),
+    ]
     spec["datasets"] = {"pieces": pieces}
     return spec
 
 
-def time_pieces(page: Page) -> list[dict[str, Any]]:
+def time_pieces(content: Content) -> list[dict[str, Any]]:
     """List the launches that are drawn, those that lose most first, then the time of all others by verdict.
 
     Keys: `k` launch and `g` kernel (both empty for the others), `o` place of the kernel by time, `name` and the short
     `label` of the kernel, `bound`, `ns`.
     """
-    launches = sorted((launch for launch in page.timed if launch.duration_ns), key=_loss, reverse=True)
+    launches = sorted((launch for launch in content.timed if launch.duration_ns), key=_loss, reverse=True)
     labels = short_names({launch.group_key: launch.analysis for launch in launches}, NAME_WIDTH)
-    others = page.other.bound_ns if page.other else {}
+    others = content.other.bound_ns if content.other else {}
     return [_piece(launch, labels[launch.group_key]) for launch in launches] + [
         {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}
         for bound, time_ns in others.items()

@@ -19,7 +19,7 @@ from rooflens.report.roofline.rows import clock_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.plane.plane import Plane
 
 MAX_GPUS = 6
@@ -56,7 +56,7 @@ class Picture:
         return pixels
 
 
-def draw_rooflines(page: Page, *, dark: bool = False) -> Picture:
+def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
     """Draw the roofline of each GPU, one below the other, the GPU with the longest launch first.
 
     Raises:
@@ -76,7 +76,7 @@ def draw_rooflines(page: Page, *, dark: bool = False) -> Picture:
     return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
 
 
-def _draw(one: Plane, page: Page, *, dark: bool) -> str:
+def _draw(one: Plane, page: Content, *, dark: bool) -> str:
     spec = roofline_spec(one, title=_title(one, page), picked="", ranks={})
     svg: str = vl_convert.vegalite_to_svg(
         _drawable(spec),
@@ -87,7 +87,7 @@ def _draw(one: Plane, page: Page, *, dark: bool) -> str:
     return svg
 
 
-def _title(one: Plane, page: Page) -> str:
+def _title(one: Plane, page: Content) -> str:
     """Name what ran and where; that data is synthetic comes first, where no title is too long for it."""
     clock = clock_text(one.clocks_hz)
     where = f"{one.gpu}, SM {clock}" if clock else one.gpu

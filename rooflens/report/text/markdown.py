@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, Bound
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.summary import Loss
 
-    Section = Callable[[Page], str]
+    Section = Callable[[Content], str]
 
 MAX_ROWS = 20
 """Kernels in the table; one line more sums the others up."""
@@ -44,28 +44,28 @@ TITLE_WIDTH = 200
 SENTENCE_WIDTH = 400
 
 
-def render_markdown(page: Page) -> str:
+def render_markdown(page: Content) -> str:
     """Write GitHub-flavoured Markdown; it holds no HTML but one folded part, and no text of a report is read as any."""
     parts = [section(page) for section in SECTIONS]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _head(page: Page) -> str:
+def _head(page: Content) -> str:
     return f"## {heading(fmt.cut_middle(page.title, TITLE_WIDTH)) or 'rooflens'}"
 
 
-def _banner(page: Page) -> str:
+def _banner(page: Content) -> str:
     words = synthetic_words(page)
     return f"> [!WARNING]\n> **Synthetic data.** {prose(words)}" if words else ""
 
 
-def _facts(page: Page) -> str:
+def _facts(page: Content) -> str:
     """Say what ran, where, on which clock, and who measured it."""
     lines = (" \u00b7 ".join(prose(_cut(part)) for part in parts) for parts in (facts(page), counts(page)))
     return "\\\n".join(line for line in lines if line)
 
 
-def _verdicts(page: Page) -> str:
+def _verdicts(page: Content) -> str:
     """Share the GPU time out by verdict, on one line."""
     times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
     if not times_ns:
@@ -74,7 +74,7 @@ def _verdicts(page: Page) -> str:
     return f"**GPU time by verdict:** {', '.join(shares)}"
 
 
-def _losses(page: Page) -> str:
+def _losses(page: Content) -> str:
     """Name the kernels where the most time is lost, the wall of each, and the one move."""
     if not page.groups:
         return ""
@@ -108,7 +108,7 @@ def _loss(loss: Loss, *, named: bool) -> str:
     return f"{loss.rank}. {_code_name(group.shown)}{where}: {lost}.\n   {_capital(verdict)}. {_sentence(loss.move)}"
 
 
-def _kernels(page: Page) -> str:
+def _kernels(page: Content) -> str:
     """Tabulate the kernels with most time, and sum the others up in one line."""
     if not page.groups:
         return ""
@@ -172,20 +172,20 @@ def _classes(times_ns: Mapping[Bound, float]) -> str:
     return ", ".join(f"{bound} {fmt.percent(ns / total_ns)}" for bound, ns in ordered) or fmt.MISSING
 
 
-def _cautions(page: Page) -> str:
+def _cautions(page: Content) -> str:
     """Name what is in no number, and what is to be read with care."""
     lines = [*_failed(page), *_unread(page), *_flagged(page.analyses)]
     return "### Read with care\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def _failed(page: Page) -> list[str]:
+def _failed(page: Content) -> list[str]:
     if not page.failed_count:
         return []
     names = _named([_code_name(launch.shown) for launch in page.failed], page.failed_count)
     return [f"{fmt.count(page.failed_count, 'launch')} failed while being profiled, in no number here: {names}."]
 
 
-def _unread(page: Page) -> list[str]:
+def _unread(page: Content) -> list[str]:
     if not page.unread:
         return []
     names = _named([f"{_file(source)} ({prose(_cut(error))})" for source, error in page.unread], len(page.unread))
@@ -206,7 +206,7 @@ def _flagged(analyses: Iterable[Analysis]) -> list[str]:
     return [*lines, f"Other flags, with their launches: {others}."] if others else lines
 
 
-def _method(page: Page) -> str:
+def _method(page: Content) -> str:
     """Say how the numbers were made, where they came from, and by what."""
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]

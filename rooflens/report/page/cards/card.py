@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
     from rooflens.report.page.cards.bars import Bars
     from rooflens.report.page.cards.expectation import PredictedRow
     from rooflens.report.page.cards.memory import Memory
@@ -71,14 +71,14 @@ class Card:
     sources: Rows
 
 
-def cards(page: Page) -> Markup:
+def cards(content: Content) -> Markup:
     """Write the cards in order of time, and say how many launches have none."""
-    shown = carded(page)
-    left_out = len(page.launches) - len(shown)
+    shown = carded(content)
+    left_out = len(content.launches) - len(shown)
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
-        _card(page, launch, merged(row for row in rows if row not in common), long=i < LONG_RULES)
+        _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_RULES)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     return render(
@@ -88,33 +88,33 @@ def cards(page: Page) -> Markup:
         left_out=left_out,
         covered=time_part(shown),
         long_cards=LONG_RULES,
-        page=page,
+        content=content,
     )
 
 
-def carded(page: Page) -> tuple[Launch, ...]:
+def carded(content: Content) -> tuple[Launch, ...]:
     """Choose the launches that get a card."""
-    wanted = dict.fromkeys(group.worst.key for group in page.groups)
-    wanted |= dict.fromkeys(launch.key for launch in page.launches)
+    wanted = dict.fromkeys(group.worst.key for group in content.groups)
+    wanted |= dict.fromkeys(launch.key for launch in content.launches)
     chosen = set(list(wanted)[:MAX_CARDS])
-    return tuple(launch for launch in page.launches if launch.key in chosen)
+    return tuple(launch for launch in content.launches if launch.key in chosen)
 
 
-def _card(page: Page, launch: Launch, sources: Rows, *, long: bool) -> Card:
+def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
     analysis = launch.analysis
     return Card(
         launch=launch,
         wall=_wall(launch),
         facts=_facts(launch),
         evidence=_evidence(analysis),
-        sums=_sums(page, launch),
-        times=times(page, launch),
+        sums=_sums(content, launch),
+        times=times(content, launch),
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
         stalls=stall_bars(analysis),
         memory=memory(analysis),
         resident=resident(analysis.kernel),
-        predicted=predicted_rows(page, launch),
+        predicted=predicted_rows(content, launch),
         nvidia=opinion(launch, long=long),
         sources=sources,
     )
@@ -150,12 +150,12 @@ def _evidence(analysis: Analysis) -> tuple[str, ...]:
     return tuple(line.removeprefix(_CAUSE) for line in lines if not drawn or line.startswith(_CAUSE))
 
 
-def _sums(page: Page, launch: Launch) -> str:
+def _sums(content: Content, launch: Launch) -> str:
     """Say what the numbers of several launches are: sums over sums, and whose the counters are."""
     launches = launch.analysis.launches
     if launches <= 1:
         return ""
-    if not page.aggregated:
+    if not content.aggregated:
         return f"One profile stands for {launches:,} equal launches: their time is its time x {launches:,}."
     return (
         f"Stands for {launches:,} launches: times, bytes, FLOPs and shares are sums over them, for the mean launch. "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Launch
     from rooflens.model.predict.measured import Checked, Topic
     from rooflens.model.records import Prediction
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _row(checked: Checked, label: str, expected: float, found: float | None, uni
     return PredictedRow(label, fmt.si(expected, unit), f"{at_least}{fmt.si(found, unit)}", factor)
 
 
-def predicted_rows(page: Page, launch: Launch) -> tuple[PredictedRow, ...]:
+def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
     """Give the rows of a kernel's card; none where its report has no prediction, or where it stands for a sum."""
     checked = _checked_for(launch, page.predictions)
     if checked is None or page.aggregated or launch.failed:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Launch
     from rooflens.model.roofline.time_bounds import Bounds
-    from rooflens.report.content import Page
+    from rooflens.report.content import Content
 
 _SHOWN_PART = 0.01
 """A type with less of the arithmetic's time is not named."""
@@ -48,12 +48,12 @@ class Times:
     sentence: str
 
 
-def times(page: Page, launch: Launch) -> Times | None:
+def times(content: Content, launch: Launch) -> Times | None:
     """Set the measured time beside its bounds; None where the report does not hold what they are made of."""
     bounds = time_bounds(launch.analysis)
     if bounds is None or bounds.position is None:
         return None
-    return Times(tuple(_rows(launch, bounds)), _sentence(page, launch, bounds))
+    return Times(tuple(_rows(launch, bounds)), _sentence(content, launch, bounds))
 
 
 def _rows(launch: Launch, bounds: Bounds) -> Iterator[TimeRow]:
@@ -95,11 +95,11 @@ def _moved(launch: Launch) -> str:
     return f"{fmt.si(level.amount_bytes, 'B')} at {fmt.si(level.peak_bytes_per_s, 'B/s')}"
 
 
-def _sentence(page: Page, launch: Launch, bounds: Bounds) -> str:
+def _sentence(content: Content, launch: Launch, bounds: Bounds) -> str:
     lower_ns, upper_ns = bounds.lower_ns or 0.0, bounds.upper_ns or 0.0
     over_lower, over_upper = fmt.factor(bounds.measured_ns / lower_ns), fmt.factor(bounds.measured_ns / upper_ns)
     longer = "arithmetic" if (bounds.math_ns or 0.0) > (bounds.memory_ns or 0.0) else "HBM traffic"
-    other = _other_unit(page, launch)
+    other = _other_unit(content, launch)
     match bounds.position:
         case "below":
             return "Faster than the lower bound: the replay passes of this kernel disagree with one another."
@@ -122,10 +122,10 @@ def _waiting(launch: Launch, idle: float) -> str:
     return f"{waits} {part.replace('>', 'more than ') if part.startswith('>') else f'at least {part}'} of the time"
 
 
-def _other_unit(page: Page, launch: Launch) -> str:
+def _other_unit(content: Content, launch: Launch) -> str:
     """Name the full unit that neither bound is made of; empty where there is none."""
     nearest = launch.bottleneck
-    if nearest is None or nearest.resource == "dram" or nearest.share < page.limits.bound_share:
+    if nearest is None or nearest.resource == "dram" or nearest.share < content.limits.bound_share:
         return ""
     name, busy = nearest.resource, fmt.percent(nearest.share)
     pipe = launch.analysis.pipes.get(name or "")
