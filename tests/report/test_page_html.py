@@ -164,7 +164,7 @@ def test_each_gpu_has_its_roofline() -> None:
 
 def test_model_words_are_shown_as_they_are() -> None:
     """Sentence, evidence and moves of the model stand in the card word for word."""
-    text = "".join(Tags(make(*STATES["every verdict"])).text)
+    text = "".join(Tags(make(*STATES["every verdict"])).text).replace("\u00a0", " ")
     for analysis in samples.every_verdict():
         assert analysis.verdict.sentence.replace("`", "") in text
         assert all(move.replace("`", "") in text for move in analysis.verdict.advice)
