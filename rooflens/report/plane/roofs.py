@@ -103,16 +103,17 @@ class Roofs:
         return {key: row for key, row in found.items() if row}
 
     def _name_flat(self, flat: Flat, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
-        """Place a name at the right end over or under the line, else farther off or farther left."""
+        """Place a name at the right end over or under the line, else farther off, else shorter, else farther left."""
         view, high = canvas.view, self.x_domain[1]
         begin_px = view.at(flat.begin, flat.peak)[0] if flat.begin else 0.0
         choices: list[tuple[int, str, Spot, Box]] = []
         for slid, spot in _flat_spots(view.width_px):
-            for name in flat.names:
+            for shorter, name in enumerate(flat.names):
                 box = text_box(view, Text((), high, flat.peak, ()), name, spot)
                 on_line = not slid or box.x - box.half_width >= begin_px
                 if on_line and _is_free(box, canvas):
-                    choices.append((_cost(box, canvas, avoid) + 2 * slid, name, spot, box))
+                    cost = 2 * _cost(box, canvas, avoid) + 4 * slid + shorter
+                    choices.append((cost, name, spot, box))
         if not choices:
             return None
         _, name, spot, box = min(choices, key=lambda choice: choice[0])
