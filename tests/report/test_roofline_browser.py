@@ -247,7 +247,7 @@ def assert_apart(page: Page) -> None:
 
 
 def _overlap(one: list[Any], other: list[Any]) -> bool:
-    """Tell whether two boxes share more than the empty rim that browsers count to a line of text."""
+    """Return whether two boxes share more than the empty rim that browsers count to a line of text."""
     wide = min(one[3], other[3]) - max(one[1], other[1])
     high = min(one[4], other[4]) - max(one[2], other[2])
     return wide > 1 and high > 2

@@ -205,7 +205,7 @@ def sgemm(chip: Chip, share: float = 0.85) -> Work:
 
 
 def _is_peak_of(base: str, opcode: str) -> bool:
-    """Tell whether a tensor counter's peak is the one that 16-bit products with `opcode` run at."""
+    """Return whether a tensor counter's peak is the one that 16-bit products with `opcode` run at."""
     family = "op_utchmma_" if opcode.startswith("UTC") else "op_hmma_" if "op_" in base else ""
     return base.startswith((f"{family}src_bf16_dst_fp32", f"{family}src_fp16_bf16_tf32"))
 

@@ -46,7 +46,7 @@ class Ncu:
     version_text: str = "unknown"
 
     def knows(self, since: Version) -> bool:
-        """Tell whether it is surely as new as a release."""
+        """Return whether it is surely as new as a release."""
         return self.version is not None and self.version >= since
 
 
@@ -196,7 +196,7 @@ def _files(collection: Collection, log_file: Path | None) -> tuple[str, ...]:
 
 
 def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
-    """Tell whether each distinct launch is profiled once, whatever its count.
+    """Return whether each distinct launch is profiled once, whatever its count.
 
     NVIDIA names grid, block and shared memory as what tells launches apart; a public project saw kernels of equal shape
     confused where their names are not mangled. Not yet run on a GPU.

@@ -148,7 +148,7 @@ def _text(file: Path) -> str:
 
 
 def _is_capped(done: _Run, ncu: Ncu, collection: Collection) -> bool:
-    """Tell whether we stopped ncu because it had profiled enough distinct launches."""
+    """Return whether we stopped ncu because it had profiled enough distinct launches."""
     stopped = done.finished.status is None and not done.finished.timed_out
     return stopped and profiles_one_of_each(ncu, collection)
 

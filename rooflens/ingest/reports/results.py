@@ -113,7 +113,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
 
 
 def is_wanted(metric: str) -> bool:
-    """Tell whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
+    """Return whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
     return metric.partition(".")[0] in _WANTED_BASES or metric.startswith(_WANTED_PREFIXES)
 
 

@@ -47,7 +47,7 @@ class Session:
 
 
 def is_synthetic(headers: Sequence[Any]) -> bool:
-    """Tell whether one of the block headers says that a generator wrote the report."""
+    """Return whether one of the block headers says that a generator wrote the report."""
     return any(_text(header.SessionDetails.VersionInfo.Provider) == SYNTHETIC_PROVIDER for header in headers)
 
 

@@ -363,7 +363,7 @@ def _tensor_unmeasured(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...
 
 
 def _has_tensor_cores(kernel: Kernel) -> bool:
-    """Tell whether the chip has tensor cores; one that is not known is taken to."""
+    """Return whether the chip has tensor cores; one that is not known is taken to."""
     gpu = datasheet_of(kernel.gpu)
     if gpu is not None:
         return any(key.startswith("tensor") for key in gpu.peaks)
