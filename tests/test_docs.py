@@ -30,6 +30,27 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_of_the_package_are_where_a_page_says(page: Path) -> None:
+    """Every file of the package that a page names in code is there."""
+    rooms = "cli|ingest|model|report|workloads"
+    loose = "analyzing|cache|checking|collecting|doctor|errors|files|format|local_gpu|processes"
+    for name in re.findall(
+        rf"`(?:rooflens/)?((?:(?:{rooms})/[\w/.]+|{loose})\.(?:py|toml|json|html))`", page.read_text("utf-8")
+    ):
+        assert (ROOT / "rooflens" / name).exists(), name
+
+
+def test_one_byte_passes_at_most_twelve_files() -> None:
+    """The walk of a DRAM byte in docs/architecture.md has at most twelve files between report and page."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    walk = text.partition("## The way of one byte")[2].partition("\n## ")[0]
+    files = re.findall(r"^\| `([\w/]+\.\w+)` \|", walk, flags=re.MULTILINE)
+    assert files[0] == "ingest/reports/reader.py"
+    assert files[-1] == "report/page/page.py"
+    assert len(files) <= 12
+
+
 def test_the_readme_names_commands_that_exist() -> None:
     """Every `rooflens COMMAND` of the README is a command, and every `make TARGET` a target."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
