@@ -40,6 +40,19 @@ def contents(store: Path) -> dict[str, tuple[bytes, int]]:
     return {str(file.relative_to(store)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
+def test_a_script_needs_no_guard(report: Path, tmp_path: Path) -> None:
+    """A script that analyzes at its top level reads the report: readers in child processes do not run it again."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from rooflens.analyzing import analyze_paths\n"
+        f"found = analyze_paths([{str(report)!r}])\n"
+        "print(len(found.reports), len(found.failures))\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert (done.stdout, done.stderr) == ("1 0\n", "")
+
+
 def test_a_report_is_analyzed_in_five_lines(report: Path) -> None:
     """A notebook needs one import and one call to get from a file to verdicts."""
     (analyzed,) = analyze_paths([report]).reports

@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections import deque
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -58,7 +59,8 @@ class _Child:
     def __init__(self, read: Callable[..., Report], *, with_raw: bool) -> None:
         self.connection, theirs = _SPAWN.Pipe()
         self.process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs, read, with_raw), daemon=True)
-        self.process.start()
+        with _without_main():
+            self.process.start()
         theirs.close()
         self.job: Job | None = None
         self.deadline_s = 0.0
@@ -92,6 +94,23 @@ class _Child:
         self.process.kill()
         self.process.join()
         self.connection.close()
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the file of the main module from children that start.
+
+    They would run it again to find its names, and a script without `if __name__ == "__main__"` would start readers
+    without end. Nothing that children need stands in it.
+    """
+    main = sys.modules["__main__"]
+    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
+    vars(main).pop("__file__", None)
+    vars(main)["__spec__"] = None
+    try:
+        yield
+    finally:
+        vars(main).update(kept)
 
 
 def _serve(connection: Connection, read: Callable[..., Report], with_raw: bool) -> None:  # noqa: FBT001 - pickled by position
