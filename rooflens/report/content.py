@@ -124,13 +124,6 @@ def build_content(
     )
 
 
-def drawn_launches(analyses: Sequence[Analysis]) -> tuple[Launch, ...]:
-    """Derive the launches that are drawn, in order of falling time; shares are of their own GPU time."""
-    total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    launches = _counted(analyses, total_ns)
-    return _drawn(launches, grouped(launches, total_ns)) if _is_crowd(analyses) else launches
-
-
 def _is_crowd(analyses: Sequence[Analysis]) -> bool:
     return len(analyses) > MAX_LAUNCHES
 
