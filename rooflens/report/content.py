@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of, timed
+from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of
+from rooflens.model.records import timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
