@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
-from rooflens.model.records import BOUNDS
+from rooflens.model.records import BOUNDS, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,11 +35,6 @@ def identity(analysis: Analysis) -> tuple[str, str]:
     return gpu_name(analysis), kernel_name(analysis)
 
 
-def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
-    """Leave out what failed while it was profiled: it counts in no sum."""
-    return [analysis for analysis in analyses if analysis.kernel.status != "failed"]
-
-
 def group_keys(analyses: Iterable[Analysis]) -> dict[tuple[str, str], str]:
     """Number the kernels in order of falling time: `g0` takes most."""
     times_ns: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -61,7 +56,7 @@ def added_up(analyses: Sequence[Analysis]) -> list[tuple[str, Analysis]]:
     """
     parts: defaultdict[tuple[str, ...], list[tuple[str, Analysis]]] = defaultdict(list)
     for key, analysis in keyed(analyses):
-        apart = key if analysis.kernel.status == "failed" else str(analysis.gpu_time_ns is None)
+        apart = key if analysis.kernel.failed else str(analysis.gpu_time_ns is None)
         parts[(*identity(analysis), analysis.verdict.bound, apart)].append((key, analysis))
     return [_sum(part) for part in parts.values()]
 
@@ -122,7 +117,7 @@ class Launch:
     @property
     def failed(self) -> bool:
         """True when the kernel failed while it was profiled."""
-        return self.analysis.kernel.status == "failed"
+        return self.analysis.kernel.failed
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -205,7 +200,7 @@ def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
 
 def counted_ns(analysis: Analysis) -> float | None:
     """Return the GPU time that counts in sums, in nanoseconds; None for a failed launch, or where it is unknown."""
-    return None if analysis.kernel.status == "failed" else analysis.gpu_time_ns
+    return None if analysis.kernel.failed else analysis.gpu_time_ns
 
 
 def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -> Other | None:
@@ -233,7 +228,7 @@ def _known_sum(values: Iterable[float | None]) -> float | None:
 def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> tuple[Launch, ...]:
     """Put the records in order of falling time, failed ones last."""
     rows = [(key, analysis, counted_ns(analysis)) for key, analysis in pairs]
-    rows.sort(key=lambda row: (row[1].kernel.status == "failed", -(row[2] or 0.0)))
+    rows.sort(key=lambda row: (row[1].kernel.failed, -(row[2] or 0.0)))
     groups = group_keys([analysis for _, analysis in pairs])
     before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
     return tuple(
@@ -254,7 +249,7 @@ def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, flo
         duration_ns=duration_ns,
         time_share=_share(duration_ns, total_ns),
         loss_ns=loss_ns,
-        group_key="" if analysis.kernel.status == "failed" else place[0],
+        group_key="" if analysis.kernel.failed else place[0],
         cumulative_share=_share(place[1], total_ns) or 0.0,
     )
 

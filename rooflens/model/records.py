@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 Status = Literal["ok", "failed", "partial"]
@@ -109,6 +109,11 @@ class Kernel:
     def duration_ns(self) -> float | None:
         """GPU time of one launch in nanoseconds."""
         return self.counters.get("duration_ns")
+
+    @property
+    def failed(self) -> bool:
+        """True when it failed while it was profiled."""
+        return self.status == "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +337,11 @@ class Analysis:
         """GPU time of all the launches it stands for, in nanoseconds."""
         duration_ns = self.kernel.duration_ns
         return None if duration_ns is None else duration_ns * self.launches
+
+
+def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
+    """Leave out what failed while it was profiled: it counts in no sum."""
+    return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of, timed
+from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of
+from rooflens.model.records import timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,13 +123,6 @@ def build_content(
         aggregated=_is_crowd(analyses),
         other=rest_of(groups, drawn, total_ns),
     )
-
-
-def drawn_launches(analyses: Sequence[Analysis]) -> tuple[Launch, ...]:
-    """Derive the launches that are drawn, in order of falling time; shares are of their own GPU time."""
-    total_ns = sum(counted_ns(a) or 0.0 for a in analyses)
-    launches = _counted(analyses, total_ns)
-    return _drawn(launches, grouped(launches, total_ns)) if _is_crowd(analyses) else launches
 
 
 def _is_crowd(analyses: Sequence[Analysis]) -> bool:

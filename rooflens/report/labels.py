@@ -24,13 +24,6 @@ BOUND_LABELS: Mapping[Bound, str] = {
 _READY = {"not_selected": "ready, another warp was picked", "selected": "issuing"}
 """Warp states that are no stall."""
 
-FLOP_SOURCE_LABELS: Mapping[str, str] = {
-    "opcode": "executed opcodes of the report's SASS table",
-    "tensor_ops": "NVIDIA's tensor operation counters",
-    "sass": "NVIDIA's SASS instruction counters",
-    "estimated": "estimated from pipe activity",
-}
-
 
 def stall_label(reason: str) -> str:
     """Say what a warp waits for; an unknown reason keeps NVIDIA's own word."""

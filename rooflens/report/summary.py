@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.launches import cautions, timed
+from rooflens.model.launches import cautions
+from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO

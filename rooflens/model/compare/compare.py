@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
+from rooflens.model.records import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -174,7 +175,7 @@ class _Parts:
     """The launches of a side's recordings, found by their position in the first one."""
 
     def __init__(self, recordings: Sequence[Recording]) -> None:
-        self._recordings = [_measured(recording) for recording in recordings]
+        self._recordings = [timed(recording) for recording in recordings]
         first = [a.kernel for a in self._recordings[0]]
         self._places: list[dict[int, int]] = [
             _places(match_launches(first, _kernels(recording))) for recording in recordings[1:]
@@ -209,12 +210,8 @@ def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
     )
 
 
-def _measured(recording: Recording) -> list[Analysis]:
-    return [a for a in recording if a.kernel.status != "failed"]
-
-
 def _kernels(recording: Recording) -> list[Kernel]:
-    return [a.kernel for a in _measured(recording)]
+    return [a.kernel for a in timed(recording)]
 
 
 def _added(analyses: Sequence[Analysis]) -> Analysis | None:
@@ -236,4 +233,4 @@ def _times(recordings: Iterable[Recording]) -> tuple[float, ...]:
 
 
 def _totals(recordings: Iterable[Recording]) -> tuple[float, ...]:
-    return _times(_measured(recording) for recording in recordings)
+    return _times(timed(recording) for recording in recordings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name
-from rooflens.model.records import AnalyzedReport
+from rooflens.model.records import AnalyzedReport, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def histories(reports: Sequence[AnalyzedReport]) -> tuple[Series, ...]:
     """Follow every kernel over the runs; the longest ones of the newest runs first. Failed kernels are left out."""
     programs: defaultdict[tuple[str, str | None], list[AnalyzedReport]] = defaultdict(list)
     for report in reports:
-        well = tuple(a for a in report.analyses if a.kernel.status != "failed")
+        well = tuple(timed(report.analyses))
         if well:
             programs[program_name(report.run), well[0].kernel.gpu].append(AnalyzedReport(report.run, well))
     series = [one for (program, gpu), recorded in programs.items() for one in _followed(program, gpu, recorded)]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.matching import match_launches
+from rooflens.model.records import timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -192,9 +193,7 @@ class _Facts:
 
 def _facts(side: Side) -> _Facts:
     kernels = [a.kernel for recording in side.recordings for a in recording]
-    well = [kernel for kernel in kernels if kernel.status != "failed"]
-    clocks = [(hz, kernel.duration_ns or 0.0) for kernel in well if (hz := kernel.counters.get("sm_clock_hz"))]
-    clocked_ns = sum(time_ns for _, time_ns in clocks)
+    well = kernels_of(side)
     return _Facts(
         digests=frozenset(run.digest for run in side.runs),
         kinds=frozenset(kernel.workload for kernel in well),
@@ -203,7 +202,7 @@ def _facts(side: Side) -> _Facts:
         clock_control=_known(run.clock_control for run in side.runs),
         cache_control=_known(run.cache_control for run in side.runs),
         ncu=_known(run.ncu_version for run in side.runs),
-        clock_hz=sum(hz * time_ns for hz, time_ns in clocks) / clocked_ns if clocked_ns else None,
+        clock_hz=mean_clock_hz(side),
         synthetic=any(run.synthetic for run in side.runs),
         timed=any(kernel.duration_ns for kernel in well),
         failed=len(kernels) - len(well),
@@ -218,18 +217,19 @@ def _and(values: Iterable[str]) -> str:
     return " and ".join(sorted(values)) or "none"
 
 
-def _kernels(side: Side) -> list[Kernel]:
-    return [a.kernel for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+def kernels_of(side: Side) -> list[Kernel]:
+    """List the kernels of every recording that did not fail."""
+    return [a.kernel for recording in side.recordings for a in timed(recording)]
 
 
 def mean_clock_hz(side: Side) -> float | None:
     """Work out the mean SM clock over GPU time: a short launch at an idle clock weighs little."""
-    return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in _kernels(side))
+    return _by_time((k.counters.get("sm_clock_hz"), k.duration_ns) for k in kernels_of(side))
 
 
 def mean_memory_bytes_per_s(side: Side) -> float | None:
     """Work out the mean peak of device memory over GPU time, which follows the memory clock."""
-    measured = [a for recording in side.recordings for a in recording if a.kernel.status != "failed"]
+    measured = [a for recording in side.recordings for a in timed(recording)]
     return _by_time((a.levels["dram"].peak_bytes_per_s, a.kernel.duration_ns) for a in measured)
 
 

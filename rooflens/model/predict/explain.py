@@ -21,7 +21,7 @@ from rooflens.model.predict.measured import (
     predicted_times,
     ratio,
 )
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label
@@ -85,7 +85,7 @@ def check(prediction: Prediction, analyses: Sequence[Analysis], coverage: Covera
     times = predicted_times(prediction, analyses)
     bare = Checked(_digest(analyses), prediction, measured, times, coverage)
     bare = replace(bare, at_least=_is_lower_bound(bare))
-    facts = _Facts(bare, [analysis for analysis in analyses if analysis.kernel.status != "failed"])
+    facts = _Facts(bare, timed(analyses))
     topics = (_scope, _work, _type, _bytes, _time, _wall)
     return replace(bare, gaps=tuple(chain.from_iterable(topic(facts) for topic in topics)))
 

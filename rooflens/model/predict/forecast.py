@@ -106,11 +106,6 @@ class Forecast:
         return self.t_math_s / self.t_lower_s if self.t_lower_s else 0.0
 
     @property
-    def overlap_gain(self) -> float:
-        """How many times faster perfect overlap is than none, 1 to 2."""
-        return self.t_upper_s / self.t_lower_s if self.t_lower_s else 1.0
-
-    @property
     def tokens_per_s(self) -> float | None:
         """Tokens per second at the lower bound of time."""
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def read_coverage(run: Run) -> Coverage:
 
 def measure(prediction: Prediction, analyses: Sequence[Analysis], coverage: Coverage) -> Measured:
     """Add up the kernels of one report; a report of several iterations is divided by their number."""
-    good = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    good = timed(analyses)
     is_whole = len(good) == len(analyses)
     share = 1.0 if coverage.once_each else 1.0 / prediction.iterations
     work_of = _work_of(prediction, good)
@@ -259,7 +259,7 @@ def belongs(pipe: str | None, family: str) -> bool:
 
 def predicted_times(prediction: Prediction, analyses: Sequence[Analysis]) -> PredictedTimes:
     """Work out the times of the predicted amounts at the peaks that the report holds."""
-    good = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    good = timed(analyses)
     published = _published_peak(prediction, good)
     pipe, peak = (prediction.resource, published) if published else _math_peak(prediction, good)
     bandwidth = _bandwidth(good)

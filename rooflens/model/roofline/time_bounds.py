@@ -79,7 +79,7 @@ def time_bounds(analysis: Analysis) -> Bounds | None:
     A share is the time that a resource needs at its peak over the time the kernel took, for sums of launches too.
     """
     measured_ns = analysis.kernel.duration_ns
-    if not measured_ns or analysis.kernel.status == "failed":
+    if not measured_ns or analysis.kernel.failed:
         return None
     parts = _math_shares(analysis)
     known = [share for share in parts.values() if share is not None]

@@ -75,7 +75,7 @@ def _at_roof(case: Case, wall: Bottleneck) -> bool:
 def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
     top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
-    if case.kernel.status == "failed" or ((memory is None or compute is None) and top < limits.bound_share):
+    if case.kernel.failed or ((memory is None or compute is None) and top < limits.bound_share):
         return "unknown", None
     if _is_overhead(case, top):
         return "overhead", None
@@ -106,7 +106,7 @@ def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
     if bound == "overhead":
         return "gaps between kernels" if _has_gaps(case) else "as short as its launch"
     if bound == "unknown":
-        return "profiling failed" if case.kernel.status == "failed" else "missing counters"
+        return "profiling failed" if case.kernel.failed else "missing counters"
     return None
 
 
@@ -129,7 +129,7 @@ def _moves(
             moves = advice.overhead_moves()
         case _:
             moves = ()
-    if case.kernel.status == "failed":
+    if case.kernel.failed:
         return advice.failed_moves()
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
     return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves

@@ -65,7 +65,7 @@ def find_flags(
 def _of_result(kernel: Kernel) -> Iterator[str]:
     if kernel.synthetic:
         yield "synthetic"
-    if kernel.status == "failed":
+    if kernel.failed:
         yield "all_counters_nan"
     if kernel.status == "partial":
         yield "partial_counters"
@@ -98,7 +98,7 @@ def _copies_asynchronously(kernel: Kernel) -> bool:
 
 
 def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, Pipe], flops: Flops) -> Iterator[str]:
-    if kernel.status == "failed":
+    if kernel.failed:
         return
     scalar_known = any(work.dtype_key in SCALAR_DTYPES for work in flops.work)
     has_shares = any(pipe.share is not None for pipe in pipes.values())

@@ -125,7 +125,7 @@ def _overhead(facts: Facts) -> str:
 
 
 def _unknown(facts: Facts) -> str:
-    if facts.kernel.status == "failed":
+    if facts.kernel.failed:
         return "Unknown: profiling this kernel failed, every counter is NaN"
     missing = [
         name

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.compare.pairing import CLOCK_RATIO, _kernels, mean_clock_hz, mean_memory_bytes_per_s
+from rooflens.model.compare.pairing import CLOCK_RATIO, kernels_of, mean_clock_hz, mean_memory_bytes_per_s
+from rooflens.model.records import timed
 from rooflens.report.summary import CLOCK_WORDS
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Fact:
 
 def is_synthetic(side: Side) -> bool:
     """Return whether a generator wrote any part of a side."""
-    return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in _kernels(side))
+    return any(run.synthetic for run in side.runs) or any(kernel.synthetic for kernel in kernels_of(side))
 
 
 def sides(comparison: Comparison) -> tuple[Fact, ...]:
     """List how both sides were recorded; what neither states is left out."""
     rows: tuple[tuple[str, Callable[[Side], str]], ...] = (
         ("Side", lambda side: side.label),
-        ("GPU", lambda side: _each(kernel.gpu for kernel in _kernels(side))),
+        ("GPU", lambda side: _each(kernel.gpu for kernel in kernels_of(side))),
         ("SM clock", _clock),
         ("Clock control", lambda side: _each(_clock_mode(run.clock_control) for run in side.runs)),
         ("Cache control", lambda side: _each(run.cache_control for run in side.runs)),
@@ -102,7 +103,7 @@ def unlike(comparison: Comparison) -> str:
 
 
 def _gpus(side: Side) -> list[str]:
-    return sorted({kernel.gpu or "unknown GPU" for kernel in _kernels(side)})
+    return sorted({kernel.gpu or "unknown GPU" for kernel in kernels_of(side)})
 
 
 def _and(names: Iterable[str]) -> str:
@@ -119,7 +120,7 @@ def _clock_mode(mode: str | None) -> str | None:
 
 def _clock(side: Side) -> str:
     """Say the mean clock over GPU time, and its range where short launches ran at another one."""
-    clocks = [hz for kernel in _kernels(side) if (hz := kernel.counters.get("sm_clock_hz"))]
+    clocks = [hz for kernel in kernels_of(side) if (hz := kernel.counters.get("sm_clock_hz"))]
     mean = mean_clock_hz(side)
     if mean is None:
         return ""
@@ -136,6 +137,6 @@ def _dates(side: Side) -> str:
 def _launches(side: Side) -> str:
     """Count the launches of the first recording, and those that failed."""
     first = side.recordings[0]
-    failed = sum(a.kernel.status == "failed" for a in first)
-    launches = sum(a.launches for a in first if a.kernel.status != "failed")
+    counted = timed(first)
+    failed, launches = len(first) - len(counted), sum(a.launches for a in counted)
     return f"{launches:,}" + (f", {failed:,} failed" if failed else "")

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rooflens import __version__
-from rooflens.model.launches import timed
+from rooflens.model.records import timed
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.html.templates import render
 

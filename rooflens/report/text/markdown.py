@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import bound_times_ns, cautions, time_part, timed
+from rooflens.model.launches import bound_times_ns, cautions, time_part
+from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import si
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.records import BOUNDS, LEVELS, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.plane import places, roofs_over
 
@@ -87,7 +87,7 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     """Draw the kernels of one GPU, given in the order of their table, with the words that explain the drawing."""
     if paper.width < MIN_WIDTH:
         return [Text(f"A roofline needs {MIN_WIDTH} columns; this terminal has {paper.width}.")]
-    known = [analysis for analysis in analyses if analysis.kernel.status != "failed"]
+    known = timed(analyses)
     one = _Drawing(tuple(_Dot(analysis, place) for analysis in known for place in places(analysis)), roofs_over(known))
     if not one.points:
         return [Text("No kernel of this GPU has both FLOPs and bytes: there is nothing to place in a roofline.")]

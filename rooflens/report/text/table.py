@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rooflens.format import cut_name, duration, percent, printable, si, significant
+from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -97,7 +98,7 @@ def to_sections(analyses: Sequence[Analysis], top: int | None = None) -> list[Se
 
 
 def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section:
-    times_ns = [a.gpu_time_ns for a in analyses if a.kernel.status != "failed" and a.gpu_time_ns]
+    times_ns = [a.gpu_time_ns for a in timed(analyses) if a.gpu_time_ns]
     total_ns = sum(times_ns)
     launches = sum(analysis.launches for analysis in analyses)
     count = f"{launches} launch{'' if launches == 1 else 'es'}"
