@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.model.launches import cautions
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
@@ -149,7 +149,7 @@ def wall(launch: Launch) -> str:
         return label
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{resource_label(launch.bottleneck.resource)} {fmt.percent(launch.bottleneck.share)}{roof}"
+    return f"{label}: {near}{bottleneck_words(launch.bottleneck)}{roof}"
 
 
 def facts(content: Content) -> list[str]:

@@ -45,6 +45,11 @@ def resource_label(resource: str | None) -> str:
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
+def bottleneck_words(bottleneck: Bottleneck | None, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share: `HBM 67.2 %`."""
+    return f"{resource_label(bottleneck.resource)} {percent(bottleneck.share)}" if bottleneck else missing
+
+
 def _spoken(resource: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"

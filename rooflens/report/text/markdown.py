@@ -12,7 +12,7 @@ from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import bound_times_ns, cautions, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.summary import LOSSES_SHOWN, counts, facts, lost_time, synthetic_words
@@ -132,16 +132,10 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        _nearest(group),
+        bottleneck_words(group.worst.bottleneck, fmt.MISSING),
         fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
         fmt.duration(group.loss_ns),
     )
-
-
-def _nearest(group: Group) -> str:
-    """Name the resource nearest its peak, of the launch that loses most."""
-    nearest = group.worst.bottleneck
-    return f"{prose(resource_label(nearest.resource))} {fmt.percent(nearest.share)}" if nearest else fmt.MISSING
 
 
 def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
