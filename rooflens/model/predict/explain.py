@@ -19,9 +19,8 @@ from rooflens.model.predict.measured import (
     is_expected,
     measure,
     predicted_times,
-    ratio,
 )
-from rooflens.model.records import LEVELS, timed
+from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label
