@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.predict.explain import wall_words
 from rooflens.model.records import ratio
+from rooflens.model.verdict.sentences import wall_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
