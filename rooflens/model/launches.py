@@ -187,7 +187,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 def time_part(rows: Iterable[Launch | Group]) -> float | None:
     """Sum shares of GPU time; None where none is known."""
-    return _known_sum(row.time_share for row in rows)
+    return known_sum(row.time_share for row in rows)
 
 
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
@@ -209,7 +209,7 @@ def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -
     rest = [group for group in groups if group.key not in keys]
     if not rest:
         return None
-    duration_ns = _known_sum(group.duration_ns for group in rest)
+    duration_ns = known_sum(group.duration_ns for group in rest)
     return Other(
         kernels=len(rest),
         launches=sum(group.launch_count for group in rest),
@@ -219,7 +219,7 @@ def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -
     )
 
 
-def _known_sum(values: Iterable[float | None]) -> float | None:
+def known_sum(values: Iterable[float | None]) -> float | None:
     """Sum what is known; None where nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -265,7 +265,7 @@ def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
-    duration_ns = _known_sum(launch.duration_ns for launch in launches)
+    duration_ns = known_sum(launch.duration_ns for launch in launches)
     worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
     return Group(
         key=launches[0].group_key,
@@ -275,6 +275,6 @@ def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
         bound_ns=bound_times_ns(launches),
-        loss_ns=_known_sum(launch.loss_ns for launch in launches),
+        loss_ns=known_sum(launch.loss_ns for launch in launches),
         worst=worst,
     )

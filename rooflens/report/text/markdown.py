@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import bound_times_ns, time_part
+from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
@@ -137,17 +137,15 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
 
 
 def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
-    times_ns = [group.duration_ns for group in groups if group.duration_ns is not None]
-    losses_ns = [group.loss_ns for group in groups if group.loss_ns is not None]
     return (
-        f"{len(groups):,} other{'' if len(groups) == 1 else 's'}",
+        fmt.count(len(groups), "other"),
         *(("",) if mixed else ()),
-        fmt.duration(sum(times_ns) if times_ns else None),
+        fmt.duration(known_sum(group.duration_ns for group in groups)),
         fmt.percent(time_part(groups)),
         _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
         fmt.MISSING,
         fmt.MISSING,
-        fmt.duration(sum(losses_ns) if losses_ns else None),
+        fmt.duration(known_sum(group.loss_ns for group in groups)),
     )
 
 
