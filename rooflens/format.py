@@ -129,14 +129,19 @@ def date(unix_s: int | None) -> str:
     return MISSING if unix_s is None else datetime.fromtimestamp(unix_s, tz=UTC).strftime("%Y-%m-%d")
 
 
+def span(first: str, last: str) -> str:
+    """Write `3 to 7`; ends that are alike stand once."""
+    return first if first == last else f"{first} to {last}"
+
+
 def unbroken(text: str) -> str:
     """Keep numbers and their units on one line of HTML."""
     return _BEFORE_UNIT.sub(NBSP, text)
 
 
-def printable(text: str) -> str:
-    """Replace control characters: names of files and kernels must not steer a terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)
+def printable(text: str, instead: str = "?") -> str:
+    """Replace control characters: names of files and kernels must not steer a terminal, and XML cannot hold them."""
+    return "".join(char if char.isprintable() else instead for char in text)
 
 
 def plain_name(name: str) -> str:

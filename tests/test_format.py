@@ -263,3 +263,9 @@ def test_names_are_cut_in_the_middle() -> None:
 def test_numbers_keep_their_units_in_html(text: str, expected: str) -> None:
     """A line of HTML never breaks between a number and its unit, and elsewhere as usual."""
     assert fmt.unbroken(text) == expected.replace("_", fmt.NBSP)
+
+
+@pytest.mark.parametrize(("ends", "text"), [(("3", "7"), "3 to 7"), (("7", "7"), "7")])
+def test_a_span_of_one_value_is_that_value(ends: tuple[str, str], text: str) -> None:
+    """Both ends of a span are written, and ends that are alike stand once."""
+    assert fmt.span(*ends) == text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
-from rooflens.model.records import BOUNDS, timed
+from rooflens.model.records import BOUNDS, ratio, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -187,7 +187,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 def time_part(rows: Iterable[Launch | Group]) -> float | None:
     """Sum shares of GPU time; None where none is known."""
-    return _known_sum(row.time_share for row in rows)
+    return known_sum(row.time_share for row in rows)
 
 
 def bound_times_ns(launches: Iterable[Launch]) -> dict[Bound, float]:
@@ -209,17 +209,17 @@ def rest_of(groups: Sequence[Group], drawn: Sequence[Launch], total_ns: float) -
     rest = [group for group in groups if group.key not in keys]
     if not rest:
         return None
-    duration_ns = _known_sum(group.duration_ns for group in rest)
+    duration_ns = known_sum(group.duration_ns for group in rest)
     return Other(
         kernels=len(rest),
         launches=sum(group.launch_count for group in rest),
         duration_ns=duration_ns,
-        time_share=_share(duration_ns, total_ns),
+        time_share=ratio(duration_ns, total_ns),
         bound_ns=bound_times_ns(launch for group in rest for launch in group.launches),
     )
 
 
-def _known_sum(values: Iterable[float | None]) -> float | None:
+def known_sum(values: Iterable[float | None]) -> float | None:
     """Sum what is known; None where nothing is."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
@@ -247,15 +247,11 @@ def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, flo
         key=key,
         analysis=analysis,
         duration_ns=duration_ns,
-        time_share=_share(duration_ns, total_ns),
+        time_share=ratio(duration_ns, total_ns),
         loss_ns=loss_ns,
         group_key="" if analysis.kernel.failed else place[0],
-        cumulative_share=_share(place[1], total_ns) or 0.0,
+        cumulative_share=ratio(place[1], total_ns) or 0.0,
     )
-
-
-def _share(time_ns: float | None, total_ns: float) -> float | None:
-    return time_ns / total_ns if time_ns is not None and total_ns else None
 
 
 def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
@@ -269,7 +265,7 @@ def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
-    duration_ns = _known_sum(launch.duration_ns for launch in launches)
+    duration_ns = known_sum(launch.duration_ns for launch in launches)
     worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
     return Group(
         key=launches[0].group_key,
@@ -277,8 +273,8 @@ def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
         gpu=launches[0].gpu,
         launches=launches,
         duration_ns=duration_ns,
-        time_share=_share(duration_ns, total_ns),
+        time_share=ratio(duration_ns, total_ns),
         bound_ns=bound_times_ns(launches),
-        loss_ns=_known_sum(launch.loss_ns for launch in launches),
+        loss_ns=known_sum(launch.loss_ns for launch in launches),
         worst=worst,
     )

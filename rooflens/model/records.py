@@ -339,6 +339,11 @@ class Analysis:
         return None if duration_ns is None else duration_ns * self.launches
 
 
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """Divide, where both are known and there is something to divide by."""
+    return part / whole if part is not None and whole else None
+
+
 def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     """Leave out what failed while it was profiled: it counts in no sum."""
     return [analysis for analysis in analyses if not analysis.kernel.failed]

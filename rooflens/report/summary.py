@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.model.launches import cautions
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
@@ -149,7 +149,7 @@ def wall(launch: Launch) -> str:
         return label
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{resource_label(launch.bottleneck.resource)} {fmt.percent(launch.bottleneck.share)}{roof}"
+    return f"{label}: {near}{bottleneck_words(launch.bottleneck)}{roof}"
 
 
 def facts(content: Content) -> list[str]:
@@ -210,16 +210,12 @@ def _span(values: list[int], one: str, several: str) -> str:
     """Write `7 passes` or `3 to 7 passes`."""
     if not values:
         return ""
-    low, high = min(values), max(values)
-    text = f"{high}" if low == high else f"{low} to {high}"
-    return f"{text} {one if high == 1 else several}"
+    return f"{fmt.span(str(min(values)), str(max(values)))} {one if max(values) == 1 else several}"
 
 
 def _recorded(content: Content) -> str:
     dates = sorted(fmt.date(run.created_unix_s) for run in content.runs if run.created_unix_s)
-    if not dates:
-        return ""
-    return f"recorded {dates[0]}" if dates[0] == dates[-1] else f"recorded {dates[0]} to {dates[-1]}"
+    return f"recorded {fmt.span(dates[0], dates[-1])}" if dates else ""
 
 
 def counts(content: Content) -> list[str]:
@@ -240,17 +236,22 @@ def noun(content: Content) -> str:
     return "kernel" if len(content.groups) == len(timed(content.analyses)) else "launch"
 
 
+def flag_counts(content: Content) -> list[tuple[str, int]]:
+    """Count the launches of each flag that is to be read with care, the most frequent flag first."""
+    amounts = Counter(flag for analysis in timed(content.analyses) for flag in cautions(analysis))
+    return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def flagged(content: Content) -> Flagged | None:
     """Name the most frequent flags, and count the others."""
-    cautioned = [flags for analysis in timed(content.analyses) if (flags := cautions(analysis))]
-    if not cautioned:
+    launches = sum(bool(cautions(analysis)) for analysis in timed(content.analyses))
+    if not launches:
         return None
-    amounts = Counter(sorted(flag for flags in cautioned for flag in flags))
-    frequent = [flag for flag, _ in amounts.most_common()]
-    others = len(frequent) - FLAGS_NAMED
-    names = ", ".join(flag_name(flag) for flag in frequent[:FLAGS_NAMED])
+    amounts = flag_counts(content)
+    others = len(amounts) - FLAGS_NAMED
+    names = ", ".join(flag_name(flag) for flag, _ in amounts[:FLAGS_NAMED])
     return Flagged(
-        launches=len(cautioned),
+        launches=launches,
         names=f"{names} and {others} more" if others > 0 else names,
-        meanings="\n".join(f"{fmt.count(amounts[flag], 'launch')}: {flag_label(flag)}" for flag in frequent),
+        meanings="\n".join(f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in amounts),
     )

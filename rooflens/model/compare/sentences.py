@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, percent, si, significant
-from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label
+from rooflens.model.verdict.sentences import LEVEL_LABELS, wall_words
 
 if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
@@ -109,11 +109,11 @@ def _walls(before: Analysis, after: Analysis) -> str:
 
 def _wall(one: Analysis) -> str:
     verdict = one.verdict
-    where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":
         return verdict.bound
-    return f"{verdict.bound}{'' if verdict.bound == 'balanced' else '-bound'}{where}{share}"
+    name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
+    return f"{wall_words(name, verdict.resource)}{share}"
 
 
 def _differs(old: float | None, new: float | None) -> bool:
@@ -150,8 +150,11 @@ def growth_words(timing: Timing) -> str:
 
 def spread_words(spread: Spread) -> str:
     """Write the median of a spread, with its ends where there are several samples."""
-    low, middle, high = spread.low_ns, spread.median_ns, spread.high_ns
-    if low is None or middle is None or high is None:
-        return "-"
-    text = duration(middle)
-    return text if len(spread.times_ns) == 1 else f"{text} [{duration(low)}, {duration(high)}]"
+    return f"{duration(spread.median_ns)}{range_words(spread)}" if spread.times_ns else "-"
+
+
+def range_words(spread: Spread) -> str:
+    """Write the range of several recordings; empty for one."""
+    if len(spread.times_ns) < 2:
+        return ""
+    return f" [{duration(spread.low_ns)}, {duration(spread.high_ns)}]"

@@ -19,12 +19,11 @@ from rooflens.model.predict.measured import (
     is_expected,
     measure,
     predicted_times,
-    ratio,
 )
-from rooflens.model.records import LEVELS, timed
+from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.verdict.flags import MEANINGS
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, wall_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -365,8 +364,3 @@ def _cause(facts: _Facts, wall: Wall) -> str:
     at_wall = [one for one in facts.analyses if (one.verdict.bound, one.verdict.resource) == wall]
     longest = max(at_wall, key=lambda one: one.gpu_time_ns or 0.0)
     return f": {longest.verdict.cause}" if longest.verdict.cause else ""
-
-
-def wall_words(bound: str, resource: str | None) -> str:
-    """Name a wall: `compute at tensor bf16`, `latency`."""
-    return f"{bound} at {resource_label(resource)}" if resource else bound

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.model.records import LEVELS, timed
+from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
 
 if TYPE_CHECKING:
@@ -159,11 +159,6 @@ class Checked:
     def unit(self) -> str:
         """`FLOP`, or `op` where integer operations were predicted."""
         return "op" if in_integers(self.prediction) else "FLOP"
-
-
-def ratio(measured: float | None, predicted: float | None) -> float | None:
-    """Divide, where both are known and there is something to divide by."""
-    return measured / predicted if measured is not None and predicted else None
 
 
 def in_integers(prediction: Prediction) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rooflens.model.roofline.datasheets import name_key
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -60,7 +62,7 @@ def find_attainable(
 
     The newest one within `CLOCK_TOLERANCE` of the clock comes first, else the newest one. None without any of this GPU.
     """
-    of_gpu = [one for one in calibrations if gpu is not None and _key(one.gpu) == _key(gpu)]
+    of_gpu = [one for one in calibrations if gpu is not None and name_key(one.gpu) == name_key(gpu)]
     of_gpu.sort(key=lambda one: one.measured_unix_s, reverse=True)
     at_its_clock = [one for one in of_gpu if sm_clock_hz is not None and _same_clock(one.sm_clock_hz, sm_clock_hz)]
     chosen = next(iter(at_its_clock or of_gpu), None)
@@ -165,7 +167,3 @@ def _scaled(rate: Rate, run_clock_hz: float, sm_clock_hz: float | None) -> Rate 
 
 def _same_clock(one_hz: float, other_hz: float) -> bool:
     return abs(one_hz / other_hz - 1) <= CLOCK_TOLERANCE
-
-
-def _key(display_name: str) -> str:
-    return display_name.strip().casefold().removeprefix("nvidia ")

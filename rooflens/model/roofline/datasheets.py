@@ -104,7 +104,7 @@ def datasheet_of(display_name: str | None) -> Datasheet | None:
 
     Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out.
     """
-    return None if display_name is None else _index().get(_key(display_name))
+    return None if display_name is None else _index().get(name_key(display_name))
 
 
 def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
@@ -116,7 +116,7 @@ def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
     index: dict[str, Datasheet] = {}
     for gpu in gpus:
         for name in gpu.names:
-            if index.setdefault(_key(name), gpu) is not gpu:
+            if index.setdefault(name_key(name), gpu) is not gpu:
                 raise InputError(f"two GPU files claim the name `{name}`", "a display name belongs to one file")
     return index
 
@@ -147,7 +147,8 @@ def _index() -> dict[str, Datasheet]:
     return index_by_name(load_gpus())
 
 
-def _key(display_name: str) -> str:
+def name_key(display_name: str) -> str:
+    """Write the name of a GPU so that the ways to spell it are alike."""
     return display_name.strip().casefold().removeprefix("nvidia ")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import Pipe
+from rooflens.model.records import Pipe, ratio
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
@@ -81,7 +81,7 @@ def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
         source=work.source,
         amount_per_s=per_s,
         peak_per_s=work.peak_ops_per_s,
-        share=per_s / work.peak_ops_per_s if per_s is not None and work.peak_ops_per_s else None,
+        share=ratio(per_s, work.peak_ops_per_s),
         peak_source=work.peak_source,
     )
 

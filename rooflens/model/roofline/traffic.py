@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.table import SECTOR_BYTES
+from rooflens.model.records import ratio
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
@@ -83,5 +84,4 @@ def _useful(kernel: Kernel, asked: str, moved: str, unit_bytes: float = 1.0) -> 
 
 
 def _ratio(kernel: Kernel, part: str, whole: str) -> float | None:
-    amount, total = kernel.counters.get(part), kernel.counters.get(whole)
-    return amount / total if amount is not None and total else None
+    return ratio(kernel.counters.get(part), kernel.counters.get(whole))

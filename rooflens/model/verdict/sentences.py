@@ -45,6 +45,16 @@ def resource_label(resource: str | None) -> str:
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
+def wall_words(bound: str, resource: str | None) -> str:
+    """Name a wall: `compute at tensor bf16`, `latency`."""
+    return f"{bound} at {resource_label(resource)}" if resource else bound
+
+
+def bottleneck_words(bottleneck: Bottleneck | None, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share: `HBM 67.2 %`."""
+    return f"{resource_label(bottleneck.resource)} {percent(bottleneck.share)}" if bottleneck else missing
+
+
 def _spoken(resource: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"

@@ -131,7 +131,7 @@ def _clock(side: Side) -> str:
 
 def _dates(side: Side) -> str:
     dates = sorted({fmt.date(run.created_unix_s) for run in side.runs if run.created_unix_s})
-    return " to ".join(dict.fromkeys((*dates[:1], *dates[-1:])))
+    return fmt.span(dates[0], dates[-1]) if dates else ""
 
 
 def _launches(side: Side) -> str:

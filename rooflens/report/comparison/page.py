@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
+from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.chart import arrows_spec
@@ -17,7 +18,6 @@ from rooflens.report.comparison.rows import (
     known_lost_ns,
     plain,
     programs,
-    range_words,
     signed_duration,
     signed_percent,
     spread_words,

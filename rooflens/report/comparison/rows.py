@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.compare.sentences import change_sentence, timing_words
+from rooflens.model.compare.sentences import change_sentence, range_words, timing_words
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
@@ -303,13 +303,6 @@ def known_lost_ns(changes: Iterable[Change]) -> float | None:
 def spread_words(spread: Spread) -> str:
     """Write a median with its range where there are several recordings."""
     return f"{fmt.duration(spread.median_ns)}{range_words(spread)}"
-
-
-def range_words(spread: Spread) -> str:
-    """Write the range of several recordings; empty for one."""
-    if len(spread.times_ns) < 2:
-        return ""
-    return f" [{fmt.duration(spread.low_ns)}, {fmt.duration(spread.high_ns)}]"
 
 
 def plain(name: str) -> str:

@@ -89,8 +89,7 @@ def _against_ridge(result: Forecast) -> str:
 
 
 def _from_to(low: float, high: float) -> str:
-    first, last = fmt.significant(low), fmt.significant(high)
-    return first if first == last else f"{first} to {last}"
+    return fmt.span(fmt.significant(low), fmt.significant(high))
 
 
 def peak_words(row: Row) -> tuple[str, str]:
@@ -167,15 +166,8 @@ def derivation(row: Row) -> list[tuple[str, str]]:
 
 def sizes(row: Row) -> list[tuple[str, str, str]]:
     """List each size with its meaning and its values."""
-    return [
-        (size.name, size.meaning, _from_to_sizes([step[size.name] for step, _ in row.steps]))
-        for size in row.operation.sizes
-    ]
-
-
-def _from_to_sizes(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    steps = [(size, [step[size.name] for step, _ in row.steps]) for size in row.operation.sizes]
+    return [(size.name, size.meaning, fmt.span(f"{min(values):,}", f"{max(values):,}")) for size, values in steps]
 
 
 def element_words(dtypes: Iterable[str]) -> str:

@@ -118,11 +118,7 @@ def _facts(series: Sequence[Series], found: Sequence[Group]) -> list[str]:
     facts = [gpus[0] if len(gpus) == 1 else fmt.count(len(gpus), "GPU")] if gpus else []
     facts += [fmt.count(runs_of(series), "run"), fmt.count(len(series), "kernel")]
     times = [point.run.created_unix_s for kernel in series for point in kernel.points if point.run.created_unix_s]
-    return [*facts, f"recorded {_days(fmt.date(min(times)), fmt.date(max(times)))}"] if times else facts
-
-
-def _days(first: str, last: str) -> str:
-    return first if first == last else f"{first} to {last}"
+    return [*facts, f"recorded {fmt.span(fmt.date(min(times)), fmt.date(max(times)))}"] if times else facts
 
 
 def _section(key: str, group: Group) -> Section:

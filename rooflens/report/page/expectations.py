@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens import format as fmt
 from rooflens.model.predict.expectations import check_reports
-from rooflens.model.predict.explain import wall_words
 from rooflens.model.predict.measured import is_expected
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, wall_words
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.expectation import _rows, sizes_text, title_of
 from rooflens.report.page.sweeps import LADDERS

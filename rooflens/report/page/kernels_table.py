@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import carded
 
@@ -42,11 +42,10 @@ def kernels(content: Content) -> Markup:
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:
-    nearest = launch.bottleneck
     return Row(
         launch=launch,
         name=fmt.cut_middle(launch.shown, NAME_WIDTH),
         title=fmt.cut_middle(launch.name, TITLE_WIDTH),
-        bottleneck=f"{resource_label(nearest.resource)} {fmt.percent(nearest.share)}" if nearest else fmt.MISSING,
+        bottleneck=bottleneck_words(launch.bottleneck, fmt.MISSING),
         has_card=has_card,
     )

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooflens.model.launches import gpu_name
-from rooflens.model.predict.measured import ratio
+from rooflens.model.records import ratio
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
 from rooflens.report.plane.viewport import strip_lanes
 from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
@@ -60,7 +60,7 @@ def _kernel_row(launch: Launch, peers: int) -> Row:
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
         "verdict": _verdict_text(launch),
-        "wall": _wall_text(launch),
+        "wall": bottleneck_words(launch.bottleneck),
         "sure": verdict.confidence,
         "peers": peers,
         "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
@@ -83,12 +83,6 @@ def _verdict_text(launch: Launch) -> str:
     resource = f": {resource_label(verdict.resource)}" if verdict.resource else ""
     cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
     return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
-
-
-def _wall_text(launch: Launch) -> str:
-    """Name the resource nearest its peak, with its share; empty where none is known."""
-    nearest = launch.bottleneck
-    return f"{resource_label(nearest.resource)} {fmt.percent(nearest.share)}" if nearest else ""
 
 
 def point_rows(plane: Plane) -> list[Row]:

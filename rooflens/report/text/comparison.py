@@ -193,7 +193,7 @@ def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
 
 def _add_suite(suites: ET.Element, one: Compared, gate: Gate | None) -> None:
     comparison = one.comparison
-    suite = ET.SubElement(suites, "testsuite", name=_xml(one.program))
+    suite = ET.SubElement(suites, "testsuite", name=printable(one.program, " "))
     _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), gate)
     for change in comparison.changes:
         of_kernels = gate if gate is not None and gate.per_kernel else None
@@ -206,14 +206,14 @@ def _add_suite(suites: ET.Element, one: Compared, gate: Gate | None) -> None:
 def _add_case(suite: ET.Element, name: str, timing: Timing, sentence: str, gate: Gate | None) -> None:
     """Add one test case, which a gate judges if there is one; its time is the head's median in seconds."""
     seconds = significant((timing.head.median_ns or 0.0) / 1e9, 6).replace(",", "")
-    case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=_xml(name), time=seconds)
+    case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=printable(name, " "), time=seconds)
     outcome = timing.outcome(gate.fail_on) if gate is not None else ""
     if gate is not None and outcome in {"single", "unknown"}:
-        ET.SubElement(case, "skipped", message=_xml(timing_words(timing, gate.fail_on)))
+        ET.SubElement(case, "skipped", message=printable(timing_words(timing, gate.fail_on), " "))
     elif outcome == "slower":
-        ET.SubElement(case, "failure", message=_xml(growth_words(timing))).text = _xml(sentence)
+        ET.SubElement(case, "failure", message=printable(growth_words(timing), " ")).text = printable(sentence, " ")
     else:
-        ET.SubElement(case, "system-out").text = _xml(sentence)
+        ET.SubElement(case, "system-out").text = printable(sentence, " ")
 
 
 def _break_lines(parent: ET.Element) -> None:
@@ -221,8 +221,3 @@ def _break_lines(parent: ET.Element) -> None:
     parent.text = "\n"
     for child in parent:
         child.tail = "\n"
-
-
-def _xml(text: str) -> str:
-    """Drop what XML 1.0 cannot hold."""
-    return "".join(char if char.isprintable() else " " for char in text)

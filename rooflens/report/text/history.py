@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
@@ -66,9 +66,8 @@ def _time(point: Point) -> str:
 def wall(analysis: Analysis) -> str:
     """Say the class of a verdict, where its wall is and how near it is."""
     verdict = analysis.verdict
-    where = f" at {resource_label(verdict.resource)}" if verdict.resource else ""
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{verdict.bound}{where}{share}"
+    return f"{wall_words(verdict.bound, verdict.resource)}{share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:

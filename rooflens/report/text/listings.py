@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rooflens.format import count, si, significant
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def case_table(cases: Sequence[Case]) -> Table:
             "-" if flop is None else si(flop, ""),
             "-" if moved is None else si(moved, "B"),
             significant(flop / moved) if flop and moved else "-",
-            expected.bound + (f" at {resource_label(expected.resource)}" if expected.resource else ""),
+            wall_words(expected.bound, expected.resource),
         )
     return table
 

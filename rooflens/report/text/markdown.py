@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -10,19 +9,18 @@ from typing import TYPE_CHECKING
 from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import bound_times_ns, cautions, time_part
-from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.launches import bound_times_ns, known_sum, time_part
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
-from rooflens.report.summary import LOSSES_SHOWN, counts, facts, lost_time, synthetic_words
+from rooflens.report.summary import LOSSES_SHOWN, counts, facts, flag_counts, lost_time, synthetic_words
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.launches import Group
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Bound
     from rooflens.report.content import Content
     from rooflens.report.summary import Loss
 
@@ -132,30 +130,22 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        _nearest(group),
+        bottleneck_words(group.worst.bottleneck, fmt.MISSING),
         fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
         fmt.duration(group.loss_ns),
     )
 
 
-def _nearest(group: Group) -> str:
-    """Name the resource nearest its peak, of the launch that loses most."""
-    nearest = group.worst.bottleneck
-    return f"{prose(resource_label(nearest.resource))} {fmt.percent(nearest.share)}" if nearest else fmt.MISSING
-
-
 def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
-    times_ns = [group.duration_ns for group in groups if group.duration_ns is not None]
-    losses_ns = [group.loss_ns for group in groups if group.loss_ns is not None]
     return (
-        f"{len(groups):,} other{'' if len(groups) == 1 else 's'}",
+        fmt.count(len(groups), "other"),
         *(("",) if mixed else ()),
-        fmt.duration(sum(times_ns) if times_ns else None),
+        fmt.duration(known_sum(group.duration_ns for group in groups)),
         fmt.percent(time_part(groups)),
         _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
         fmt.MISSING,
         fmt.MISSING,
-        fmt.duration(sum(losses_ns) if losses_ns else None),
+        fmt.duration(known_sum(group.loss_ns for group in groups)),
     )
 
 
@@ -175,7 +165,7 @@ def _classes(times_ns: Mapping[Bound, float]) -> str:
 
 def _cautions(page: Content) -> str:
     """Name what is in no number, and what is to be read with care."""
-    lines = [*_failed(page), *_unread(page), *_flagged(page.analyses)]
+    lines = [*_failed(page), *_unread(page), *_flagged(page)]
     return "### Read with care\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
@@ -195,10 +185,9 @@ def _unread(page: Content) -> list[str]:
     ]
 
 
-def _flagged(analyses: Iterable[Analysis]) -> list[str]:
+def _flagged(page: Content) -> list[str]:
     """Explain the most frequent flags, and name the others."""
-    amounts = Counter(flag for analysis in timed(analyses) for flag in cautions(analysis))
-    ordered = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
+    ordered = flag_counts(page)
     lines = [
         f"{fmt.count(amount, 'launch')}: {prose(flag_name(flag))}. {_sentence(flag_label(flag))}"
         for flag, amount in ordered[:MAX_NAMED]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from rooflens.format import cut_name, duration, percent, printable, si, significant
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rooflens.model.records import Analysis, Bound, Confidence, Verdict
+    from rooflens.model.records import Analysis, Bound, Confidence
 
 _STYLES: dict[Bound, str] = {
     "memory": "blue",
@@ -119,7 +119,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
         _achieved(analysis),
-        _busiest(verdict),
+        bottleneck_words(verdict.bottleneck, _MISSING),
         _verdict(analysis),
         f"{significant(verdict.headroom, 2)}x" if verdict.headroom is not None else _MISSING,
     )
@@ -136,11 +136,6 @@ def _achieved(analysis: Analysis) -> str:
     roofs = [roof for roof in (peak, slope) if roof]
     about = "~" if "estimated" in analysis.flop_source.values() else ""
     return f"{about}{si(achieved, '')} of {si(min(roofs), '')}" if roofs else f"{about}{si(achieved, '')}"
-
-
-def _busiest(verdict: Verdict) -> str:
-    nearest = verdict.bottleneck
-    return f"{resource_label(nearest.resource)} {percent(nearest.share)}" if nearest else _MISSING
 
 
 def _verdict(analysis: Analysis) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
+from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import stall_label
@@ -98,39 +99,36 @@ def _level_bar(name: str, level: Level) -> Bar:
         part=f"{stage.replace('_', ' ').replace('l2', 'L2')} stage" if stage else "",
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount=", ".join([*amount, *([fmt.intensity(intensity)] if intensity is not None else []), *attainable]),
-        mark=_mark(level.attainable_per_s, level.peak_bytes_per_s),
+        mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
     )
 
 
 def _pipe_bar(name: str, pipe: Pipe) -> Bar:
-    write, unit = _writer(pipe)
+    write, unit = writer(pipe)
     attainable = [] if pipe.attainable_per_s is None else [f"attainable {write(pipe.attainable_per_s, f'{unit}/s')}"]
     return Bar(
         label=resource_label(name),
         share=pipe.share,
         rate=_rate(write, pipe.amount_per_s, pipe.peak_per_s, f"{unit}/s"),
-        amount=", ".join([*([] if pipe.amount is None else [_amount(pipe)]), *attainable]),
-        mark=_mark(pipe.attainable_per_s, pipe.peak_per_s),
+        amount=", ".join([*([] if pipe.amount is None else [amount_words(pipe)]), *attainable]),
+        mark=ratio(pipe.attainable_per_s, pipe.peak_per_s),
     )
 
 
 def _small_pipe(name: str, pipe: Pipe) -> str:
     """Name a pipe, with its FLOPs where it has some: they count in the intensity however few they are."""
-    return resource_label(name) + (f" ({_amount(pipe)})" if pipe.unit in {"FLOP", "op"} and pipe.amount else "")
+    return resource_label(name) + (f" ({amount_words(pipe)})" if pipe.unit in {"FLOP", "op"} and pipe.amount else "")
 
 
-def _amount(pipe: Pipe) -> str:
-    write, unit = _writer(pipe)
+def amount_words(pipe: Pipe) -> str:
+    """Write how much a pipe did; an estimate is said to be one."""
+    write, unit = writer(pipe)
     return ("about " if pipe.source == "estimated" else "") + write(pipe.amount, unit)
 
 
-def _writer(pipe: Pipe) -> tuple[Callable[[float | None, str], str], str]:
+def writer(pipe: Pipe) -> tuple[Callable[[float | None, str], str], str]:
     """Choose how a pipe's amounts are written: FLOPs take a prefix themselves, instructions do not."""
     return (fmt.si, "FLOP") if pipe.unit == "FLOP" else (fmt.si_of, "inst" if pipe.unit == "issue" else pipe.unit)
-
-
-def _mark(attainable: float | None, peak: float | None) -> float | None:
-    return attainable / peak if attainable is not None and peak else None
 
 
 def _rate(write: Callable[[float | None, str], str], reached: float | None, peak: float | None, unit: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.launches import time_part
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
@@ -124,7 +124,7 @@ def _wall(launch: Launch) -> str:
     verdict = launch.analysis.verdict
     if launch.failed:
         return "failed"
-    return BOUND_LABELS[verdict.bound] + (f" at {resource_label(verdict.resource)}" if verdict.resource else "")
+    return wall_words(BOUND_LABELS[verdict.bound], verdict.resource)
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.predict.explain import wall_words
+from rooflens.model.records import ratio
+from rooflens.model.verdict.sentences import wall_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,23 +50,22 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
 def _rows(checked: Checked) -> tuple[PredictedRow, ...]:
     """Put each quantity beside its measurement."""
     prediction, measured, unit = checked.prediction, checked.measured, checked.unit
+    least = "at least " if checked.at_least else ""
     rows = []
     if prediction.flop:
-        rows.append(_row(checked, unit, prediction.flop, measured.work, unit))
+        rows.append(_row(unit, prediction.flop, measured.work, unit, least=least))
     if prediction.moved_bytes:
-        rows.append(_row(checked, "HBM bytes", prediction.moved_bytes, measured.moved_bytes, "B"))
+        rows.append(_row("HBM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
     if prediction.flop and prediction.moved_bytes and unit == "FLOP":
         found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
         expected = prediction.flop / prediction.moved_bytes
-        factor = found / expected if found is not None else None
-        rows.append(PredictedRow("Intensity", fmt.intensity(expected), fmt.intensity(found), factor))
+        rows.append(PredictedRow("Intensity", fmt.intensity(expected), fmt.intensity(found), ratio(found, expected)))
     return tuple(rows)
 
 
-def _row(checked: Checked, label: str, expected: float, found: float | None, unit: str) -> PredictedRow:
-    at_least = "at least " if checked.at_least and found is not None else ""
-    factor = found / expected if found is not None else None
-    return PredictedRow(label, fmt.si(expected, unit), f"{at_least}{fmt.si(found, unit)}", factor)
+def _row(label: str, expected: float, found: float | None, unit: str, *, least: str = "") -> PredictedRow:
+    measured = fmt.si(found, unit) if found is None else f"{least}{fmt.si(found, unit)}"
+    return PredictedRow(label, fmt.si(expected, unit), measured, ratio(found, expected))
 
 
 def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
@@ -122,11 +122,7 @@ def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | No
 def _rows_of_launch(checked: Checked, launch: Launch) -> list[PredictedRow]:
     """Write what one launch did of what was predicted for each."""
     return [
-        PredictedRow(
-            label, fmt.si(expected, unit), fmt.si(found, unit), found / expected if found is not None else None
-        )
-        for label, expected, found, unit in _amounts_of(checked, launch)
-        if expected
+        _row(label, expected, found, unit) for label, expected, found, unit in _amounts_of(checked, launch) if expected
     ]
 
 
@@ -135,10 +131,9 @@ def _rows_of_part(checked: Checked, launch: Launch) -> list[PredictedRow]:
     analysis = launch.analysis
     why = f"One of {checked.measured.launches} launches that the prediction is for."
     rows = []
-    for label, expected, amount, name in _amounts_of(checked, launch):
+    for label, expected, amount, unit in _amounts_of(checked, launch):
         if expected:
-            found = amount * analysis.launches if amount is not None else None
-            factor = found / expected if found is not None else None
-            rows.append(PredictedRow(label, f"{fmt.si(expected, name)} for all", fmt.si(found, name), factor, why))
+            row = _row(label, expected, amount * analysis.launches if amount is not None else None, unit)
+            rows.append(replace(row, predicted=f"{row.predicted} for all", why=why))
             why = ""
     return rows

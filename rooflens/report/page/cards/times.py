@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.model.roofline.time_bounds import time_bounds
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.page.cards.bars import amount_words, writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,10 +83,9 @@ def _work(launch: Launch, bounds: Bounds) -> str:
     if len(named) > 1:
         return ", ".join(f"{resource_label(name)} {fmt.duration(parts[name])}" for name in named)
     pipe = analysis.pipes[named[0]]
-    about = "about " if pipe.source == "estimated" else ""
     published = " (published)" if pipe.peak_source == "datasheet" else ""
-    write = fmt.si if pipe.unit == "FLOP" else fmt.si_of
-    return f"{about}{write(pipe.amount, pipe.unit)} at {write(pipe.peak_per_s, f'{pipe.unit}/s')}{published}"
+    write, unit = writer(pipe)
+    return f"{amount_words(pipe)} at {write(pipe.peak_per_s, f'{unit}/s')}{published}"
 
 
 def _moved(launch: Launch) -> str:
