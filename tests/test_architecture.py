@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/records": "",
     "model/cases": "errors model/records",
-    "model/counters": "",
+    "model/counters": "errors",
     "model/roofline": "format errors checking files model/records model/counters",
     "model/verdict": "format errors checking model/records model/roofline",
     "model/analyze": "model/records model/roofline model/verdict",

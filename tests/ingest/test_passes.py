@@ -10,10 +10,11 @@ import pytest
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import passes
-from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X, tensor_counters
 from rooflens.ingest.ncu.passes import base_names, count_passes, list_chips
 from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
+from rooflens.model.counters.chips import CHIPS, FAMILIES, TCGEN05, TU10X, TU11X
 from rooflens.model.counters.metric import DETAILS
+from rooflens.model.counters.tensor import tensor_counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

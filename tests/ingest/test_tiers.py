@@ -12,11 +12,12 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 from support.tier_metrics import SHARE, stored_metrics
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.ingest.ncu import chips, tiers
-from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
+from rooflens.ingest.ncu import tiers
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
+from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
+from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -147,9 +148,9 @@ def test_each_tier_holds_the_one_before_and_no_name_twice(chip: str) -> None:
 @pytest.mark.parametrize("chip", CHIPS)
 def test_meanings_and_names_are_plain(chip: str) -> None:
     """No name breaks a list of arguments, and no meaning the quotes of a section file."""
-    for metric in metrics_for(chip, "deep"):
-        assert re.fullmatch(r"[\w.:]+", metric.name)
-        assert re.fullmatch(r"[^\"\\\n]{3,100}", metric.meaning)
+    for asked in metrics_for(chip, "deep"):
+        assert re.fullmatch(r"[\w.:]+", asked.name)
+        assert re.fullmatch(r"[^\"\\\n]{3,100}", asked.meaning)
 
 
 def test_deep_collects_every_share_the_model_reads(tmp_path: Path) -> None:
@@ -204,7 +205,7 @@ def test_older_gpus_and_nonsense_have_no_chip() -> None:
         chip_of("hopper")
 
 
-@pytest.mark.parametrize("module", [chips, tiers])
+@pytest.mark.parametrize("module", [tiers, chips, execution, memory, metric, recipes, table, tensor])
 def test_tiers_need_the_standard_library_only(module: object) -> None:
     """A bare GPU box can build the request: nothing but the standard library and our own leaf modules is imported."""
     source = Path(str(module.__file__)).read_text(encoding="utf-8")  # type: ignore[attr-defined]

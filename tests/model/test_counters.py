@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rooflens
-from rooflens.model.counters.table import (
-    COUNTERS,
-    NAMES,
+from rooflens.model.counters.recipes import (
     Amount,
     Counter,
     CyclesOverTime,
@@ -20,6 +18,7 @@ from rooflens.model.counters.table import (
     Same,
     Share,
 )
+from rooflens.model.counters.table import COUNTERS, NAMES
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import AMOUNTS, ROOFS, STAGES

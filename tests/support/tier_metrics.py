@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from support.ncu_rep_writer import Instances
 
-from rooflens.ingest.ncu.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
 from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.model.counters.chips import CHIPS, FAMILIES, GV100, TCGEN05, TU10X, TU11X
 
 if TYPE_CHECKING:
     from support.ncu_rep_writer import MetricValue

@@ -13,9 +13,9 @@ from rooflens.cli.console import console
 @click.option("--names", is_flag=True, help="Print the bare ncu names, one a line.")
 def metrics(chip: str, detail: str, *, names: bool) -> None:
     """List what a tier collects on a chip and how many passes that takes, with no GPU."""
-    from rooflens.ingest.ncu.chips import check_chip, chip_of
     from rooflens.ingest.ncu.passes import count_passes
     from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
+    from rooflens.model.counters.chips import check_chip, chip_of
     from rooflens.report.text.listings import metric_names, metrics_table, passes_text
 
     chip = chip_of(chip).chip if "." in chip else check_chip(chip)

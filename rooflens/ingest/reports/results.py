@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.ingest.reports.resolve import Resolver
 from rooflens.model.counters.recipes import bases_of
-from rooflens.model.counters.table import COUNTERS, DRAM, FLOPS, L1, L2, PIPES, SMEM
+from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode",
 )
 WARP_TABLE = "sass__inst_executed_per_opcode_with_modifier_all"
-
-_MEASURED = frozenset(
-    {"duration_ns", *(row.name for row in (*DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES) if "_peak_" not in row.name)}
-)
-"""Counters that only a profiled run gives; peaks and launch figures stand in reports of failed kernels too."""
 
 _DEVICES = ("launch__device_id", "device__attribute_device_index")
 """Number of the GPU: of the launch, or, for what has no launch figures, of the device attributes."""
@@ -134,7 +129,7 @@ def short_name(signature: str) -> str:
 
 def _status(raw: RawResult, resolver: Resolver) -> Status:
     """Tell a result whose profiling failed (NaN in place of every measurement) from one that lacks some."""
-    if raw.nan_count and not resolver.values.keys() & _MEASURED:
+    if raw.nan_count and not resolver.values.keys() & MEASURED:
         return "failed"
     return "partial" if raw.nan_count or "duration_ns" not in resolver.values else "ok"
 

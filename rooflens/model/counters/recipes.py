@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from rooflens.model.counters.chips import GV100
+from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,48 +86,87 @@ Recipe: TypeAlias = Exact | Amount | Peak | RateOverShare | PerSm | Share | Cycl
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One resolved quantity: a column of the table `kernels`."""
+    """One resolved quantity: a column of the table `kernels`.
+
+    Attributes:
+        asked: What a collection asks ncu for to know it, where another row does not ask for that already.
+    """
 
     name: str
     meaning: str
     recipes: tuple[Recipe, ...]
+    asked: tuple[Ask, ...] = ()
+
+    def asks(self) -> Iterator[Ask]:
+        """Yield what ncu is asked for, complete: by default what the first recipe reads first, in that form."""
+        first = self.recipes[0]
+        for ask in self.asked:
+            base, forms = ask.base or bases_of(first)[0], ask.forms or (_form_read(first),)
+            yield replace(ask, meaning=ask.meaning or self.meaning, base=base, forms=forms)
 
 
-def exact(name: str, meaning: str, *stored: str, scale: float = 1.0) -> Counter:
+def exact(name: str, meaning: str, *stored: str, scale: float = 1.0, asked: tuple[Ask, ...] = ()) -> Counter:
     """Make a row of metrics that are taken as they are."""
-    return Counter(name, meaning, (Exact(stored, scale),))
+    return Counter(name, meaning, (Exact(stored, scale),), asked)
 
 
-def amount(name: str, meaning: str, *bases: str, scale: float = 1.0) -> Counter:
+def amount(name: str, meaning: str, *bases: str, scale: float = 1.0, asked: tuple[Ask, ...] = ()) -> Counter:
     """Make a row of amounts; the bases are tried in order."""
-    return Counter(name, meaning, (Amount(tuple((base,) for base in bases), scale),))
+    return Counter(name, meaning, (Amount(tuple((base,) for base in bases), scale),), asked)
 
 
-def share(name: str, meaning: str, *bases: str) -> Counter:
-    """Make a row of per cents of peak; the bases are tried in order."""
-    return Counter(name, meaning, (Share(bases),))
+def share(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = (), meaning: str = "use of the {}") -> Counter:
+    """Make a row of per cents of a unit's peak; the bases are tried in order."""
+    asked = tuple(replace(ask, meaning=ask.meaning or unit) for ask in asked)
+    return Counter(name, meaning.format(unit), (Share(bases),), asked)
+
+
+def busy(name: str, unit: str, *bases: str, asked: tuple[Ask, ...] = ()) -> Counter:
+    """Make a row of the share of cycles in which a unit was busy."""
+    return share(name, unit, *bases, asked=asked, meaning="cycles the {} was busy")
 
 
 def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
     """Make the rows of one precision: thread instructions add, mul, fma, and the peak rate of fma."""
     base = "smsp__sass_thread_inst_executed_op_{}_pred_on"
     rows = [
-        amount(f"{letter}{op}_threads", f"predicated-on {dtype} {op} thread instructions", base.format(f"{letter}{op}"))
+        amount(
+            f"{letter}{op}_threads",
+            f"predicated-on {dtype} {op} thread instructions",
+            base.format(f"{letter}{op}"),
+            asked=(Ask("deep", f"{dtype} {op} thread instructions", patched=GV100),),
+        )
         for op in ("add", "mul", "fma")
     ]
-    fma = base.format(f"{letter}fma").removeprefix("smsp")
+    fma, instructions = base.format(f"{letter}fma").removeprefix("smsp"), f"{dtype} fma thread instructions"
     peaks = (Peak(f"sm{fma}", "sm_clock_hz"), Peak(f"smsp{fma}", "sm_clock_hz"))
-    return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {dtype} fma thread instructions", peaks))
+    asked = (Ask("quick", instructions, patched=GV100),)
+    return (*rows, Counter(f"{letter}fma_peak_threads_per_s", f"peak rate of {instructions}", peaks, asked))
 
 
-def pipe_rows(pipe: str, meaning: str) -> tuple[Counter, ...]:
+def pipe_rows(pipe: str, meaning: str, asked: Ask) -> tuple[Counter, ...]:
     """Make the rows of one instruction pipe: warp instructions, their peak rate, and the busiest share of it."""
-    base = f"sm__inst_executed_pipe_{pipe}"
+    base, asks = f"sm__inst_executed_pipe_{pipe}", (replace(asked, forms=LOAD),)
     return (
-        amount(f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}"),
+        amount(
+            f"{pipe}_inst", f"warp instructions of the {meaning}", base, f"smsp__inst_executed_pipe_{pipe}", asked=asks
+        ),
         Counter(f"{pipe}_peak_inst_per_s", f"peak rate of the {meaning}", (Peak(base, "sm_clock_hz"),)),
-        share(f"{pipe}_share", f"use of the {meaning}", base),
+        share(f"{pipe}_share", meaning, base),
     )
+
+
+def _form_read(recipe: Recipe) -> str:
+    """Return the roll-up in which a recipe reads its first metric."""
+    match recipe:
+        case Exact(names=names):
+            return names[0].partition(".")[2]
+        case Peak():
+            return PEAK
+        case Share():
+            return SHARE
+        case _:
+            return "sum"
 
 
 def bases_of(recipe: Recipe) -> tuple[str, ...]:

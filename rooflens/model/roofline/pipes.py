@@ -37,22 +37,20 @@ class PipeRow:
     runs: tuple[str, ...] = ()
 
 
+def _instruction_pipe(key: str, label: str, *shares: str) -> PipeRow:
+    """Make the row of a pipe that `pipe_rows` of the counters counts."""
+    return PipeRow(key, label, "inst", (f"{key}_share", *shares), f"{key}_inst", f"{key}_peak_inst_per_s")
+
+
 PIPE_ROWS: tuple[PipeRow, ...] = (
     PipeRow("issue", "issue slots", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
-    PipeRow(
-        "alu",
-        "ALU pipe",
-        "inst",
-        ("alu_share", "alu_busy_share", "alu_heavy_busy_share"),
-        "alu_inst",
-        "alu_peak_inst_per_s",
-    ),
-    PipeRow("xu", "XU pipe", "inst", ("xu_share",), "xu_inst", "xu_peak_inst_per_s"),
-    PipeRow("lsu", "LSU pipe", "inst", ("lsu_share",), "lsu_inst", "lsu_peak_inst_per_s"),
-    PipeRow("tex", "texture pipe", "inst", ("tex_share",), "tex_inst", "tex_peak_inst_per_s"),
-    PipeRow("adu", "address divergence unit", "inst", ("adu_share",), "adu_inst", "adu_peak_inst_per_s"),
-    PipeRow("cbu", "branch unit", "inst", ("cbu_share",), "cbu_inst", "cbu_peak_inst_per_s"),
-    PipeRow("uniform", "uniform data path", "inst", ("uniform_share",), "uniform_inst", "uniform_peak_inst_per_s"),
+    _instruction_pipe("alu", "ALU pipe", "alu_busy_share", "alu_heavy_busy_share"),
+    _instruction_pipe("xu", "XU pipe"),
+    _instruction_pipe("lsu", "LSU pipe"),
+    _instruction_pipe("tex", "texture pipe"),
+    _instruction_pipe("adu", "address divergence unit"),
+    _instruction_pipe("cbu", "branch unit"),
+    _instruction_pipe("uniform", "uniform data path"),
     PipeRow("mio", "memory instruction queue", "inst", ("mio_share", "mio_return_share")),
     PipeRow("fma", "FMA pipe", "cycle", ("fma_busy_share", "fma_heavy_busy_share"), runs=("fp32", "fp16")),
     PipeRow("fp64_pipe", "FP64 pipe", "cycle", ("fp64_busy_share",), runs=("fp64", "tensor_fp64")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.counters.table import SECTOR_BYTES
+from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.records import ratio
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The GPU chips: families that count alike, their compute capability, and the tensor counters each has.
+"""The GPU chips: families that count alike, and their compute capability.
 
 Standard library only: `collect` reads this on machines that have nothing else.
 """
@@ -45,11 +45,17 @@ FAMILIES: tuple[tuple[str, frozenset[str]], ...] = (
 
 CHIPS: tuple[str, ...] = tuple(dict.fromkeys(chip for _, family in FAMILIES for chip in sorted(family)))
 """Every chip, oldest family first."""
+EVERY_CHIP = frozenset(CHIPS)
 
 SOC = ORIN | THOR | SPARK
 """Chips whose memory is the system's: they have no DRAM counters."""
+OWN_DRAM = EVERY_CHIP - SOC
 TCGEN05 = GB10X | GB11X | THOR | GR100
 """Chips with tcgen05 matrix instructions, whose opcodes name neither shape nor type."""
+ONE_FMA = GV100 | TU10X | TU11X | GA100
+"""Chips with one FMA pipe and a pipe for fp16."""
+LGDS = GH100 | TCGEN05 | GB20X | SPARK
+"""Chips that count distributed shared memory with global loads, and have TMA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,59 +120,3 @@ def _version(compute_capability: str) -> tuple[int, int]:
     if not (major.isdecimal() and minor.isdecimal()):
         raise UsageError(f"`{compute_capability}` is no compute capability", "it looks like 9.0")
     return int(major), int(minor)
-
-
-@dataclass(frozen=True, slots=True)
-class TensorCounters:
-    """Tensor operation counters that chips have: one for each type, of one instruction or of all.
-
-    Attributes:
-        op: Opcode of the instruction; empty where operations of all instructions are counted.
-        split: Counted for dense and for sparse operands apart, too.
-    """
-
-    chips: frozenset[str]
-    op: str
-    sources: tuple[str, ...]
-    split: bool = False
-
-    def names(self, suffix: str = "") -> tuple[str, ...]:
-        """Return the base names, those of dense or sparse operands with `_sparsity_off` or `_sparsity_on`."""
-        op = f"op_{self.op}_" if self.op else ""
-        return tuple(f"sm__ops_path_tensor_{op}src_{source}{suffix}" for source in self.sources)
-
-
-_FP16 = ("fp16_dst_fp16", "fp16_dst_fp32")
-_HMMA = ("bf16_dst_fp32", *_FP16, "tf32_dst_fp32")
-_NARROW = ("fp4_dst_fp32", "fp4_fp6_dst_fp16", "fp4_fp6_dst_fp32", "fp8_dst_fp16", "fp8_dst_fp32")
-_AMPERE = GA100 | GA10X | ORIN
-
-TENSOR_COUNTERS: tuple[TensorCounters, ...] = (
-    TensorCounters(GV100, "", _FP16),
-    TensorCounters(TU10X, "", ("fp16_bf16_tf32_dst_fp32", "fp16_dst_fp16", "int1", "int4", "int8")),
-    TensorCounters(_AMPERE | AD10X, "", (*_HMMA, "int4", "int8"), split=True),
-    TensorCounters(_AMPERE | AD10X | GH100, "", ("fp64", "int1")),
-    TensorCounters(AD10X | GH100, "", ("fp8",), split=True),
-    TensorCounters(GH100, "", ("bf16_dst_fp32", "fp16", "int8", "tf32_dst_fp32")),
-    TensorCounters(GH100, "hgmma", ("bf16_dst_fp32", "fp16", "tf32_dst_fp32"), split=True),
-    TensorCounters(GH100, "igmma", ("int8",), split=True),
-    TensorCounters(GH100, "bgmma", ("int1",)),
-    TensorCounters(GH100, "bmma", ("int1",)),
-    TensorCounters(TCGEN05 | GB20X | SPARK, "", (*_HMMA, "fp64", "int8")),
-    TensorCounters(GH100 | TCGEN05 | GB20X | SPARK, "hmma", _HMMA, split=True),
-    TensorCounters(GH100 | TCGEN05 | GB20X | SPARK, "imma", ("int8",), split=True),
-    TensorCounters(GB10X | THOR, "", ("fp4_dst_fp32", "fp4_fp6_fp8_dst_fp16", "fp4_fp6_fp8_dst_fp32")),
-    TensorCounters(GB11X | GR100, "", _NARROW),
-    TensorCounters(GB20X | SPARK, "", _NARROW, split=True),
-    TensorCounters(TCGEN05, "utchmma", _HMMA, split=True),
-    TensorCounters(TCGEN05, "utcomma", ("fp4_dst_fp32",), split=True),
-    TensorCounters(GB10X | THOR, "utcimma", ("int8",), split=True),
-    TensorCounters(GB10X | THOR, "utcqmma", ("fp4_fp6_fp8_dst_fp16", "fp4_fp6_fp8_dst_fp32"), split=True),
-    TensorCounters(GB11X | GR100, "utcqmma", _NARROW[1:], split=True),
-)
-"""Chips' tensor counters. TU11X has none. Sums over instructions and sums over density are both stored as `src_*`."""
-
-
-def tensor_counters(chip: str) -> tuple[TensorCounters, ...]:
-    """Return the tensor counters that a chip has."""
-    return tuple(row for row in TENSOR_COUNTERS if chip in row.chips)

@@ -1,0 +1,400 @@
+"""Rows of the table of counters: clocks, device memory, L2, L1 and shared memory."""
+
+from __future__ import annotations
+
+from rooflens.model.counters.chips import (
+    EVERY_CHIP,
+    GA100,
+    GB11X,
+    GB20X,
+    GR100,
+    GV100,
+    LGDS,
+    ONE_FMA,
+    OWN_DRAM,
+    SOC,
+    TCGEN05,
+    TU10X,
+    TU11X,
+)
+from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SPEED_OF_LIGHT, STANDARD, Ask
+from rooflens.model.counters.recipes import (
+    Amount,
+    Counter,
+    CyclesOverTime,
+    Exact,
+    Peak,
+    PerSm,
+    RateOverShare,
+    Same,
+    Share,
+    amount,
+    exact,
+    share,
+)
+
+SECTOR_BYTES = 32.0
+WAVEFRONT_BYTES = 128.0
+"""Bytes one L1 data-stage wavefront carries at most: 32 banks of 4 bytes (Nsight Compute, memory tables)."""
+
+_RENAMED = GB20X | GR100
+"""Chips that name the two parts of DRAM traffic anew."""
+_WRITEBACK = "wavefronts returned from L1 to registers"
+
+CLOCKS: tuple[Counter, ...] = (
+    exact(
+        "duration_ns",
+        "GPU time of the launch",
+        "gpu__time_duration.sum",
+        "gpu__time_duration.avg",
+        "gpu__time_duration.max",
+        "gpu__time_duration",
+        asked=QUICK,
+    ),
+    Counter(
+        "sm_clock_hz",
+        "SM clock while profiling",
+        (
+            Exact(
+                (
+                    "sm__cycles_elapsed.avg.per_second",
+                    "smsp__cycles_elapsed.avg.per_second",
+                    "gpc__cycles_elapsed.avg.per_second",
+                    "gpc__frequency",
+                )
+            ),
+            CyclesOverTime(
+                (
+                    "sm__cycles_elapsed.max",
+                    "sm__cycles_elapsed.avg",
+                    "gpc__cycles_elapsed.max",
+                    "sm__elapsed_cycles_avg",
+                )
+            ),
+        ),
+        asked=(Ask("quick", "SM clock"),),
+    ),
+    Counter(
+        "l1_clock_hz",
+        "L1/TEX clock; equal to the SM clock wherever a report holds both",
+        (Exact(("l1tex__cycles_elapsed.avg.per_second",)), Same("sm_clock_hz")),
+        asked=(Ask("standard", "L1 clock"),),
+    ),
+    exact(
+        "l2_clock_hz",
+        "L2 slice clock",
+        "lts__cycles_elapsed.avg.per_second",
+        "ltc__frequency",
+        asked=(Ask("quick", "L2 clock"),),
+    ),
+    exact(
+        "dram_clock_hz",
+        "DRAM clock",
+        "dram__cycles_elapsed.avg.per_second",
+        "dram__frequency",
+        asked=(Ask("quick", chips=OWN_DRAM),),
+    ),
+    exact(
+        "sm_count",
+        "streaming multiprocessors of the device",
+        "device__attribute_multiprocessor_count",
+        "launch__sm_count",
+    ),
+    exact(
+        "sm_cycles_active_avg",
+        "cycles with work, mean over the SMs",
+        "sm__cycles_active.avg",
+        asked=(Ask("quick", "cycles in which an SM had work", forms=("avg", "max")),),
+    ),
+    exact("sm_cycles_active_max", "cycles with work, busiest SM", "sm__cycles_active.max"),
+    exact(
+        "elapsed_cycles",
+        "elapsed GPC or SM cycles",
+        "gpc__cycles_elapsed.max",
+        "sm__cycles_elapsed.max",
+        asked=(Ask("quick", "elapsed SM cycles", base="sm__cycles_elapsed"),),
+    ),
+)
+
+DRAM: tuple[Counter, ...] = (
+    Counter(
+        "dram_bytes",
+        "bytes moved to and from device memory",
+        (
+            Amount(
+                (
+                    ("dram__bytes",),
+                    ("dram__bytes_read", "dram__bytes_write"),
+                    ("dram__bytes_op_read", "dram__bytes_op_write"),
+                    ("dram__read_bytes", "dram__write_bytes"),
+                )
+            ),
+            Amount(
+                (("dram__sectors_read", "dram__sectors_write"), ("dram__sectors_op_read", "dram__sectors_op_write")),
+                SECTOR_BYTES,
+            ),
+        ),
+        asked=(Ask("quick", forms=LOAD, chips=OWN_DRAM),),
+    ),
+    Counter(
+        "dram_read_bytes",
+        "bytes read from device memory",
+        (Amount((("dram__bytes_read",), ("dram__bytes_op_read",), ("dram__read_bytes",))),),
+        asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_read", chips=_RENAMED)),
+    ),
+    Counter(
+        "dram_write_bytes",
+        "bytes written to device memory",
+        (Amount((("dram__bytes_write",), ("dram__bytes_op_write",), ("dram__write_bytes",))),),
+        asked=(Ask("quick", chips=OWN_DRAM - _RENAMED), Ask("quick", base="dram__bytes_op_write", chips=_RENAMED)),
+    ),
+    Counter(
+        "dram_peak_bytes_per_s",
+        "peak rate of device memory at the profiled clock",
+        (
+            Peak("dram__bytes", "dram_clock_hz"),
+            Peak("dram__bytes_read", "dram_clock_hz"),
+            Peak("dram__bytes_op_read", "dram_clock_hz"),
+        ),
+    ),
+    Counter(
+        "dram_share",
+        "use of device memory",
+        (
+            Share(("dram__bytes", "dram__cycles_active")),
+            Exact(
+                (
+                    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+                    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+                ),
+                0.01,
+            ),
+            Exact(("fbpa__sol_pct", "dram__sol_pct"), 0.01),
+        ),
+        asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
+    ),
+    amount(
+        "sysmem_bytes",
+        "bytes between L2 and system memory: the memory of chips without their own",
+        "lts__t_sectors_aperture_sysmem",
+        scale=SECTOR_BYTES,
+        asked=(Ask("quick", "sectors between L2 and system memory", chips=SOC),),
+    ),
+)
+
+L2: tuple[Counter, ...] = (
+    Counter(
+        "l2_bytes",
+        "bytes between the SMs and L2, both directions",
+        (
+            Amount((("lts__t_sectors_srcunit_tex",),), SECTOR_BYTES),
+            Amount((("l1tex__m_xbar2l1tex_read_bytes", "l1tex__m_l1tex2xbar_write_bytes"),)),
+            Amount((("l1tex__m_xbar2l1tex_read_sectors", "l1tex__m_l1tex2xbar_write_sectors"),), SECTOR_BYTES),
+        ),
+        asked=(Ask("quick", "sectors between the SMs and L2"),),
+    ),
+    Counter(
+        "l2_write_bytes",
+        "bytes written from the SMs to L2",
+        (
+            Amount((("l1tex__m_l1tex2xbar_write_bytes",),)),
+            Amount((("lts__t_sectors_srcunit_tex_op_write",), ("lts__t_sectors_op_write",)), SECTOR_BYTES),
+        ),
+        asked=(Ask("quick", "sectors written from the SMs to L2", "lts__t_sectors_srcunit_tex_op_write", later=GV100),),
+    ),
+    amount(
+        "l2_tag_bytes",
+        "bytes looked up in the L2 tag stage",
+        "lts__t_sectors",
+        scale=SECTOR_BYTES,
+        asked=(Ask("quick", "sectors looked up in the L2 tag stage", forms=LOAD),),
+    ),
+    Counter(
+        "l2_tag_peak_bytes_per_s",
+        "peak rate of the L2 tag stage",
+        (Peak("lts__t_sectors", "l2_clock_hz", SECTOR_BYTES),),
+    ),
+    share("l2_tag_share", "L2 tag stage", "lts__t_sectors"),
+    Counter(
+        "l2_return_bytes",
+        "bytes returned from L2 to the SMs",
+        (Amount((("lts__lts2xbar_cycles_active",),), SECTOR_BYTES), Amount((("l1tex__m_xbar2l1tex_read_bytes",),))),
+        asked=(
+            Ask("standard", "sectors returned from L2 to the SMs", forms=LOAD),
+            Ask("deep", "bytes filled from L2 to the SMs", "l1tex__m_xbar2l1tex_read_bytes"),
+        ),
+    ),
+    Counter(
+        "l2_return_peak_bytes_per_s",
+        "peak rate of the path from L2 to the SMs",
+        (
+            Peak("lts__lts2xbar_cycles_active", "l2_clock_hz", SECTOR_BYTES),
+            RateOverShare("l1tex__m_xbar2l1tex_read_bytes", "lts__lts2xbar_cycles_active"),
+        ),
+    ),
+    share("l2_return_share", "path from L2 to the SMs", "lts__lts2xbar_cycles_active"),
+    share("l2_input_share", "path from the SMs to L2", "lts__xbar2lts_cycles_active", asked=STANDARD),
+    share(
+        "l2_data_share",
+        "L2 data banks",
+        "lts__d_sectors",
+        asked=(Ask("standard", later=GV100 | TU10X | TU11X | GA100),),
+    ),
+    share(
+        "l2_request_share",
+        "L2 tag stage, counted in requests",
+        "lts__t_tag_requests",
+        asked=(Ask("standard", "requests to the L2 tag stage", later=GV100 | GA100),),
+    ),
+    exact(
+        "l2_hit_rate",
+        "share of L2 sector look-ups that hit",
+        "lts__t_sector_hit_rate.pct",
+        scale=0.01,
+        asked=(Ask("deep", "share of L2 look-ups that hit"),),
+    ),
+)
+
+L1: tuple[Counter, ...] = (
+    Counter(
+        "l1_tag_bytes",
+        "bytes looked up in the L1 tag stage",
+        (Amount((("l1tex__t_bytes",),)), Amount((("l1tex__t_sectors",),), SECTOR_BYTES)),
+        asked=(Ask("standard", forms=LOAD),),
+    ),
+    Counter(
+        "l1_tag_peak_bytes_per_s",
+        "peak rate of the L1 tag stage",
+        (Peak("l1tex__t_bytes", "l1_clock_hz"), PerSm(WAVEFRONT_BYTES, "l1_clock_hz")),
+    ),
+    share("l1_tag_share", "L1 tag stage", "l1tex__t_bytes", "l1tex__t_sectors"),
+    amount(
+        "l1_writeback_bytes",
+        "bytes returned from L1 to registers: loads only, none for asynchronous copies",
+        "l1tex__lsu_writeback_active_mem_lgds",
+        "l1tex__lsu_writeback_active_mem_lg",
+        "l1tex__lsu_writeback_active",
+        scale=WAVEFRONT_BYTES,
+        asked=(
+            Ask("standard", _WRITEBACK, forms=LOAD, chips=LGDS, later=GB11X | GR100),
+            Ask(
+                "standard",
+                _WRITEBACK,
+                "l1tex__lsu_writeback_active_mem_lg",
+                LOAD,
+                EVERY_CHIP - GV100 - LGDS,
+                later=TU10X | TU11X | GA100,
+            ),
+        ),
+    ),
+    Counter("l1_peak_bytes_per_s", "one wavefront a cycle and SM", (PerSm(WAVEFRONT_BYTES, "l1_clock_hz"),)),
+    share(
+        "l1_writeback_share",
+        "return path from L1 to registers",
+        "l1tex__lsu_writeback_active",
+        "l1tex__lsu_writeback_active_mem_lgds",
+        "l1tex__lsu_writeback_active_mem_lg",
+        asked=(Ask("deep", forms=("sum", SHARE)),),
+    ),
+    amount(
+        "l1_data_bytes",
+        "wavefronts of the L1 data stage x 128: all memory spaces, conflict and divergence replays included",
+        "l1tex__data_pipe_lsu_wavefronts",
+        scale=WAVEFRONT_BYTES,
+        asked=(Ask("standard", "wavefronts of the L1 data stage", forms=LOAD),),
+    ),
+    share("l1_data_share", "L1 data stage by the LSU", "l1tex__data_pipe_lsu_wavefronts"),
+    share(
+        "l1_bank_read_share",
+        "L1 data banks by reads",
+        "l1tex__data_bank_reads",
+        asked=(Ask("deep", "L1 data banks, reads"),),
+    ),
+    share(
+        "l1_bank_write_share",
+        "L1 data banks by writes",
+        "l1tex__data_bank_writes",
+        asked=(Ask("deep", "L1 data banks, writes"),),
+    ),
+    share(
+        "l1_tex_data_share",
+        "L1 data stage by textures",
+        "l1tex__data_pipe_tex_wavefronts",
+        asked=(Ask("standard", "L1 data stage, textures", chips=EVERY_CHIP - GR100, later=ONE_FMA | GB11X),),
+    ),
+    share(
+        "l1_filter_share",
+        "texture filter stage",
+        "l1tex__f_wavefronts",
+        asked=(Ask("standard", chips=EVERY_CHIP - GR100, later=GV100),),
+    ),
+    share("l1_to_l2_share", "request path from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active", asked=DEEP),
+    share("l1_from_l2_share", "fill path from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors", asked=DEEP),
+    exact(
+        "l1_hit_rate",
+        "share of L1 sector look-ups that hit",
+        "l1tex__t_sector_hit_rate.pct",
+        scale=0.01,
+        asked=(Ask("deep", "share of L1 look-ups that hit"),),
+    ),
+    amount("global_load_sectors", "sectors of global loads", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld", asked=DEEP),
+    amount(
+        "global_load_requests", "requests of global loads", "l1tex__t_requests_pipe_lsu_mem_global_op_ld", asked=DEEP
+    ),
+    amount(
+        "global_store_sectors", "sectors of global stores", "l1tex__t_sectors_pipe_lsu_mem_global_op_st", asked=DEEP
+    ),
+    amount(
+        "global_store_requests", "requests of global stores", "l1tex__t_requests_pipe_lsu_mem_global_op_st", asked=DEEP
+    ),
+    exact(
+        "global_touched_sectors",
+        "sectors that the addresses of global accesses touch",
+        "memory_l2_theoretical_sectors_global",
+    ),
+    exact(
+        "global_ideal_sectors",
+        "sectors that the bytes of global accesses would fill",
+        "memory_l2_theoretical_sectors_global_ideal",
+    ),
+)
+
+SMEM: tuple[Counter, ...] = (
+    amount(
+        "smem_bytes",
+        "bytes delivered by shared memory, bank-conflict replays included",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared",
+        scale=WAVEFRONT_BYTES,
+        asked=(Ask("standard", "wavefronts of shared memory", forms=LOAD),),
+    ),
+    share("smem_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+    amount(
+        "smem_conflict_bytes",
+        "part of the delivered bytes that were bank-conflict replays",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared",
+        scale=WAVEFRONT_BYTES,
+        asked=(Ask("standard", "shared-memory replays of bank conflicts"),),
+    ),
+    amount(
+        "smem_tensor_wavefronts",
+        "shared-memory wavefronts of the tensor pipe (tcgen05); their width is not documented",
+        "l1tex__data_pipe_tc_wavefronts_mem_shared",
+        asked=(Ask("standard", "shared-memory wavefronts of the tensor pipe", chips=TCGEN05),),
+    ),
+    exact(
+        "smem_useful_bytes",
+        "bytes that instructions asked of shared memory",
+        "smsp__sass_data_bytes_mem_shared.sum",
+        asked=(Ask("deep", patched=GV100),),
+    ),
+    exact(
+        "smem_access_wavefronts",
+        "wavefronts that the addresses of shared-memory accesses need",
+        "memory_l1_wavefronts_shared",
+    ),
+    exact(
+        "smem_ideal_wavefronts",
+        "wavefronts that the bytes of shared-memory accesses would fill",
+        "memory_l1_wavefronts_shared_ideal",
+    ),
+)
