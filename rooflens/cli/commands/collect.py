@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.errors import UsageError
+from rooflens.format import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -251,7 +252,7 @@ def progress_line(progress: Progress) -> str:
     if progress.doing != "profiling":
         return f"{progress.doing} the program without ncu, {elapsed}"
     passes = [f"{progress.passes} passes"] if progress.passes else []
-    kernel = ["".join(char if char.isprintable() else "?" for char in progress.kernel)] if progress.kernel else []
+    kernel = [printable(progress.kernel)] if progress.kernel else []
     quiet = f"nothing new for {progress.quiet_s:.0f} s: if it hangs, see --replay-mode application"
     hanging = [quiet] if progress.quiet_s > _QUIET_SECONDS else []
     return ", ".join([f"profiling: {progress.profiled_count} done", *passes, elapsed, *kernel, *hanging])
