@@ -77,7 +77,7 @@ ONLY_IN = {
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
-    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py"},
+    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
     "multiprocessing": {"ingest/reports/pool.py"},
     "ctypes": {"ingest/ncu/passes.py"},
     "subprocess": {"processes.py"},
