@@ -147,13 +147,11 @@ def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
     return _datasheet_peak(kernel, dtype)
 
 
-def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
-    """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
+def _datasheet_peak(kernel: Kernel, *keys: str) -> tuple[float | None, str | None]:
+    """Scale a published dense peak, of the first key that has one, to the profiled clock: where the report has none."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    peak = gpu.peaks.get(key) if gpu else None
-    if gpu is None or peak is None or clock_hz is None:
-        return None, None
-    return peak.value * clock_hz / gpu.boost_clock.value, "datasheet"
+    peak = gpu.peak_at(clock_hz, *keys) if gpu and clock_hz else None
+    return (None, None) if peak is None else (peak, "datasheet")
 
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
