@@ -28,11 +28,20 @@ PEAK_KEYS = (
     "tensor_tf32",
     "tensor_bf16",
     "tensor_fp16",
+    "tensor_fp16_acc16",
     "tensor_fp8",
+    "tensor_fp8_acc16",
     "tensor_fp4",
     "tensor_int8",
+    "tensor_int4",
+    "tensor_int1",
 )
-"""Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation."""
+"""Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation.
+
+`_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
+"""
+
+ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
@@ -93,13 +102,17 @@ class Datasheet:
         """Return the clock for which the peak of a pipe is stated."""
         return self.boost_clock if key in _AT_BOOST_CLOCK else self.tensor_boost_clock or self.boost_clock
 
-    def peak_at(self, clock_hz: float, *keys: str) -> float | None:
-        """Return the peak of the first of the pipes that has one, at another clock; None where none has.
+    def peak(self, key: str) -> Quantity | None:
+        """Return the peak of a pipe; None without it. fp16 accumulation without one of its own has that of fp32."""
+        return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16))
+
+    def peak_at(self, clock_hz: float, key: str) -> float | None:
+        """Return the peak of a pipe at another clock; None without it.
 
         The published rate is a number of operations a cycle, so it scales with the clock that it was stated for.
         """
-        key = next((key for key in keys if key in self.peaks), None)
-        return None if key is None else self.peaks[key].value / self.clock_of(key).value * clock_hz
+        peak = self.peak(key)
+        return None if peak is None else peak.value / self.clock_of(key).value * clock_hz
 
 
 @functools.cache
