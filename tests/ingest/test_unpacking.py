@@ -3,6 +3,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -256,6 +258,23 @@ def test_what_cannot_be_opened_is_not_compressed(tmp_path: Path) -> None:
     """A folder, a missing file and one of three bytes are left to whoever opens them next."""
     (tmp_path / "short").write_bytes(b"\x28\xb5\x2f")
     assert not any(is_packed(path) for path in (tmp_path, tmp_path / "none", tmp_path / "short"))
+
+
+@pytest.mark.parametrize(("compress", "needs_pyarrow"), [(bytes, False), (packed, True)], ids=["plain", "packed"])
+def test_only_compressed_reports_need_pyarrow(
+    tmp_path: Path,
+    compress: Callable[..., bytes],
+    needs_pyarrow: bool,  # noqa: FBT001 - a table
+) -> None:
+    """A process that reads plain reports never pays for pyarrow."""
+    file = tmp_path / "a.ncu-rep"
+    file.write_bytes(compress(REPORT))
+    code = f"""import pathlib, sys
+from rooflens.ingest.reports.reader import read_report
+read_report(pathlib.Path({str(file)!r}), "a", with_raw=False)
+print("pyarrow" in sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert done.stdout == f"{needs_pyarrow}\n"
 
 
 @pytest.mark.corpus
