@@ -13,7 +13,8 @@ from rooflens.model.roofline.datasheets import datasheet_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound, Pipe, Prediction, Run
+    from rooflens.model.predict.expectations import Prediction
+    from rooflens.model.records import Analysis, Bound, Pipe, Run
 
     Wall = tuple[Bound, str | None]
 

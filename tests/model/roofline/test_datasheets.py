@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GPUS = load_gpus()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
-DOC = Path(__file__).parents[2] / "docs" / "gpus.md"
+DOC = Path(__file__).parents[3] / "docs" / "gpus.md"
 
 FP32_LANES = {
     "6.1": 128,
