@@ -107,9 +107,7 @@ def _print_topics(
     )
     right = sum(severity == LIMITER for one in judged for severity in _spoken_severities(one))
     if right + false:
-        print(
-            f"of {right + false} limiters that NVIDIA's rules can tell, {false} are false: {false / (right + false):.1%}"
-        )
+        print(f"of {right + false} limiters that rules can tell, {false} are false: {false / (right + false):.1%}")
 
 
 def _spoken_severities(one: Judged) -> list[str | None]:
