@@ -13,7 +13,8 @@ from rooflens.model.roofline.datasheets import datasheet_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound, Pipe, Prediction, Run
+    from rooflens.model.predict.expectations import Prediction
+    from rooflens.model.records import Analysis, Bound, Pipe, Run
 
     Wall = tuple[Bound, str | None]
 
@@ -276,8 +277,7 @@ def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> flo
         return None
     kernel = max(analyses, key=lambda one: one.gpu_time_ns or 0.0).kernel if analyses else None
     gpu, clock_hz = datasheet_of(kernel.gpu if kernel else None), kernel.counters.get("sm_clock_hz") if kernel else None
-    peak = gpu.peaks.get(family) if gpu else None
-    return peak.value * clock_hz / gpu.boost_clock.value if gpu and peak and clock_hz else None
+    return gpu.peak_at(clock_hz, family) if gpu and clock_hz else None
 
 
 def _math_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> tuple[str | None, float | None]:

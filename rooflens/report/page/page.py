@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.predict.expectations import Rule
-    from rooflens.model.records import AnalyzedReport, Prediction
+    from rooflens.model.predict.expectations import Prediction, Rule
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
     from rooflens.report.content import Content
 

@@ -9,7 +9,7 @@ from untimed import without_durations
 
 from rooflens.model import launches
 from rooflens.model.launches import Launch, bound_times_ns, time_part
-from rooflens.model.records import BOUNDS, Bottleneck
+from rooflens.model.records import BOUNDS, Bottleneck, Distances
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
@@ -193,7 +193,10 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
 
 def test_the_biggest_losses_are_drawn_however_short() -> None:
     """The kernels that the first screen names have their rows, also where others at their roof take more time."""
-    full = [replace(a, verdict=replace(a.verdict, at_roof=True, headroom=1.01)) for a in samples.many(3000)]
+    full = [
+        replace(a, verdict=replace(a.verdict, at_roof=True, distances=Distances(headroom=1.01)))
+        for a in samples.many(3000)
+    ]
     slow = sample("slow", 2, 1e3)
     page = make_page(*full, samples.analysis(slow))
     assert biggest_losses(page)[0].group.name == "slow"

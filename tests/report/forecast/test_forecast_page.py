@@ -7,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from forecasting import SQUARE, plane, row
 
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.roofline.datasheets import load_gpus
 from rooflens.report.forecast.chart import datasets, predict_spec
 from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
-from rooflens.report.forecast.plane import PredictPlane, planes
+from rooflens.report.forecast.plane import planes
 from rooflens.report.forecast.sentences import answer, peak_words
 from rooflens.report.html.embed import vega_bundle
 from rooflens.report.text.forecast import table_rows
@@ -23,21 +24,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from playwright.sync_api import Page
-
-GPUS = {gpu.id: gpu for gpu in load_gpus()}
-SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
-
-
-def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", achieved: float | None = None, **sizes: str) -> Row:
-    """Predict an operation; sizes that are left out have their usual values."""
-    usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
-    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], achieved)
-
-
-def plane(one: Row) -> PredictPlane:
-    """Place one row."""
-    (found,) = planes([one])
-    return found
 
 
 def page_of(*rows: Row) -> str:

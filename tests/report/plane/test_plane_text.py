@@ -6,12 +6,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from comparing import compared, fewer_bytes, on_gpu, timed
+from comparing import block, compared, fewer_bytes, on_gpu, timed
 from drawn_text import DrawnPath, path_troubles
+from forecasting import SQUARE, plane, row
 from planes import random_kernels
-from test_compare_page import block
-from test_predict_page import SQUARE, plane, row
-from test_sweep import gemms, ladder, the_sweep
+from sweeping import gemms, ladder, the_sweep
 
 from rooflens.report.comparison.page import render_comparison
 from rooflens.report.forecast.chart import predict_spec

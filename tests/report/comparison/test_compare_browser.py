@@ -7,10 +7,9 @@ from math import atan2, degrees, hypot
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import FAINT_BELOW, Opened
+from browsing import FAINT_BELOW, Opened, faults
 from comparing import EVEN, compared, layer, on_gpu, renamed, timed
 from support import samples
-from test_page_axe import axe, faults
 
 from rooflens.model.compare.gate import Gate
 from rooflens.report.comparison.page import render_comparison
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from rooflens.model.compare.gate import Compared
-
-__all__ = ["axe"]
 
 pytestmark = pytest.mark.browser
 

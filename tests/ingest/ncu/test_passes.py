@@ -19,7 +19,7 @@ from rooflens.model.counters.tensor import tensor_counters
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DOC = Path(__file__).parents[2] / "docs" / "passes.md"
+DOC = Path(__file__).parents[3] / "docs" / "passes.md"
 each_chip = pytest.mark.parametrize("chip", CHIPS)
 
 NCU_SETS = {

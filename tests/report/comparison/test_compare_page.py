@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from comparing import EVEN, GEMM, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
+from comparing import EVEN, GEMM, block, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
 from support import samples
 from untimed import without_durations
 
@@ -83,13 +83,6 @@ def text_of(html: str) -> str:
 def spaced(text: str) -> str:
     """Write any blank as one space."""
     return re.sub(r"\s+", " ", text)
-
-
-def block(html: str, name: str) -> Any:
-    """Read one JSON block of a page."""
-    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.DOTALL)
-    assert found is not None, name
-    return json.loads(found[1])
 
 
 def program(one: Compared) -> Program:
