@@ -22,15 +22,15 @@ TOP = 3
 
 MEASURES: Mapping[str, tuple[str, ...]] = {
     "CPIStall": ("samples",),
-    "UncoalescedGlobalAccess": ("excess_sectors_load", "excess_sectors_store"),
-    "UncoalescedSharedAccess": ("excess_wavefronts",),
+    "UncoalescedGlobalAccess": ("load_excess_sectors", "store_excess_sectors"),
+    "UncoalescedSharedAccess": ("shared_excess_wavefronts",),
 }
 """Rule that marks places -> what our hot spots are sorted by. Other rules' markers have no such measure."""
 
 _STALL_SHARE = re.compile(r"([\d.]+)% of all warp stalls")
 
 Place = int | tuple[str, int]
-"""Address of an instruction, or name of a file and line."""
+"""Offset of an instruction from the kernel's start in bytes, or name of a file and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,10 @@ def marked(nvidia: NvidiaKernel, kernel: Kernel) -> Iterator[MarkedPlace]:
 
 def _compare(places: Mapping[Place, float | None], ours: list[Place]) -> Iterator[tuple[Place, bool]]:
     if all(weight is not None for weight in places.values()):
-        strongest = sorted(places, key=lambda place: -(places[place] or 0.0))[:TOP]
-        yield from ((place, place in ours) for place in strongest)
+        weights = [weight or 0.0 for weight in places.values()]
+        for place, weight in places.items():
+            if sum(other >= (weight or 0.0) for other in weights) <= TOP:  # a tie for the last place proves nothing
+                yield place, place in ours
     elif len(places) <= TOP or not ours:
         yield from ((place, place in ours) for place in list(places)[:TOP])
     else:

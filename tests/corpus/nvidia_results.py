@@ -24,6 +24,9 @@ SCOPES = ("unknown", "local", "global")
 """What an estimate is a part of, in the order of NVIDIA's numbers: nothing said, its unit's time, the kernel's."""
 
 _SECTORS, _IDEAL = "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"
+_PER_PC = ("inst_executed", "memory_access_type", "smsp__pcsamp_sample_count")
+"""Metrics whose instances are the instructions, the kernel's first one among them."""
+
 _ACTIVE = "sm__cycles_active.avg"
 _ELAPSED = ("sm__cycles_elapsed.avg", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
 _SIDES = ((LOAD, re.compile(r"\b(LDG|LDGSTS|LD)\b")), (STORE, re.compile(r"\b(STG|ST)\b")))
@@ -52,7 +55,7 @@ class Marker:
     """One place that NVIDIA's rules mark.
 
     Attributes:
-        pc: Address of the instruction; None for a source line.
+        pc: Offset of the instruction from the kernel's start, in bytes; None for a source line.
         line: Line in `file`; None for an instruction.
         source: File and line of the instruction, where the report knows them.
     """
@@ -115,7 +118,7 @@ def _kernel(report: str, index: int, action: Any) -> NvidiaKernel:
         name=action.name(),
         sections=frozenset(section.identifier() for section in action.sections()),
         results=tuple(_result(values) for values in action.rule_results_as_dicts()),
-        markers=tuple(_marker(values, action) for values in action.source_markers()),
+        markers=tuple(_markers(action)),
         excess_sectors=_excess_sectors(action),
         idle_share=_idle_share(action),
     )
@@ -135,14 +138,21 @@ def _result(values: Mapping[str, Any]) -> NvidiaResult:
     )
 
 
-def _marker(values: Mapping[str, Any], action: Any) -> Marker:
+def _markers(action: Any) -> Iterator[Marker]:
+    marked = action.source_markers()
+    start = min((pc for name in _PER_PC for pc in _by_pc(action, name)), default=0) if marked else 0
+    for values in marked:
+        yield _marker(values, action, start)
+
+
+def _marker(values: Mapping[str, Any], action: Any, start: int) -> Marker:
     place = values.get("source_location") or {}
-    pc = values.get("source_address")
-    info = action.source_info(pc) if pc is not None else None
+    address = values.get("source_address")
+    info = action.source_info(address) if address is not None else None
     return Marker(
         identifier=values["rule_identifier"],
         message=values["message"],
-        pc=pc,
+        pc=None if address is None else address - start,
         file=place.get("file_name"),
         line=place.get("line"),
         source=(info.file_name(), info.line()) if info else None,

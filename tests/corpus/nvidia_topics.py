@@ -93,7 +93,9 @@ def _tail(_result: NvidiaResult, kernel: NvidiaKernel) -> Choice:
 
 def _fp64(result: NvidiaResult, _kernel: NvidiaKernel) -> Choice:
     match = _RATIO.search(result.message)
-    return "slow_fp64" if match is None or float(match[1]) > _CHEAP_FP64 else _CHEAP
+    if match is None:
+        return _POINTER
+    return "slow_fp64" if float(match[1]) > _CHEAP_FP64 else _CHEAP
 
 
 def _rows(rows: Mapping[str, Choice | Callable[[NvidiaResult, NvidiaKernel], Choice]]) -> tuple[_Row, ...]:

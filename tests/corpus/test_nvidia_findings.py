@@ -224,7 +224,8 @@ def test_fp64_is_slow_only_on_chips_where_it_is() -> None:
     said = "The ratio of peak float (fp32) to double (fp64) performance on this device is {}:1."
     slow = replace(_result("SOLFPRoofline", "FP64/32 Utilization"), message=said.format(64))
     assert choice_of(slow, _kernel()) == "slow_fp64"
-    assert not isinstance(choice_of(replace(slow, message=said.format(2)), _kernel()), str)
+    for other in (said.format(2), "See whether using fused instructions can benefit this kernel."):
+        assert not isinstance(choice_of(replace(slow, message=other), _kernel()), str)
 
 
 def test_a_result_counts_from_twenty_per_cent_and_needs_its_very_topic() -> None:
@@ -316,12 +317,14 @@ def test_marked_stalls_must_be_among_our_top_three() -> None:
     spots = _spots("samples", p32=400, p48=200, p80=130, p16=120)
     hits = {place.what: place.hit for place in marked(_kernel(markers=markers), spots)}
     assert hits == {"0x20": True, "0x30": True, "0x10": False}
+    tied = (*markers, Marker("CPIStall", "This line is responsible for 12.0% of all warp stalls.", pc=96))
+    assert {place.what for place in marked(_kernel(markers=tied), spots)} == {"0x20", "0x30"}
 
 
 def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
     """Where more than three places are marked without a weight, ours must be among them."""
     markers = tuple(Marker("UncoalescedGlobalAccess", "75.00% excessive.", pc=pc) for pc in (16, 32, 48, 64))
-    spots = _spots("excess_sectors_load", p16=9, p32=8, p80=7, p48=6)
+    spots = _spots("load_excess_sectors", p16=9, p32=8, p80=7, p48=6)
     hits = {place.what: place.hit for place in marked(_kernel(markers=markers), spots)}
     assert hits == {"0x10": True, "0x20": True, "0x50": False}
     assert not any(place.hit for place in marked(_kernel(markers=markers), SimpleNamespace(hotspots=())))
@@ -331,6 +334,6 @@ def test_marked_lines_are_compared_by_file_name_and_line() -> None:
     """Reports name files by the paths of two machines: name and line decide."""
     marker = Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/a/k.cu", line=9)
     for file, hit in (("k.cu", True), ("/b/k.cu", True), ("/a/other.cu", False)):
-        spot = _Spot("line", {"excess_sectors_store": 5.0}, file=file, line=9)
+        spot = _Spot("line", {"store_excess_sectors": 5.0}, file=file, line=9)
         (place,) = marked(_kernel(markers=(marker,)), SimpleNamespace(hotspots=(spot,)))
         assert (place.by, place.hit) == ("line", hit)
