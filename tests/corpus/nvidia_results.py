@@ -24,8 +24,12 @@ SCOPES = ("unknown", "local", "global")
 """What an estimate is a part of, in the order of NVIDIA's numbers: nothing said, its unit's time, the kernel's."""
 
 _SECTORS, _IDEAL = "memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"
-_PER_PC = ("inst_executed", "memory_access_type", "smsp__pcsamp_sample_count")
+_PER_PC = ("inst_executed", "smsp__pcsamp_sample_count")
 """Metrics whose instances are the instructions, the kernel's first one among them."""
+
+_ACCESS_TYPE = "memory_access_type"
+_LOADS, _STORES = 2, 4
+"""Bits of the access type; `LDGSTS` has both, and of global memory it loads."""
 
 _ACTIVE = "sm__cycles_active.avg"
 _ELAPSED = ("sm__cycles_elapsed.avg", "sm__cycles_elapsed.max", "gpc__cycles_elapsed.max")
@@ -75,8 +79,7 @@ class NvidiaKernel:
     Attributes:
         index: Position in the report, from 0, over all its results.
         sections: Identifiers of the sections that were collected.
-        excess_sectors: Sectors beyond the ideal by side (loads, stores), by the instruction's opcode; sides without
-            any are absent.
+        excess_sectors: Sectors beyond the ideal by side: loads, stores; sides without any are absent.
         idle_share: 1 - active / elapsed cycles of the SMs, 0 to 1; None where it is not measured.
     """
 
@@ -160,14 +163,20 @@ def _marker(values: Mapping[str, Any], action: Any, start: int) -> Marker:
 
 
 def _excess_sectors(action: Any) -> dict[str, int]:
-    sectors, ideal = _by_pc(action, _SECTORS), _by_pc(action, _IDEAL)
+    sectors, ideal, kinds = (_by_pc(action, name) for name in (_SECTORS, _IDEAL, _ACCESS_TYPE))
     excess: dict[str, int] = {}
     for pc, count in sectors.items():
-        opcode = action.sass_by_pc(pc) or ""
-        side = next((side for side, pattern in _SIDES if pattern.search(opcode)), None)
+        side = _side(action.sass_by_pc(pc) or "", kinds.get(pc, 0))
         if side and count > ideal.get(pc, count):
             excess[side] = excess.get(side, 0) + count - ideal[pc]
     return excess
+
+
+def _side(instruction: str, access_type: int) -> str | None:
+    """Tell loads from stores: by the opcode, or where the report has no SASS by the type of access."""
+    known = next((side for side, pattern in _SIDES if pattern.search(instruction)), None)
+    by_type = LOAD if access_type & _LOADS else STORE if access_type & _STORES else None
+    return known or by_type
 
 
 def _by_pc(action: Any, name: str) -> dict[int, int]:

@@ -23,7 +23,7 @@ from nvidia_findings import (
 )
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
-from nvidia_results import Marker, NvidiaKernel, NvidiaResult
+from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
 from nvidia_topics import LOAD, STORE, choice_of, stall_id
 
 from rooflens.model.records import Kernel
@@ -209,6 +209,23 @@ def _judged(nvidia: NvidiaKernel, *findings: _Finding, advice: tuple[str, ...] =
 def test_every_spelling_of_a_stall_is_its_own_topic(title: str, topic: str) -> None:
     """Titles of all versions name the reason that our id names."""
     assert stall_id(title) == topic
+
+
+@pytest.mark.parametrize(
+    ("instruction", "access_type", "side"),
+    [
+        ("@!P3 LDG.E.SYS R11, [R4+-0x4]", 0, LOAD),
+        ("     LDGSTS.E.BYPASS.128 [R5], [R2.64]", 6, LOAD),
+        ("     STG.E.128 [R2.64], R4", 4, STORE),
+        ("???", 2, LOAD),
+        ("???", 4, STORE),
+        ("???", 6, LOAD),
+        ("     ATOMG.E.ADD PT, R2, [R2.64], R5", 0, None),
+    ],
+)
+def test_an_instruction_loads_or_stores(instruction: str, access_type: int, side: str | None) -> None:
+    """The opcode tells loads from stores; without SASS the type of access does, whose copies to shared memory load."""
+    assert _side(instruction, access_type) == side
 
 
 def test_a_tail_counts_only_where_the_sms_are_idle() -> None:
