@@ -1,4 +1,4 @@
-"""What tests read from an open page: which launches each of its parts shows, which are faint, what the address says."""
+"""What tests read from an open page: which launches its parts show, which are faint, its address, and axe's faults."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 
 FAINT_BELOW = 0.5
+
+AXE_RULES = {
+    "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    "resultTypes": ["violations"],  # thousands of elements that pass take as long to write down as to judge
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +102,16 @@ def placed() -> list[Analysis]:
             kernel=replace(analysis.kernel, nvtx_range=ranges[i % 3], process=f"python {4711 + i % 2}", device=i % 2),
         )
         for i, analysis in enumerate(samples.every_verdict())
+    ]
+
+
+def faults(page: Page, axe: str) -> list[str]:
+    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by."""
+    page.evaluate(axe)
+    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", AXE_RULES)
+    return [
+        f"{fault['id']}: {node['html'][:160]} {node['failureSummary']}"
+        for fault in found
+        if fault["impact"] in {"serious", "critical"}
+        for node in fault["nodes"][:3]
     ]

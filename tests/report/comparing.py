@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from support import samples
 
@@ -86,3 +88,10 @@ def layer() -> Compared:
         mystery,
     ]
     return compared([softmax, gemm, renamed(gather, "julia_gather_4711"), fill, stencil, mystery], head)
+
+
+def block(html: str, name: str) -> Any:
+    """Read one JSON block of a page."""
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.DOTALL)
+    assert found is not None, name
+    return json.loads(found[1])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +15,6 @@ from support.rendered import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
@@ -84,3 +85,13 @@ def open_page(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., P
         return open_file(file, fragment, viewport=viewport, color_scheme=scheme, **options)
 
     return open_
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """Read axe-core: the build named by ROOFLENS_AXE, else the one that comes with the tests' requirements."""
+    given = os.environ.get("ROOFLENS_AXE")
+    if given:
+        return Path(given).read_text(encoding="utf-8")
+    pytest.importorskip("axe_playwright_python", reason="no axe-core: install the extra `test`, or set ROOFLENS_AXE")
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""All text of the roofline's plane: names of roofs, ranks of the biggest losses, ridges, names of the heaviest kernels.
+"""All text of the roofline's plane: names of roofs, numbers of the ranking, ridges, names of the heaviest kernels.
 
 All of it is placed here, level by level and for each class of sizes, because Vega-Lite places no labels: what would
 overlap other text, a point or the edge of the plane is dropped. What belongs to a picked launch comes and goes: the
@@ -176,7 +176,7 @@ def _at(kind: Kind, words: str, point: Point, spots: Iterable[Spot]) -> Label:
 
 
 def _ranks(plane: Plane, shown: Iterable[Point], ranks: Mapping[str, int]) -> list[Label]:
-    """Ask for the numbers of the biggest losses."""
+    """Ask for the numbers of the ranking."""
     ranked = sorted((p for p in shown if p.launch.key in ranks), key=lambda point: ranks[point.launch.key])
     return [_at("rank", str(ranks[p.launch.key]), p, rank_spots(radius_px(plane, p.launch))) for p in ranked]
 

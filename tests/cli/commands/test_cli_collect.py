@@ -1,0 +1,395 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+from support import fake_ncu
+from support.left_processes import TEST, left_processes
+from support.packing import pack
+
+from rooflens import collecting
+from rooflens.cli.commands.collect import collect, progress_line
+from rooflens.cli.commands.profile import profile
+from rooflens.cli.group import main
+from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
+from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.ncu.run import REFUSED
+from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.ingest.ncu.unprofiled import Unprofiled, read_unprofiled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LINE = {"iterations": 20, "launches": 60, "wall_ns": 1_000_000, "kernel_ns": 900_000}
+PROGRAM = (sys.executable, "-ISc", f"print('''{json.dumps(LINE)}''')")
+START = "from rooflens.cli.group import main; main()"
+
+
+@pytest.fixture(autouse=True)
+def _commands() -> Iterator[None]:
+    """Register the commands for these tests, whatever the group holds."""
+    before = dict(main.commands)
+    main.add_command(collect)
+    main.add_command(profile)
+    yield
+    main.commands.clear()
+    main.commands.update(before)
+
+
+@pytest.fixture
+def gpu_box(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make this machine one with an H200 and an ncu; return the folder to work in."""
+    fake_ncu.install(tmp_path / "bin")
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
+    monkeypatch.setenv(fake_ncu.REPORT, str(fixtures / "synthetic" / "attention.synthetic.ncu-rep"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return work
+
+
+@pytest.fixture
+def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make this machine one with nothing on PATH; return the folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("rooflens.ingest.ncu.command._INSTALL_PATTERNS", ())
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def torch_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let bundled PyTorch workloads run without PyTorch: a program prints their line."""
+    monkeypatch.setattr(collecting, "require_torch", lambda: None)
+    monkeypatch.setattr(collecting, "command_for", lambda *_, **__: PROGRAM)
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def names(detail: str) -> str:
+    """Write a tier's metrics on GH100 as ncu takes them."""
+    return ",".join(metric.name for metric in metrics_for("gh100", detail))
+
+
+HOW = "--nvtx --target-processes all --replay-mode kernel --cache-control all --clock-control base"
+ONE_OF_EACH = "--filter-mode per-launch-config --launch-count 1"
+DEEP = " ".join(
+    f"--section {name}" for name in ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats")
+)
+
+
+@pytest.mark.parametrize(("detail", "sections"), [("quick", ""), ("standard", ""), ("deep", f"{DEEP} ")])
+def test_a_dry_run_prints_the_whole_command_line(gpu_box: Path, detail: str, sections: str) -> None:
+    """One line on stdout, ready for a shell, and nothing is run or written."""
+    result = run("collect", "--detail", detail, "--dry-run", "-o", "my report.ncu-rep", "--", "./train", "--lr", "1 e")
+    head = f"{gpu_box.parent / 'bin' / 'ncu'} --config-file off --export 'my report.ncu-rep' --force-overwrite"
+    expected = f"{head} {HOW} {ONE_OF_EACH} {sections}--metrics {names(detail)} ./train --lr '1 e'\n"
+    assert result.stdout == expected
+    assert result.exit_code == 0
+    assert list(gpu_box.iterdir()) == []
+
+
+def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
+    """Each option of ours reaches ncu under its own name."""
+    options = (
+        "--kernel regex:gemm --launch-skip 2 --launch-count 3 --nvtx-include step/ --nvtx-include fwd "
+        "--replay-mode application --cache-control none --clock-control none --target-processes application-only "
+        "--graph-profiling graph --metrics x.sum,y.sum --detail quick"
+    )
+    argv = shlex.split(run("collect", *options.split(), "--dry-run", "--", "./a.out").stdout)
+    expected = (
+        "--config-file off --export out/a.ncu-rep --force-overwrite --nvtx --target-processes application-only "
+        "--replay-mode application --cache-control none --clock-control none --graph-profiling graph "
+        "--nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 --launch-count 3 "
+        f"--metrics {names('quick')},x.sum,y.sum ./a.out"
+    )
+    assert argv == [str(gpu_box.parent / "bin" / "ncu"), *expected.split()]
+
+
+def test_a_dry_run_needs_neither_ncu_nor_gpu_where_the_chip_is_named(bare_box: Path) -> None:
+    """The command for another machine can be written anywhere; without the chip its counters are not known."""
+    result = run("collect", "attention", "--chip", "gh100", "--dry-run", "--detail", "quick")
+    program = f"{sys.executable} -m rooflens.workloads.torch_harness attention --case fused --iterations 1"
+    assert result.exit_code == 0
+    assert result.stdout == (
+        f"ncu --config-file off --export out/attention.ncu-rep --force-overwrite {HOW} --nvtx-include rooflens "
+        f"{ONE_OF_EACH} --metrics {names('quick')} {program}\n"
+    )
+    assert run("collect", "--dry-run", "--", "x").exit_code == 3
+    assert run("collect", "--chip", "gx1", "--dry-run", "--", "x").exit_code == 2
+    assert list(bare_box.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["collect", "profile"])
+def test_without_ncu_a_workload_names_its_replay(bare_box: Path, command: str) -> None:
+    """Where nothing can be collected the exit code is 3 and the hint names what works."""
+    result = run(command, "attention")
+    assert result.exit_code == 3
+    assert "error: Nsight Compute's `ncu` was not found" in result.stderr
+    assert "make replay WORKLOAD=attention" in result.stderr
+    assert list(bare_box.iterdir()) == []
+
+
+def test_without_a_gpu_a_workload_names_its_replay(gpu_box: Path) -> None:
+    """An ncu alone is not enough."""
+    (gpu_box.parent / "bin" / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    result = run("profile", "attention")
+    assert result.exit_code == 3
+    assert "no NVIDIA GPU or driver was found" in result.stderr
+    assert "make replay WORKLOAD=attention" in result.stderr
+
+
+def test_a_command_of_the_users_has_no_replay(bare_box: Path) -> None:  # noqa: ARG001 - a place
+    """The hint of a replay is for bundled workloads only."""
+    result = run("profile", "--", "./mine")
+    assert result.exit_code == 3
+    assert "replay" not in result.stderr
+
+
+def test_collect_writes_the_report_and_says_so(gpu_box: Path) -> None:
+    """The last line names the report, all words go to stderr, and the run without ncu is kept beside."""
+    result = run("collect", "-o", "my.ncu-rep", "--", *PROGRAM)
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    lines = result.stderr.splitlines()
+    assert lines[0] == "ncu 2025.3.1.0 on NVIDIA H200, driver 580.65.06"
+    assert lines[1].startswith("un-profiled: ")
+    assert "how much of it is kernels is not known" in lines[1]
+    assert lines[2].startswith("estimate: at most 200 distinct launches (how many is not known) x ")
+    assert lines[3] == "warning: ncu: Something is a little odd."
+    assert lines[4].startswith("note: each distinct launch was profiled once")
+    assert lines[5].startswith("profiled 3 kernels in ")
+    assert lines[6:] == ["wrote my.ncu-rep"]
+    assert sorted(path.name for path in gpu_box.iterdir()) == ["my.ncu-rep", "my.unprofiled.json"]
+
+
+@pytest.mark.usefixtures("torch_here")
+def test_a_workload_measures_its_gaps(gpu_box: Path) -> None:
+    """The workload's own times make the gap share and the estimate, by iteration."""
+    result = run("collect", "attention", "--case", "naive")
+    assert result.exit_code == 0
+    assert "un-profiled: 1 ms, and no kernel ran in 10% of it" in result.stderr
+    assert "estimate: at most 3 launches x " in result.stderr
+    assert " x 15 us each" in result.stderr
+    assert result.stderr.splitlines()[-1] == "wrote out/attention.naive.ncu-rep"
+    kept = read_unprofiled(gpu_box / "out" / "attention.naive.ncu-rep")
+    assert kept is not None
+    assert kept.gap_share == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("launches", "iterations", "every"), [(60, 20, True), (4000, 20, True), (4001, 20, False)])
+def test_few_launches_are_all_profiled(gpu_box: Path, launches: int, iterations: int, every: bool) -> None:  # noqa: FBT001 - a table
+    """Up to --max-launches in an iteration every launch is profiled; above, ncu is asked for one of each."""
+    target = collecting.workload_target("attention", None)
+    request = collecting.Request(target, Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100")
+    plan = collecting.make_plan(request, dry_run=True)
+    unprofiled = Unprofiled(1_000_000, launches=launches, iterations=iterations)
+    chosen = collecting.choose_launches(plan, unprofiled)
+    assert profiles_one_of_each(plan.ncu, plan.collection)
+    assert profiles_one_of_each(plan.ncu, chosen.collection) != every
+    assert chosen.collection.launch_count == (200 if every else None)
+    assert collecting.choose_launches(plan, Unprofiled(1_000_000)) == plan
+
+
+@pytest.mark.usefixtures("torch_here")
+@pytest.mark.parametrize(("cap", "is_said"), [(3, True), (4, False)])
+def test_as_many_profiles_as_may_be_taken_are_doubted(gpu_box: Path, cap: int, is_said: bool) -> None:  # noqa: ARG001, FBT001 - a place, a table
+    """Where ncu ends at the cap, the un-profiled run may have counted too few launches: that is said."""
+    result = run("collect", "attention", "--case", "naive", "--max-launches", cap)
+    assert ("warning: stopped at --max-launches 3: there may be more kernels" in result.stderr) == is_said
+
+
+def test_one_of_each_says_what_it_may_miss(gpu_box: Path) -> None:
+    """Where launches were not counted ncu tells them apart by their shape: that is said, with what profiles all."""
+    note = "each distinct launch was profiled once, told apart by its shape"
+    assert note in run("collect", "-o", "x.ncu-rep", "--", "/bin/true").stderr
+    assert note not in run("collect", "-o", "y.ncu-rep", "--launch-count", "9", "--", "/bin/true").stderr
+    assert (gpu_box / "y.ncu-rep").exists()
+
+
+def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One unknown name would fail the whole profile: it is left out and said; what is no hardware counter stays."""
+    wanted = metrics_for("gh100", "quick")
+    hardware = {metric.name.partition(".")[0] for metric in wanted if metric.kind == "hardware"}
+    monkeypatch.setenv(fake_ncu.KNOWN, " ".join(hardware - {"dram__bytes"}))
+    kept = [metric.name for metric in wanted if not metric.name.startswith("dram__bytes.")]
+    argv = shlex.split(run("collect", "--detail", "quick", "--dry-run", "--", "x").stdout)
+    assert argv[argv.index("--metrics") + 1] == ",".join(kept)
+    result = run("collect", "--detail", "quick", "-o", "x.ncu-rep", "--", "/bin/true")
+    assert f"warning: this ncu lacks 3 of {len(wanted)} metrics, which a newer one has" in result.stderr
+    assert (gpu_box / "x.ncu-rep").exists()
+
+
+def test_existing_reports_are_kept(gpu_box: Path) -> None:
+    """A report is written over only with --force, and nothing runs before that is settled."""
+    Path("x.ncu-rep").write_text("mine")
+    refused = run("collect", "-o", "x.ncu-rep", "--", "/bin/touch", "ran")
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert [path.name for path in gpu_box.iterdir()] == ["x.ncu-rep"]
+    assert run("collect", "-o", "x.ncu-rep", "--force", "--", "/bin/true").exit_code == 0
+    assert Path("x.ncu-rep").read_bytes()[:3] == b"NVR"
+
+
+def test_a_program_that_fails_by_itself_exits_with_four(gpu_box: Path) -> None:
+    """Its own status stands in the message, ncu is not run, and nothing is written."""
+    result = run("collect", "--", sys.executable, "-ISc", "import sys; sys.exit('Error: bad weather')")
+    assert result.exit_code == 4
+    assert "error: the program failed with status 1, without the profiler: Error: bad weather\n" in result.stderr
+    assert list(gpu_box.iterdir()) == []
+
+
+@pytest.mark.parametrize(("behaviour", "exit_code"), [("permission", 3), ("no_kernels", 1), ("half", 1)])
+def test_a_failure_of_ncu_is_one_error_with_its_hint(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, exit_code: int
+) -> None:
+    """Error and hint stand once on stderr, and no report is left."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    result = run("profile", "--", "/bin/true")
+    assert result.exit_code == exit_code
+    assert result.stderr.count("error: ") == 1
+    assert result.stderr.count("hint: ") == 1
+    left = [path.name for path in gpu_box.rglob("*") if path.is_file()]
+    assert left == [f"true.ncu-rep{REFUSED}"] * (behaviour == "half")
+
+
+@pytest.mark.usefixtures("torch_here")
+def test_profile_collects_and_draws(gpu_box: Path) -> None:
+    """One command leaves report and page, prints the table, and its last line names the page."""
+    result = run("profile", "attention")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
+    assert "bound" in result.stdout or "memory" in result.stdout
+    expected = ["attention.html", "attention.ncu-rep", "attention.unprofiled.json"]
+    assert sorted(path.name for path in (gpu_box / "out").iterdir()) == expected
+    assert run("profile", "attention").exit_code == 2
+    assert run("profile", "attention", "--force").exit_code == 0
+
+
+@pytest.mark.usefixtures("torch_here")
+def test_a_compressed_report_goes_through_like_a_plain_one(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ncu compresses, the report has its name for that, which is told, drawn and not written over unasked."""
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
+    assert run("collect", "-o", "my.ncu-rep", "--", *PROGRAM).stderr.splitlines()[-1] == "wrote my.ncu-repz"
+    assert sorted(path.name for path in gpu_box.iterdir()) == ["my.ncu-repz", "my.unprofiled.json"]
+    assert read_unprofiled(Path("my.ncu-repz")) is not None
+    refused = run("collect", "-o", "my.ncu-rep", "--", *PROGRAM)
+    assert (refused.exit_code, "`my.ncu-repz` exists" in refused.stderr) == (2, True)
+    missing = run("analyze", "my.ncu-rep")
+    assert (missing.exit_code, "`my.ncu-repz` does: ncu compresses" in missing.stderr) == (1, True)
+    result = run("profile", "attention")
+    assert result.exit_code == 0
+    expected = ["attention.html", "attention.ncu-repz", "attention.unprofiled.json"]
+    assert sorted(path.name for path in (gpu_box / "out").iterdir()) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("--",), ("attention", "--", "x"), ("--case", "a", "--", "x"), ("attention", "second"), ("attention", "--no")],
+)
+def test_what_to_run_must_be_one_thing(gpu_box: Path, arguments: tuple[str, ...]) -> None:  # noqa: ARG001 - a place
+    """Nothing, two things, or a case of no workload is wrong usage."""
+    assert run("collect", *arguments).exit_code == 2
+
+
+def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - a place
+    """A name that no workload has is bad input."""
+    result = run("collect", "nosuch")
+    assert result.exit_code == 1
+    assert "no workload is called `nosuch`" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("python", "-u", "scripts/train.py", "--x"), "train"),
+        (("./build/a.out",), "a"),
+        (("bash", "run.sh"), "run"),
+        (("torchrun", "--nproc", "1", "x.py"), "x"),
+    ],
+)
+def test_reports_are_named_after_what_runs(command: tuple[str, ...], name: str) -> None:
+    """A script gives its name, else the program."""
+    assert collecting.command_target(command).name == name
+
+
+def test_the_help_names_the_default_cap() -> None:
+    """The number in the help is the one that is used: it is written there so that help imports nothing."""
+    assert f"[default: {DEFAULT_MAX_LAUNCHES}]" in run("collect", "--help").output
+    assert "collect [OPTIONS] (WORKLOAD | -- COMMAND...)" in run("collect", "--help").output
+
+
+def test_progress_is_one_line() -> None:
+    """It says what is done, how long it took and what is in work, and mentions a hang only after a while."""
+    assert progress_line(Progress("running", 3.2)) == "running the program without ncu, 3 s"
+    assert progress_line(Progress("profiling", 9.0, 2, "gemm", 5)) == "profiling: 2 done, 5 passes, 9 s, gemm"
+    assert progress_line(Progress("profiling", 1.0, 0, "\x1b[31mred")).endswith(" ?[31mred")
+    assert "--replay-mode application" in progress_line(Progress("profiling", 300.0, 0, "nccl", None, 300.0))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_leaves_no_process_and_no_file(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Stopped while ncu and its children hang, the command ends them all, says so and exits with 130."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "hang")
+    monkeypatch.setenv(TEST, str(gpu_box))
+    # Quick the first time, when it runs without ncu; forever the second.
+    program = (sys.executable, "-ISc", "import os, sys, time; first = not os.path.exists('seen'); open('seen', 'w'); time.sleep(0 if first else 60)")  # fmt: skip # noqa: E501 - one program
+    command = [sys.executable, "-c", START, "collect", "--", *program]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603 - ours
+    deadline_s = time.monotonic() + 15
+    while not list(gpu_box.rglob("*.partial.ncu-rep")) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert len(left_processes(str(gpu_box))) >= 4
+    os.kill(process.pid, number)
+    _, stderr = process.communicate(timeout=15)
+    assert process.returncode == 130
+    assert "error: stopped before the end: nothing was written" in stderr
+    assert "Traceback" not in stderr
+    assert left_processes(str(gpu_box)) == []
+    assert [path.name for path in gpu_box.rglob("*") if path.is_file()] == ["seen"]
+
+
+@pytest.mark.parametrize("written", ["x.ncu-rep", "x.ncu-repz"])
+def test_collecting_needs_no_reader(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
+    if written == "x.ncu-repz":
+        monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
+    blocked = "google pyarrow rich ncu_report altair numpy pandas vl_convert"
+    code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
+    command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.stderr.splitlines()[-1] == f"wrote {written}", done.stderr
+    assert (gpu_box / written).exists()
+
+
+def test_every_option_is_documented() -> None:
+    """The page about collecting names every option of both commands."""
+    text = (Path(__file__).parents[3] / "docs" / "collecting.md").read_text(encoding="utf-8")
+    options = {name for command in (collect, profile) for option in command.params for name in option.opts}
+    assert [name for name in options if name.startswith("--") and name not in text] == []

@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import samples
+from support.kernels import make_kernel
+
+from rooflens.model.analyze import analyze
+from rooflens.model.predict.expectations import Prediction
+from rooflens.model.predict.explain import check
+from rooflens.model.predict.measured import Checked, Coverage, read_coverage
+from rooflens.model.records import Pipe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.predict.measured import Topic
+    from rooflens.model.records import Analysis
+
+GEMM = Prediction(
+    operation="gemm",
+    case="bf16_4096",
+    parameters={"m": 4096, "n": 4096, "k": 4096},
+    dtype="bf16",
+    source="by counting",
+    flop=2.0 * 4096**3,
+    moved_bytes=6.0 * 4096**2,
+    bound="compute",
+    resource="tensor_bf16",
+    why="1365 FLOP/B: far to the right",
+)
+SAXPY = Prediction("saxpy", "n28", {"n": 10**6}, "fp32", "by counting", 2e6, 12e6, "memory", "dram", "streams")
+IN_RANGE = Coverage(in_range=True)
+A100_L2_BYTES = 41_943_040
+
+
+def did(
+    flop: Mapping[str, float] | None,
+    level_bytes: Mapping[str, float] | None = None,
+    counters: Mapping[str, float] | None = None,
+    **overrides: Any,
+) -> Analysis:
+    """Make an A100 kernel of 1 ms that did this much."""
+    chip = replace(samples.A100, pipe_peaks={**samples.A100.pipe_peaks, "tensor_tf32": 156e12})
+    bound, resource = overrides.pop("wall", ("compute", "tensor_bf16"))
+    moved = {"dram": GEMM.moved_bytes or 0.0, **(level_bytes or {})}
+    sample = samples.Sample("gemm", bound, 1000, resource, moved, flop, chip=chip, flags=overrides.pop("flags", ()))
+    analysis = samples.analysis(sample)
+    kernel = replace(analysis.kernel, counters={**analysis.kernel.counters, **(counters or {})}, **overrides)
+    return replace(analysis, kernel=kernel)
+
+
+def words(checked: Checked, topic: Topic) -> str:
+    """Read all that is said about a topic."""
+    return " ".join(gap.text for gap in checked.gaps if gap.topic == topic)
+
+
+def test_what_is_as_predicted_is_said_so() -> None:
+    """Work, bytes, time within its bounds, and wall agree: every sentence says it, none looks for reasons."""
+    checked = check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3})], IN_RANGE)
+    assert [(gap.topic, gap.as_predicted, gap.reasons) for gap in checked.gaps[:2]] == [
+        ("work", True, ()),
+        ("bytes", True, ()),
+    ]
+    assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
+    assert words(checked, "bytes") == "HBM moved the compulsory bytes: 101 MB."
+    assert words(checked, "wall") == ("The wall is the expected one: compute at tensor bf16 for 100 % of the time.")
+    assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)
+
+
+def test_bounds_come_from_the_report_s_own_peaks() -> None:
+    """T_math is the predicted FLOP at the pipe's peak, T_memory the predicted bytes at the memory's."""
+    bounds = check(GEMM, [did({"tensor_bf16": 1e9, "fp32": 1e12})]).times
+    assert bounds.pipe == "tensor_bf16"
+    assert bounds.math_ns == pytest.approx(2.0 * 4096**3 / 312e12 * 1e9)
+    assert bounds.memory_ns == pytest.approx(6.0 * 4096**2 / 1.555e12 * 1e9)
+    assert bounds.lower_ns == bounds.math_ns
+    assert bounds.upper_ns == pytest.approx((bounds.math_ns or 0) + (bounds.memory_ns or 0))
+    without_work = check(replace(GEMM, flop=None), [did({})]).times
+    assert without_work.math_ns is None
+    assert without_work.lower_ns == without_work.upper_ns == without_work.memory_ns
+    nothing = check(GEMM, []).times
+    assert (nothing.lower_ns, nothing.upper_ns) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "expected", "as_predicted"),
+    [
+        (0.2e6, "45 % of the lower bound. Less was done than predicted, or not all was profiled.", False),
+        (0.48e6, "1.09x the lower bound and within the upper one.", True),
+        (
+            5e6,
+            "11.4x the lower bound and 9.90x the upper one. Latency or the launch may take the 4.49 ms beyond.",
+            False,
+        ),
+    ],
+)
+def test_time_is_held_against_both_bounds(duration_ns: float, expected: str, as_predicted: bool) -> None:  # noqa: FBT001 - a parameter
+    """A time is below, within or over max() and sum() of T_math 0.4405 ms and T_memory 0.0647 ms."""
+    checked = check(GEMM, [did({"tensor_bf16": 1e9}, counters={"duration_ns": duration_ns})])
+    assert expected in words(checked, "time")
+    assert [gap.as_predicted for gap in checked.gaps if gap.topic == "time"] == [as_predicted]
+
+
+def test_more_bytes_are_re_reads_through_l2() -> None:
+    """Bytes over the compulsory ones: by direction, how often the SMs moved the data, and that it does not fit L2."""
+    traffic = {"dram": 3e8, "l2": 3e9}
+    counters = {"dram_read_bytes": 2.6e8, "dram_write_bytes": 0.4e8}
+    said = words(check(GEMM, [did({"tensor_bf16": 1.0}, traffic, counters)]), "bytes")
+    assert said == (
+        "HBM moved 300 MB, 2.98x the compulsory 101 MB: 260 MB read, 40.0 MB written. "
+        "Between the SMs and L2 it was 3.00 GB, 29.8x the compulsory bytes: operands are read again, and 10 % of that "
+        "reaches HBM. The compulsory bytes do not fit the 41.9 MB of L2."
+    )
+
+
+def test_l2_can_take_all_re_reads() -> None:
+    """Compulsory bytes at HBM with re-reads in L2 agree with the prediction, and the re-reads are still said."""
+    (gap,) = (g for g in check(GEMM, [did({}, {"l2": 1e9})]).gaps if g.topic == "bytes")
+    assert gap.as_predicted
+    assert "9.93x the compulsory bytes" in gap.text
+
+
+def test_memory_that_moves_more_than_was_asked_for() -> None:
+    """Less between SMs and L2 than at HBM: nothing was read again, and pieces may be larger than asked for."""
+    said = words(check(GEMM, [did({}, {"dram": 2e8, "l2": 1e8})]), "bytes")
+    assert "Only 100 MB passed between the SMs and L2, 2.00x of that at HBM" in said
+    assert "read again" not in said
+
+
+def test_several_launches_may_hand_over_through_memory() -> None:
+    """More bytes over several launches: the round trip between them is named as possible."""
+    parts = [did({}, {"dram": 2e8}), did({}, {"dram": 2e8})]
+    assert "What one of the 2 launches hands to the next may travel through HBM." in words(check(GEMM, parts), "bytes")
+
+
+def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
+    """The flag of writes that stay in L2 explains missing bytes, with what was written to L2 and on to HBM."""
+    counters = {"l2_write_bytes": 33.6e6, "dram_write_bytes": 0.1e6}
+    kernel = did({}, {"dram": 67e6}, counters, flags=("dram_writes_stay_in_l2",))
+    said = words(check(GEMM, [kernel]), "bytes")
+    assert "The output stayed in L2: 33.6 MB were written to it, and 100 kB on to HBM." in said
+    assert "inputs" not in said
+
+
+def test_fewer_bytes_because_caches_were_kept() -> None:
+    """Where the caches were not emptied, inputs may have been in L2; where all fits L2, a part may have stayed."""
+    kernel = did({}, {"dram": 4e6})
+    assert "inputs may have been in L2" in words(check(GEMM, [kernel], Coverage(caches_kept=True)), "bytes")
+    small = replace(GEMM, moved_bytes=8e6)
+    assert "All of it fits the 41.9 MB of L2" in words(check(small, [kernel]), "bytes")
+    assert "fits" not in words(check(GEMM, [kernel]), "bytes")
+
+
+def test_bytes_that_were_not_measured() -> None:
+    """A kernel without bytes at HBM makes the whole sum unknown, not smaller."""
+    unknown = replace(did({}), levels={**did({}).levels, "dram": replace(did({}).levels["dram"], amount_bytes=None)})
+    checked = check(GEMM, [did({}), unknown])
+    assert checked.bytes_ratio is None
+    assert words(checked, "bytes") == "The bytes at HBM were not measured."
+
+
+def test_work_beside_the_tensor_pipes() -> None:
+    """Tensor FLOP as predicted and FP32 work on top: the formula leaves that out, and no padding is guessed."""
+    said = words(check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3, "fp32": 9e9})]), "work")
+    assert said.endswith("The tensor pipes did what the formula counts; 9.00 GFLOP more ran on FP32.")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"m": 4096, "n": 4096, "k": 4096}, "padded tiles, masked tiles or recomputation may be the reason."),
+        ({"m": 100, "n": 4096, "k": 72}, "m = 100 and k = 72 fill no whole tiles of 64, so padding may be part of it."),
+        ({"length": 4096, "causal": 1}, "tiles on the edge of the mask may be computed whole."),
+    ],
+)
+def test_more_work_on_the_tensor_pipes(parameters: Mapping[str, int], reason: str) -> None:
+    """Tensor FLOP over the prediction are shown by the counters; why is only said to be possible."""
+    said = words(check(replace(GEMM, parameters=parameters), [did({"tensor_bf16": 1.5e11})]), "work")
+    assert said.endswith(f"The tensor pipes alone did 1.09x: {reason}")
+
+
+def test_special_functions_explain_vector_work() -> None:
+    """Functions on the MUFU pipe are counted from the opcodes: more FLOP around them, or none for them."""
+    kernel = did({"fp32": 9e6}, thread_opcodes={"MUFU.EX2": 1_000_000, "FFMA": 4_500_000})
+    assert "1.00 M special functions (MUFU) ran too" in words(check(SAXPY, [kernel]), "work")
+    idle = did({}, thread_opcodes={"MUFU.EX2": 1_000_000})
+    assert "which count as no FLOP" in words(check(SAXPY, [idle]), "work")
+    assert "Comparisons, selections and conversions count as no FLOP." in words(check(SAXPY, [did({})]), "work")
+
+
+def test_less_work_names_masks_and_what_was_not_counted() -> None:
+    """Skipped tiles are possible where there is a mask; counters that lack a kind of work are named by their flag."""
+    causal = replace(GEMM, parameters={"causal": 1})
+    said = words(check(causal, [did({"tensor_bf16": 7e10}, flags=("sparse_tensor_work",))]), "work")
+    assert "Tiles that the mask hides may be skipped." in said
+    assert "Sparse tensor instructions ran (2 of 4)" in said
+
+
+def test_work_that_is_not_counted_is_no_gap() -> None:
+    """A kernel without FLOP counters makes the sum unknown, and the flag says why."""
+    said = words(check(GEMM, [did(None, flags=("no_flop_counters",))]), "work")
+    assert said.startswith("The FLOP of this report are not all counted. The report holds no FLOP counters")
+
+
+def test_the_wrong_type_is_found_on_the_pipe() -> None:
+    """A bf16 product on FP32, and an fp32 one on TF32, are said with shares and published peaks."""
+    on_fp32 = words(check(GEMM, [did({"fp32": 2.0 * 4096**3})]), "type")
+    assert on_fp32 == (
+        "Predicted for tensor bf16, but FP32 did 100 % of the work. "
+        "The published peaks are 19.5 TFLOP/s against 312 TFLOP/s."
+    )
+    exact = replace(GEMM, dtype="fp32", resource="fp32")
+    assert "Operands were rounded to TF32." in words(check(exact, [did({"tensor_tf32": 1.37e11})]), "type")
+    rounded = replace(GEMM, dtype="tf32", resource="tensor_tf32")
+    assert "TF32 may be switched off." in words(check(rounded, [did({"fp32": 1.37e11})]), "type")
+
+
+def test_vector_work_of_narrow_types_runs_on_fp32_as_it_should() -> None:
+    """Adding bf16 numbers on FP32 is no wrong type where memory is the wall all the same; nor is a guessed type."""
+    norm = Prediction("layernorm", "bf16", {"rows": 1}, "bf16", "", 7e6, 4e6, "memory", "dram")
+    assert words(check(norm, [did({"fp32": 7e6})]), "type") == ""
+    heavy = replace(norm, flop=7e9)
+    assert "FP32 did 100 %" in words(check(heavy, [did({"fp32": 7e9})]), "type")
+    guessed = did({"fp32": 1.37e11}, flags=("tensor_flop_estimated",))
+    assert words(check(GEMM, [guessed]), "type") == ""
+    assert words(check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3, "fp32": 3e10})]), "type") == ""
+
+
+def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
+    """The wall of most of the time stands beside the expected one and why that was expected."""
+    checked = check(GEMM, [did({"tensor_bf16": 1.0}, wall=("latency", None))])
+    assert words(checked, "wall") == (
+        "The wall found is latency for 100 % of the time: long_scoreboard. "
+        "Expected was compute at tensor bf16: 1365 FLOP/B: far to the right."
+    )
+    wgmma = check(GEMM, [did({}, wall=("compute", "tensor_bf16_wgmma"))])
+    assert "the expected one" in words(wgmma, "wall")
+    assert words(check(replace(GEMM, bound=None), [did({})]), "wall") == ""
+    assert words(check(GEMM, [analyze(make_kernel({"duration_ns": None}))]), "wall") == ""
+
+
+def test_equal_launches_profiled_once_are_a_lower_bound() -> None:
+    """Only an amount that adds up shows that no launch is missing; otherwise the measured side is at least."""
+    once = Coverage(once_each=True, in_range=True)
+    whole = check(GEMM, [did({"tensor_bf16": 2.0 * 4096**3})], once)
+    assert not whole.at_least
+    part = check(GEMM, [did({"tensor_bf16": 4096.0**3})], once)
+    assert part.at_least
+    assert "Equal launches were profiled once" in words(part, "scope")
+    no_work = replace(GEMM, flop=None)
+    assert not check(no_work, [did({})], once).at_least
+    assert check(no_work, [did({}, {"dram": 1e6})], once).at_least
+
+
+def test_launches_count_as_often_as_they_ran() -> None:
+    """A profiled launch that stands for three is counted three times."""
+    checked = check(SAXPY, [replace(did({"fp32": 1e6}, {"dram": 4e6}), launches=3)])
+    assert checked.measured.launches == 3
+    assert (checked.work_ratio, checked.bytes_ratio) == (1.5, 1.0)
+    assert checked.measured.time_ns == 3e6
+
+
+def test_several_iterations_are_divided() -> None:
+    """A whole coverage of four iterations is compared by one of them; one of equal launches each is already one."""
+    four = replace(SAXPY, iterations=4)
+    kernels = [did({"fp32": 2e6}, {"dram": 12e6})] * 4
+    assert check(four, kernels).work_ratio == 1.0
+    assert check(four, kernels).measured.time_ns == 1e6
+    assert check(four, kernels[:1], Coverage(once_each=True)).work_ratio == 1.0
+
+
+def test_more_than_the_range_was_profiled() -> None:
+    """Amounts over the prediction from a profile of the whole program: preparation may be among them."""
+    kernels = [did({"tensor_bf16": 2.0 * 4096**3})] * 2
+    assert "not kept to an NVTX range" in words(check(GEMM, kernels), "scope")
+    assert words(check(GEMM, kernels, IN_RANGE), "scope") == ""
+    assert words(check(GEMM, kernels[:1]), "scope") == ""
+
+
+def test_a_failed_kernel_leaves_the_sum_unknown() -> None:
+    """Nothing is added up without the kernel that failed."""
+    checked = check(GEMM, [did({"tensor_bf16": 1.0}), samples.failed()])
+    assert "1 kernel failed while being profiled" in words(checked, "scope")
+    assert checked.work_ratio is None
+    assert checked.measured.time_ns is None
+
+
+def test_integer_operations_are_compared_with_their_like() -> None:
+    """An int8 prediction is held against the integer operations of the tensor pipe, never against FLOP."""
+    int8 = Prediction("int8_mma", "tiles14", {}, "int8", "", 1e12, 1e8, "compute", "tensor_int8")
+    pipe = Pipe(1e12, "op", "opcode", 1e15, 624e12, 1.0, "report")
+    kernel = replace(did({"fp32": 5e9}), pipes={**did({"fp32": 5e9}).pipes, "tensor_int8": pipe})
+    checked = check(int8, [kernel])
+    assert checked.work_ratio == 1.0
+    assert checked.unit == "op"
+    assert checked.times.pipe == "tensor_int8"
+
+
+@pytest.mark.parametrize(
+    ("command_line", "expected"),
+    [
+        (None, Coverage()),
+        ("ncu --nvtx --nvtx-include rooflens ./a", Coverage(in_range=True)),
+        ("ncu --filter-mode=per-launch-config --launch-count 1 ./a", Coverage(once_each=True)),
+        ("ncu --filter-mode global ./a", Coverage()),
+    ],
+)
+def test_the_command_line_says_how_much_was_profiled(command_line: str | None, expected: Coverage) -> None:
+    """Filter mode and NVTX range are read from the profiler's own command line, the cache mode from provenance."""
+    assert read_coverage(samples.run(command_line=command_line)) == expected
+    kept = read_coverage(samples.run(command_line=command_line, cache_control="none"))
+    assert kept == replace(expected, caches_kept=True)

@@ -1,0 +1,582 @@
+from __future__ import annotations
+
+import csv
+import functools
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.errors import InputError
+from rooflens.model.roofline import datasheets as gpu_module
+from rooflens.model.roofline.datasheets import (
+    OPTIONAL_UNITS,
+    PEAK_UNIT,
+    REQUIRED_UNITS,
+    Datasheet,
+    Quantity,
+    datasheet_of,
+    index_by_name,
+    load_gpus,
+    parse_gpu,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+GPUS = load_gpus()
+FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
+DOC = Path(__file__).parents[3] / "docs" / "gpus.md"
+
+FP32_LANES = {
+    "6.1": 128,
+    "7.0": 64,
+    "7.2": 64,
+    "7.5": 64,
+    "8.0": 64,
+    "8.6": 128,
+    "8.7": 128,
+    "8.9": 128,
+    "9.0": 128,
+    "10.0": 128,
+    "10.3": 128,
+    "11.0": 128,
+    "12.0": 128,
+    "12.1": 128,
+}
+"""FP32 FMA lanes of one SM (CUDA C++ Programming Guide, arithmetic throughput)."""
+
+TENSOR_FP16_PER_FP32 = {
+    "7.0": (8,),
+    "7.2": (8,),
+    "7.5": (4, 8),
+    "8.0": (16,),
+    "8.6": (2, 4),
+    "8.7": (8,),
+    "8.9": (2, 4),
+    "9.0": (4, 16),
+    "10.0": (32,),
+    "10.3": (32,),
+    "11.0": (32,),
+    "12.0": (2, 4),
+}
+"""Dense tensor fp16 rate (fp32 accumulation) over the fp32 rate; of two, the lower is that of boards which halve it."""
+
+BOARDS_OF_HALF_RATE = re.compile(r"GeForce|A10G$|L40$|L20$|H20$")
+"""Boards whose datasheets give fp32 accumulation half the rate of the chip, the H20 a quarter."""
+
+BOARDS_OF_ONE_NAME = frozenset({"gtx-1650", "jetson-agx-orin", "jetson-agx-xavier", "jetson-thor", "rtx-3080"})
+"""Files whose display name stands for boards of other memory or other SMs, too."""
+
+FLOP_PER_INSTRUCTION = {"dfma": ("fp64", 2), "ffma": ("fp32", 2), "hfma": ("fp16", 4)}
+"""Pipe of each counted FMA, and its operations; a half FMA is packed."""
+
+DENSE_TENSOR_COUNTERS = {
+    "tensor_fp64": ("src_fp64",),
+    "tensor_tf32": (
+        "op_hgmma_src_tf32_dst_fp32_sparsity_off",
+        "src_tf32_dst_fp32_sparsity_off",
+        "op_hmma_src_tf32_dst_fp32_sparsity_off",
+    ),
+    "tensor_bf16": (
+        "op_hgmma_src_bf16_dst_fp32_sparsity_off",
+        "src_bf16_dst_fp32_sparsity_off",
+        "op_hmma_src_bf16_dst_fp32_sparsity_off",
+    ),
+    "tensor_fp16": (
+        "op_hgmma_src_fp16_sparsity_off",
+        "src_fp16_dst_fp32_sparsity_off",
+        "op_hmma_src_fp16_dst_fp32_sparsity_off",
+        "src_fp16_bf16_tf32_dst_fp32",
+    ),
+    "tensor_fp16_acc16": (
+        "op_hgmma_src_fp16_sparsity_off",
+        "src_fp16_dst_fp16_sparsity_off",
+        "op_hmma_src_fp16_dst_fp16_sparsity_off",
+        "src_fp16_dst_fp16",
+    ),
+    "tensor_fp8": ("src_fp8_sparsity_off", "src_fp8_dst_fp32_sparsity_off"),
+    "tensor_fp8_acc16": ("src_fp8_dst_fp16_sparsity_off",),
+    "tensor_fp4": ("src_fp4_dst_fp32_sparsity_off",),
+    "tensor_int8": (
+        "op_igmma_src_int8_sparsity_off",
+        "src_int8_sparsity_off",
+        "op_imma_src_int8_sparsity_off",
+        "src_int8",
+    ),
+    "tensor_int4": ("src_int4_sparsity_off", "src_int4"),
+    "tensor_int1": ("op_bgmma_src_int1", "src_int1"),
+}
+"""Tensor counters whose peak is the chip's dense one, the fastest way to issue first."""
+
+VALID = """
+names = ["NVIDIA Test"]
+compute_capability = "9.0"
+chip = "gh100"
+sm_count = { value = 132, unit = "SM", source = "a datasheet" }
+boost_clock = { value = 1.98e9, unit = "Hz", source = "a datasheet" }
+dram_bandwidth = { value = 4.8e12, unit = "byte/s", source = "a datasheet" }
+
+[peaks]
+fp32 = { value = 67e12, unit = "op/s", source = "a datasheet" }
+"""
+
+each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
+
+
+def quantities(gpu: Datasheet) -> dict[str, Quantity]:
+    """Return every number of a GPU under its key in the file."""
+    found = {key: getattr(gpu, key) for key in (*REQUIRED_UNITS, *OPTIONAL_UNITS)}
+    found |= {f"peaks.{key}": peak for key, peak in gpu.peaks.items()}
+    return {key: quantity for key, quantity in found.items() if quantity is not None}
+
+
+def test_every_file_is_loaded() -> None:
+    """One GPU comes out of each TOML file."""
+    assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 104
+
+
+@each_gpu
+def test_every_number_has_its_unit_and_a_source(gpu: Datasheet) -> None:
+    """Units are from the closed set of the schema, and every source says something."""
+    for key, quantity in quantities(gpu).items():
+        assert quantity.unit == {**REQUIRED_UNITS, **OPTIONAL_UNITS}.get(key, PEAK_UNIT)
+        assert len(quantity.source) > 10, key
+
+
+@each_gpu
+def test_fp32_peak_follows_from_lanes_and_clock(gpu: Datasheet) -> None:
+    """SMs times lanes times two operations times the boost clock gives the datasheet's rounded fp32 peak."""
+    expected = gpu.sm_count.value * FP32_LANES[gpu.compute_capability] * 2 * gpu.boost_clock.value
+    assert gpu.peaks["fp32"].value == pytest.approx(expected, rel=0.02)
+
+
+@each_gpu
+def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> None:
+    """A derived peak multiplies the file's own SM count and the clock it is stated for, and is the result."""
+    formula = re.compile(r"derived: (\d+) SM x (\d+) (?:FLOP|op)/SM/clk x ([\d.]+) GHz \(.+\)")
+    for key, peak in gpu.peaks.items():
+        if peak.source.startswith("derived"):
+            match = formula.fullmatch(peak.source)
+            assert match is not None, key
+            sms, rate, clock_ghz = (float(group) for group in match.groups())
+            assert (sms, clock_ghz * 1e9) == pytest.approx((gpu.sm_count.value, gpu.clock_of(key).value))
+            assert peak.value == pytest.approx(sms * rate * clock_ghz * 1e9, rel=1e-3)
+
+
+@each_gpu
+def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Datasheet) -> None:
+    """Over SMs and that clock a tensor peak is a power of two, or three times one, within a datasheet's rounding.
+
+    The widest is the B200's 2.2 PFLOPS of sparse tf32, for 2.25. Left out: the H800's fp64 of one digit, and the H20,
+    whose cap is not published.
+    """
+    for key, peak in gpu.peaks.items():
+        if key.startswith("tensor") and key != "tensor_fp64" and gpu.id != "h20":
+            rate = peak.value / gpu.sm_count.value / gpu.clock_of(key).value
+            exponents = [math.log2(rate), math.log2(rate / 3)]
+            assert min(abs(exponent - round(exponent)) for exponent in exponents) < math.log2(1.025), (key, rate)
+
+
+@pytest.mark.parametrize(
+    ("name", "flop_per_cycle"),
+    [
+        ("NVIDIA H100 80GB HBM3", 132 * 4096),
+        ("NVIDIA H200", 132 * 4096),
+        ("NVIDIA GH200 480GB", 132 * 4096),
+        ("NVIDIA H100 PCIe", 114 * 4096),
+        ("NVIDIA H100 NVL", 132 * 4096),
+        ("NVIDIA B200", 148 * 8192),
+        ("NVIDIA A100-SXM4-80GB", 108 * 2048),
+        ("NVIDIA GeForce RTX 4090", 128 * 512),
+    ],
+)
+def test_full_rate_is_the_whole_published_peak_at_any_clock(name: str, flop_per_cycle: float) -> None:
+    """A tensor core an SM quarter does 1024 dense bf16 FLOP a cycle on Hopper: at that rate the share is 1.000."""
+    clock_hz = 1.41e9
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    peak = gpu.peak_at(clock_hz, "tensor_bf16")
+    assert peak is not None
+    assert flop_per_cycle * clock_hz / peak == pytest.approx(1.0, abs=2e-3)
+
+
+def test_fp64_on_tensor_cores_is_stated_for_the_boost_clock() -> None:
+    """The H100's 66.9 TFLOP/s are 256 FLOP a cycle of 132 SMs at 1.98 GHz, while its bf16 peak is for 1.83 GHz."""
+    gpu = datasheet_of("NVIDIA H100 80GB HBM3")
+    assert gpu is not None
+    assert (gpu.clock_of("tensor_fp64").value, gpu.clock_of("tensor_bf16").value) == (1.98e9, 1.83e9)
+    assert gpu.peak_at(1e9, "tensor_fp64") == pytest.approx(132 * 256 * 1e9, rel=2e-3)
+
+
+@each_gpu
+def test_halved_peaks_are_half_of_the_sparse_figure(gpu: Datasheet) -> None:
+    """Where a datasheet gives only the sparse rate, the file holds half of the figure its source quotes."""
+    for peak in gpu.peaks.values():
+        if match := re.search(r"half of the sparse ([\d.]+) ([TP])", peak.source):
+            assert peak.value * 2 == pytest.approx(float(match[1]) * {"T": 1e12, "P": 1e15}[match[2]])
+
+
+@each_gpu
+def test_tensor_rates_are_the_dense_ones(gpu: Datasheet) -> None:
+    """No dense tensor rate exceeds what its element size allows next to bf16, as a sparse figure would."""
+    times_bf16 = {
+        "tensor_tf32": 0.5,
+        "tensor_fp16": 1,
+        "tensor_fp16_acc16": 2,
+        "tensor_fp8": 2,
+        "tensor_fp8_acc16": 4,
+        "tensor_fp4": 8,
+        "tensor_int8": 4,
+        "tensor_int4": 8,
+        "tensor_int1": 32,
+    }
+    bf16 = gpu.peaks.get("tensor_bf16")
+    for key, factor in times_bf16.items():
+        if bf16 is not None and key in gpu.peaks:
+            assert gpu.peaks[key].value <= bf16.value * factor * 1.01, key
+
+
+@each_gpu
+def test_tensor_fp16_stands_to_fp32_as_the_architecture_has_it(gpu: Datasheet) -> None:
+    """The ratio is the architecture's, halved on some boards; data-centre ones from Hopper on are for a lower clock."""
+    if "tensor_fp16" in gpu.peaks:
+        nominal = TENSOR_FP16_PER_FP32[gpu.compute_capability]
+        expected = nominal[0] if BOARDS_OF_HALF_RATE.search(gpu.name) else nominal[-1]
+        ratio = gpu.peaks["tensor_fp16"].value / gpu.peaks["fp32"].value
+        lowest = 0.86 if float(gpu.compute_capability) in {9.0, 10.0, 10.3} else 0.98
+        assert lowest <= ratio / expected <= 1.02
+
+
+@each_gpu
+def test_bf16_runs_at_the_rate_of_fp16_and_tf32_at_half_of_it(gpu: Datasheet) -> None:
+    """On the tensor cores the two 16-bit types share their rate, and tf32 has half of it."""
+    if "tensor_bf16" in gpu.peaks:
+        fp16 = gpu.peaks["tensor_fp16"].value
+        assert gpu.peaks["tensor_bf16"].value == pytest.approx(fp16, rel=0.005)
+        assert gpu.peaks["tensor_tf32"].value == pytest.approx(fp16 / 2, rel=0.03)
+
+
+@each_gpu
+def test_bandwidth_lies_where_memory_of_its_time_does(gpu: Datasheet) -> None:
+    """Bytes per second, and not gigabytes or bits: from a 64-bit GDDR6 board to eight stacks of HBM3e."""
+    assert 80e9 <= gpu.dram_bandwidth.value <= 10e12
+
+
+@each_gpu
+def test_the_base_clock_lies_below_the_boost_clock(gpu: Datasheet) -> None:
+    """A base clock, where one is published, is the lower of the two."""
+    if gpu.base_clock is not None:
+        assert gpu.base_clock.value < gpu.boost_clock.value
+
+
+def test_names_do_not_repeat() -> None:
+    """No two files claim one display name."""
+    names = [name for gpu in GPUS for name in gpu.names]
+    assert len(index_by_name(GPUS)) == len(names)
+
+
+def test_a_name_claimed_twice_is_an_error() -> None:
+    """A name in two files is refused even where case and maker are spelled otherwise."""
+    other = VALID.replace("NVIDIA Test", "test")
+    with pytest.raises(InputError, match="two GPU files claim the name `test`"):
+        index_by_name([parse_gpu("a.toml", VALID), parse_gpu("b.toml", other)])
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H200", "nvidia h200", "H200", " NVIDIA H200 "])
+def test_lookup_ignores_case_and_maker(name: str) -> None:
+    """Older drivers leave the maker out of the display name, so it does not count."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert gpu.name == "NVIDIA H200"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("Tesla T4", "t4"),
+        ("NVIDIA A30", "a30"),
+        ("NVIDIA L40S", "l40s"),
+        ("NVIDIA H100 NVL", "h100-nvl"),
+        ("NVIDIA GH200 120GB", "gh200-480gb"),
+        ("NVIDIA GB200", "gb200"),
+        ("GeForce RTX 2080", "rtx-2080"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "rtx-4070-ti-super"),
+        ("NVIDIA RTX A6000", "rtx-a6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "rtx-6000-ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-server"),
+        ("GeForce GTX 1080", "gtx-1080"),
+        ("NVIDIA GeForce GTX 1650", "gtx-1650"),
+        ("NVIDIA T400 4GB", "t400"),
+        ("Tesla V100-PCIE-16GB", "v100-pcie"),
+        ("Xavier", "jetson-agx-xavier"),
+        ("Orin", "jetson-agx-orin"),
+        ("NVIDIA Thor", "jetson-thor"),
+        ("NVIDIA GB10", "gb10"),
+        ("NVIDIA GB300", "gb300"),
+        ("NVIDIA H20", "h20"),
+        ("NVIDIA H200 NVL", "h200-nvl"),
+        ("NVIDIA A800-SXM4-80GB", "a800-sxm4-80gb"),
+        ("NVIDIA L20", "l20"),
+        ("NVIDIA GeForce RTX 4090 D", "rtx-4090-d"),
+        ("NVIDIA GeForce RTX 3070 Ti Laptop GPU", "rtx-3070-ti-laptop"),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", "rtx-4060-laptop"),
+        ("NVIDIA GeForce RTX 5090 Laptop GPU", "rtx-5090-laptop"),
+        ("NVIDIA RTX 4000 Ada Generation", "rtx-4000-ada"),
+    ],
+)
+def test_names_are_found_as_drivers_spell_them(name: str, file: str) -> None:
+    """A display name leads to its file, and not to a sibling's."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert gpu.id == file
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "operations_per_cycle"),
+    [
+        ("NVIDIA GeForce RTX 4090", "tensor_fp16_acc16", 128 * 1024),
+        ("NVIDIA GeForce RTX 4090", "tensor_fp16", 128 * 512),
+        ("NVIDIA GeForce RTX 4090", "tensor_fp8_acc16", 128 * 2048),
+        ("NVIDIA GeForce RTX 3090", "tensor_fp16_acc16", 82 * 1024),
+        ("NVIDIA GeForce RTX 2080 Ti", "tensor_fp16_acc16", 68 * 1024),
+        ("NVIDIA L40", "tensor_fp16_acc16", 142 * 1024),
+        ("NVIDIA L40S", "tensor_fp16_acc16", 142 * 1024),
+        ("NVIDIA L40S", "tensor_fp16", 142 * 1024),
+        ("Tesla T4", "tensor_fp16_acc16", 40 * 1024),
+        ("Tesla T4", "tensor_int4", 40 * 4096),
+        ("NVIDIA A100-SXM4-40GB", "tensor_int1", 108 * 32768),
+        ("NVIDIA B300 SXM6 AC", "tensor_fp4", 148 * 3 * 16384),
+    ],
+)
+def test_accumulation_in_fp16_is_twice_as_fast_on_some_boards_only(
+    name: str, key: str, operations_per_cycle: float
+) -> None:
+    """GeForce boards and the L40 halve fp32 accumulation; on the others both have one rate, stated once."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert gpu.peak_at(1e9, key) == pytest.approx(operations_per_cycle * 1e9, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("NVIDIA H100 80GB HBM3", "tensor_int4"),
+        ("NVIDIA GeForce RTX 5090", "tensor_int4"),
+        ("Tesla V100-SXM2-32GB", "tensor_int8"),
+        ("NVIDIA A100-SXM4-40GB", "tensor_fp8_acc16"),
+        ("NVIDIA GeForce GTX 1660 Ti", "tensor_fp16_acc16"),
+    ],
+)
+def test_a_type_that_a_chip_lacks_has_no_peak(name: str, key: str) -> None:
+    """Hopper and Blackwell dropped int4, Ampere has no fp8, and a TU116 no tensor cores: None, and not 0."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert gpu.peak(key) is None
+
+
+@pytest.mark.parametrize("name", [None, "", "NVIDIA", "NVIDIA H2", "NVIDIA H100", "GeForce RTX 4060 Laptop", "GH200"])
+def test_lookup_never_guesses(name: str | None) -> None:
+    """A name that no file has, however near, finds nothing."""
+    assert datasheet_of(name) is None
+
+
+def test_a_valid_file_gives_every_field() -> None:
+    """A file without optional keys is read whole, and what it leaves out is None."""
+    gpu = parse_gpu("test.toml", VALID)
+    assert gpu == Datasheet(
+        id="test",
+        names=("NVIDIA Test",),
+        compute_capability="9.0",
+        chip="gh100",
+        sm_count=Quantity(132.0, "SM", "a datasheet"),
+        boost_clock=Quantity(1.98e9, "Hz", "a datasheet"),
+        dram_bandwidth=Quantity(4.8e12, "byte/s", "a datasheet"),
+        peaks={"fp32": Quantity(67e12, "op/s", "a datasheet")},
+        base_clock=None,
+        l2_size=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('chip = "gh100"', 'chip = "gh100"\nl3_size = 1', "GPU file `t.toml`: unknown key `l3_size`"),
+        ("fp32 =", "fp3 =", "GPU file `t.toml`: unknown key `peaks.fp3`"),
+        ("{ value = 67e12,", "{ value = 67e12, scale = 1,", "GPU file `t.toml`: unknown key `peaks.fp32.scale`"),
+        ('chip = "gh100"\n', "", "GPU file `t.toml`: missing key `chip`"),
+        ("value = 132, ", "", "GPU file `t.toml`: missing key `sm_count.value`"),
+        ('unit = "Hz"', 'unit = "GHz"', "GPU file `t.toml`: `boost_clock.unit` must be `Hz`, not 'GHz'"),
+        ("value = 132", "value = 0", "GPU file `t.toml`: `sm_count.value` must be a positive number, not 0"),
+        ("value = 132", "value = true", "GPU file `t.toml`: `sm_count.value` must be a positive number, not True"),
+        ("value = 132", "value = nan", "GPU file `t.toml`: `sm_count.value` must be a positive number, not nan"),
+        ('["NVIDIA Test"]', '"NVIDIA Test"', "GPU file `t.toml`: `names` must be a list of display names"),
+        ('["NVIDIA Test"]', '[" "]', "GPU file `t.toml`: `names` must be a text that says something, not ' '"),
+        ('{ value = 1.98e9, unit = "Hz", source = "a datasheet" }', "1.98e9", "`boost_clock` must be a table"),
+        ("names =", "names", "GPU file `t.toml` is no valid TOML"),
+    ],
+)
+def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, message: str) -> None:
+    """Each mistake in a file is told with the file, the key and where to look."""
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        parse_gpu("t.toml", VALID.replace(old, new, 1))
+    assert caught.value.hint == "docs/gpus.md shows a complete file"
+
+
+def markdown_table() -> str:
+    """Build the table of the page on GPUs from the files."""
+    head = "| GPU | CC | SMs | boost GHz | DRAM GB/s | fp64 | fp32 | tensor fp16 | tensor fp8 |"
+    rule = "| --- " + "| ---: " * 8 + "|"
+    return "\n".join([head, rule, *(markdown_row(gpu) for gpu in GPUS)])
+
+
+def markdown_row(gpu: Datasheet) -> str:
+    """Format one GPU; a rate that is absent is an empty cell."""
+    peaks = [gpu.peaks.get(key) for key in ("fp64", "fp32", "tensor_fp16", "tensor_fp8")]
+    clocks = [
+        f"{gpu.sm_count.value:.0f}",
+        f"{gpu.boost_clock.value / 1e9:.3f}",
+        f"{gpu.dram_bandwidth.value / 1e9:.0f}",
+    ]
+    rates = ["" if peak is None else f"{peak.value / 1e12:.4g}" for peak in peaks]
+    return "| " + " | ".join([", ".join(gpu.names), gpu.compute_capability, *clocks, *rates]) + " |"
+
+
+def test_the_page_lists_every_gpu() -> None:
+    """The table of docs/gpus.md is what the files say."""
+    assert markdown_table() in DOC.read_text(encoding="utf-8"), f"put this table there:\n{markdown_table()}"
+
+
+def test_the_example_of_the_page_is_a_file_of_the_package() -> None:
+    """The TOML that docs/gpus.md shows is the T4's file, letter by letter."""
+    (example,) = re.findall(r"```toml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
+    assert example == (FOLDER / "t4.toml").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU as one report recorded it.
+
+    Attributes:
+        attributes: Device attributes by name without their prefix.
+        rates: Peak per SM and clock by counter, zeros (a failed kernel's) left out.
+    """
+
+    report: str
+    gpu: Datasheet
+    attributes: Mapping[str, float]
+    rates: Mapping[str, float]
+
+
+@functools.cache
+def recorded_devices(corpus: Path) -> tuple[Device, ...]:
+    """Read the device of every report in the corpus, and in the folder of cases beside it, that names one."""
+    paths = sorted([*corpus.glob("*.ncu-rep"), *(corpus.parent / "cases").glob("*.ncu-rep")])
+    return tuple(device for path in paths for device in _recorded(path))
+
+
+def _recorded(path: Path) -> Iterator[Device]:
+    import ncu_report  # noqa: PLC0415  # only tests of the corpus need NVIDIA's reader
+
+    actions = [action for group in ncu_report.load_report(str(path)) for action in group]
+    for action in actions[:1]:
+        name = action.metric_by_name("device__attribute_display_name").as_string()
+        gpu = datasheet_of(name)
+        assert gpu is not None, f"{path.name}: no file for `{name}`"
+        values = {
+            name.removeprefix("device__attribute_"): float(action.metric_by_name(name).as_double())
+            for name in action.metric_names()
+            if name.startswith("device__attribute_") and not name.endswith("display_name")
+        }
+        yield Device(path.name, gpu, values, _rates(actions, values["multiprocessor_count"]))
+
+
+def _rates(actions: list[object], sm_count: float) -> dict[str, float]:
+    wanted = [f"sm__sass_thread_inst_executed_op_{name}_pred_on" for name in FLOP_PER_INSTRUCTION]
+    wanted += [f"sm__ops_path_tensor_{name}" for names in DENSE_TENSOR_COUNTERS.values() for name in names]
+    rates = {}
+    for action in actions:
+        for name in wanted:
+            metric = action.metric_by_name(f"{name}.sum.peak_sustained")  # type: ignore[attr-defined]
+            if metric is not None and 0 < metric.as_double() < math.inf:
+                rates[name] = metric.as_double() / sm_count
+    return rates
+
+
+@pytest.mark.corpus
+def test_every_gpu_of_the_corpus_has_a_file(corpus: Path) -> None:
+    """Each display name that the manifest of the corpus lists is known."""
+    with (corpus / "manifest.tsv").open(encoding="utf-8", newline="") as lines:
+        names = {row["gpu"] for row in csv.DictReader(lines, delimiter="\t")} - {"", None}
+    assert sorted(name for name in names if datasheet_of(name) is None) == []
+
+
+@pytest.mark.corpus
+def test_identity_agrees_with_the_device_attributes(corpus: Path) -> None:
+    """SM count, compute capability and L2 size are what the driver told ncu."""
+    for device in recorded_devices(corpus):
+        attributes, gpu = device.attributes, device.gpu
+        major, minor = attributes["compute_capability_major"], attributes["compute_capability_minor"]
+        assert gpu.sm_count.value == attributes["multiprocessor_count"], device.report
+        assert gpu.compute_capability == f"{major:.0f}.{minor:.0f}", device.report
+        if gpu.l2_size is not None:
+            assert gpu.l2_size.value == attributes["l2_cache_size"], device.report
+
+
+@pytest.mark.corpus
+def test_dram_bandwidth_agrees_with_bus_and_memory_clock(corpus: Path) -> None:
+    """Bus width times twice the memory clock (two bits a pin and cycle) gives the published bandwidth.
+
+    Within 1 %, since datasheets round to two or three digits (7.7 TB/s for 7.67). Two bits hold for every kind of
+    memory here, GDDR6X and GDDR7 too: the driver counts their clock that way.
+    """
+    for device in recorded_devices(corpus):
+        if device.gpu.id in BOARDS_OF_ONE_NAME:
+            continue
+        pins, clock_khz = device.attributes["global_memory_bus_width"], device.attributes["memory_clock_rate"]
+        expected = pins / 8 * 2 * clock_khz * 1e3
+        assert device.gpu.dram_bandwidth.value == pytest.approx(expected, rel=0.01), device.report
+
+
+@pytest.mark.corpus
+def test_boost_clock_agrees_with_the_driver_s_clock(corpus: Path) -> None:
+    """The driver's top clock is the boost clock; board partners may raise a GeForce's, here by up to 5 %."""
+    for device in recorded_devices(corpus):
+        if device.gpu.id in BOARDS_OF_ONE_NAME:
+            continue
+        ratio = device.attributes["clock_rate"] * 1e3 / device.gpu.boost_clock.value
+        assert 0.999 <= ratio <= (1.05 if "GeForce" in device.gpu.name else 1.001), device.report
+
+
+@pytest.mark.corpus
+def test_vector_peaks_agree_with_the_reports_rates(corpus: Path) -> None:
+    """A report's FMA rate per SM and clock, at the boost clock, is the file's peak.
+
+    Within 5 %, since the largest rounding is the H800's fp64 (1 TFLOP/s for 1.045).
+    """
+    for device in recorded_devices(corpus):
+        cycles_per_s = device.gpu.sm_count.value * device.gpu.boost_clock.value
+        for name, (key, operations) in FLOP_PER_INSTRUCTION.items():
+            rate = device.rates.get(f"sm__sass_thread_inst_executed_op_{name}_pred_on")
+            if rate is not None:
+                peak = device.gpu.peaks[key].value
+                assert peak == pytest.approx(rate * operations * cycles_per_s, rel=0.05), (device.report, key)
+
+
+@pytest.mark.corpus
+def test_tensor_peaks_agree_with_the_reports_dense_rates(corpus: Path) -> None:
+    """A report's dense tensor rate times SMs and the clock that the peak is stated for is the peak."""
+    checked = 0
+    for device in recorded_devices(corpus):
+        for key, names in DENSE_TENSOR_COUNTERS.items():
+            found = [rate for name in names if (rate := device.rates.get(f"sm__ops_path_tensor_{name}"))]
+            peak = device.gpu.peak(key)
+            if found and peak is not None:
+                expected = device.gpu.sm_count.value * found[0] * device.gpu.clock_of(key).value
+                assert peak.value == pytest.approx(expected, rel=0.01), (device.report, key)
+                checked += 1
+    assert checked >= 35

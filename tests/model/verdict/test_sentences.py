@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.kernels import make_case, make_kernel, reach
+
+from rooflens.model.analyze import analyze
+from rooflens.model.records import LEVELS
+from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.verdict.sentences import resource_label
+
+MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
+
+
+@pytest.mark.parametrize(
+    ("resource", "label"),
+    [
+        ("dram", "HBM"),
+        ("l2", "L2"),
+        ("smem", "SMEM"),
+        ("issue", "issue slots"),
+        ("xu", "XU pipe"),
+        ("tensor_bf16", "tensor bf16"),
+        ("tensor_fp16_acc16", "tensor fp16 acc16"),
+        ("fp32", "FP32"),
+        (None, "busiest unit"),
+    ],
+)
+def test_resources_have_names_for_people(resource: str | None, label: str) -> None:
+    """Levels and pipes are named as people name them."""
+    assert resource_label(resource) == label
+
+
+@pytest.mark.parametrize("resource", [*LEVELS, *(row.key for row in PIPE_ROWS)])
+def test_no_resource_shows_its_key(resource: str) -> None:
+    """Every level and every pipe of the table has a name of its own."""
+    assert resource_label(resource) != resource
+
+
+def test_memory_sentence_has_rate_roof_and_intensity() -> None:
+    """1.41 GB in 1 ms of 2 TB/s with 1.41e9 FLOP: 1.41 TB/s, 70 %, 1 FLOP/B, then the move."""
+    sentence = analyze(make_kernel(MEMORY, thread_opcodes={"FADD": 1_410_000_000})).verdict.sentence
+    assert sentence.startswith("Memory-bound at HBM: ")
+    for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove fewer bytes"):
+        assert words in sentence
+
+
+def test_a_copy_has_no_intensity_in_its_sentence() -> None:
+    """Without FLOPs the sentence says nothing about FLOP per byte."""
+    assert "FLOP/B" not in analyze(make_kernel(MEMORY, thread_opcodes={"MOV": 1})).verdict.sentence
+
+
+def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
+    """L1's data stage at 99 % with few bytes: the stage is named and its bytes are not shown."""
+    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e8, "l1_peak_bytes_per_s": 1e13, "alu_share": 0.1}
+    sentence = analyze(make_kernel(counters)).verdict.sentence
+    assert "Memory-bound at L1" in sentence
+    assert "data stage" in sentence
+    assert "99 %" in sentence
+    assert "B/s" not in sentence
+
+
+def test_compute_sentence_has_rate_and_roof() -> None:
+    """7e9 FLOP in 1 ms of 10 TFLOP/s are 70 %."""
+    counters = {"dram_share": 0.1, "ffma_peak_threads_per_s": 5e12}
+    sentence = analyze(make_kernel(counters, thread_opcodes={"FADD": 7_000_000_000})).verdict.sentence
+    assert sentence.startswith("Compute-bound by FP32: ")
+    for words in ("7.00 TFLOP/s", "10.0 TFLOP/s", "70 %"):
+        assert words in sentence
+
+
+def test_a_pipe_without_rate_says_how_busy_it_is() -> None:
+    """A pipe known by its per cent alone is so many per cent busy."""
+    sentence = analyze(make_kernel({"dram_share": 0.1, "xu_share": 0.91})).verdict.sentence
+    assert "the XU pipe: 91 % busy" in sentence
+
+
+def test_estimates_are_called_so() -> None:
+    """A number that rests on pipe activity says `about`."""
+    counters = {
+        "dram_share": 0.1,
+        "tensor_float_busy_share": 0.8,
+        **{f"f{op}_threads": 1.0 for op in ("add", "mul", "fma")},
+    }
+    sentence = analyze(make_kernel(counters, tensor_peaks_per_s={"src_fp16_dst_fp32": 1e14})).verdict.sentence
+    assert "about 80.0 TFLOP/s" in sentence
+
+
+def test_balanced_names_both_sides() -> None:
+    """The busiest unit of each side stands in the sentence with their shares."""
+    sentence = reach(make_case({"dram": 0.66, "fp32": 0.64})).sentence
+    for words in ("Balanced", "HBM 66 %", "FP32 64 %"):
+        assert words in sentence
+
+
+def test_latency_says_the_top_and_the_causes() -> None:
+    """The busiest unit is named by its share, and the first causes by their numbers."""
+    kernel = make_kernel({"waves": 0.25, "grid_size": 33.0, "sm_count": 132.0})
+    sentence = reach(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
+    for words in ("Latency-bound", "31 %", "33 blocks on 132 SMs", "aunch more blocks"):
+        assert words in sentence
+
+
+def test_overhead_says_the_duration() -> None:
+    """3.2 µs is of the order of a launch."""
+    sentence = reach(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
+    for words in ("Overhead-bound", "3.20 µs", "10 %"):
+        assert words in sentence
+
+
+@pytest.mark.parametrize(
+    ("shares", "counters", "missing", "present"),
+    [
+        ({}, {"duration_ns": None}, ("duration", "memory counters", "compute counters"), ()),
+        ({"dram": 0.2}, {}, ("compute counters",), ("memory counters", "duration")),
+        ({"fp32": 0.2}, {}, ("memory counters",), ("compute counters", "duration")),
+    ],
+)
+def test_unknown_says_what_is_missing(
+    shares: dict[str, float], counters: dict[str, float], missing: tuple[str, ...], present: tuple[str, ...]
+) -> None:
+    """An unknown verdict names what the report lacks, and nothing that it has."""
+    head = reach(make_case(shares, counters)).sentence.partition(".")[0]
+    assert head.startswith("Unknown")
+    assert all(word in head for word in missing)
+    assert not any(word in head for word in present)
+
+
+def test_a_failed_kernel_says_so() -> None:
+    """A kernel that failed while being profiled is not called one with missing counters."""
+    kernel = make_kernel({"duration_ns": None}, status="failed")
+    assert "failed" in analyze(kernel).verdict.sentence
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>"])
+def test_names_never_reach_a_sentence(name: str) -> None:
+    """A kernel's name is shown beside its verdict, never inside it."""
+    verdict = analyze(make_kernel(MEMORY, name=name, function_name=name, thread_opcodes={"FADD": 1})).verdict
+    assert name not in " ".join((verdict.sentence, *verdict.evidence, *verdict.advice))
+
+
+def test_evidence_lists_the_busiest_units_first() -> None:
+    """The busiest unit of each side comes first, then every level that was used, then what keeps the SMs busy."""
+    counters = {
+        **MEMORY,
+        "l2_return_share": 0.2,
+        "l1_data_share": 0.009,
+        "achieved_occupancy": 0.5,
+        "blocks_limit_warps": 4.0,
+        "eligible_warps_per_cycle": 1.5,
+        "alu_share": 0.3,
+    }
+    evidence = analyze(make_kernel(counters)).verdict.evidence
+    assert "HBM 70 %" in evidence[0]
+    assert "the ALU pipe 30 %" in evidence[1]
+    assert any("1.41 GB" in line and "1.41 TB/s" in line for line in evidence)
+    assert any(line.startswith("L2 20 %") for line in evidence)
+    assert not any(line.startswith("L1") for line in evidence)
+    assert any("occupancy 50 %" in line and "warps a block" in line for line in evidence)
+    assert any("1.50 eligible warps" in line for line in evidence)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.62, 0.7, 0.95])
+@pytest.mark.parametrize("other", [0.1, 0.6])
+def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
+    """Every verdict reads as sentences: a capital first, a full stop last, no holes and no doubled signs."""
+    for shares in (
+        {"dram": share, "fp32": other},
+        {"dram": other, "fp32": share},
+        {"dram": share},
+        {"l1": share, "issue": other},
+    ):
+        case = make_case(shares)
+        for variant in (
+            case,
+            replace(case, gap_share=0.5),
+            replace(case, kernel=replace(case.kernel, status="failed")),
+        ):
+            sentence = reach(variant).sentence
+            assert sentence[0].isupper()
+            assert sentence.endswith(".")
+            assert not any(hole in sentence for hole in ("None", "  ", "..", " .", ", ,", ": ,", ": ."))

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.kernels import make_case, make_kernel, place, reach
+
+from rooflens.model.analyze import analyze
+from rooflens.model.verdict.advice import COLLECT_COMMAND
+from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Verdict
+
+LOW = {"dram": 0.2, "fp32": 0.1}
+SHORT = {"duration_ns": 4999.0}
+
+
+def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = None, **overrides: Any) -> Verdict:
+    """Reach the verdict of a kernel from its shares."""
+    return reach(make_case(shares, counters, **overrides))
+
+
+@pytest.mark.parametrize(
+    ("shares", "bound", "resource"),
+    [
+        ({"dram": 0.7, "fp32": 0.3}, "memory", "dram"),
+        ({"l2": 0.7, "dram": 0.6, "fp32": 0.3}, "memory", "l2"),
+        ({"l1": 0.7, "smem": 0.1, "fp32": 0.3}, "memory", "l1"),
+        ({"smem": 0.7, "fp32": 0.3}, "memory", "smem"),
+        ({"dram": 0.3, "tensor_bf16": 0.7}, "compute", "tensor_bf16"),
+        ({"dram": 0.3, "alu": 0.7, "fp32": 0.1}, "compute", "alu"),
+        ({"dram": 0.3, "issue": 0.65}, "compute", "issue"),
+        ({"dram": 0.7, "fp32": 0.65}, "balanced", "dram"),
+        ({"dram": 0.65, "fp32": 0.7}, "balanced", "fp32"),
+        ({"dram": 0.59, "fp32": 0.3}, "latency", None),
+        ({"dram": 0.59, "fp32": 0.58}, "latency", None),
+        ({"dram": 0.0, "fp32": 0.0}, "latency", None),
+    ],
+)
+def test_classes_by_the_leading_share(shares: dict[str, float], bound: str, resource: str | None) -> None:
+    """From 60 % on a level or pipe leads; below it the kernel waits; two within 10 points balance."""
+    found = verdict(shares)
+    assert (found.bound, found.resource) == (bound, resource)
+
+
+@pytest.mark.parametrize(
+    ("memory", "compute", "bound"),
+    [
+        (0.60, 0.30, "memory"),
+        (0.599, 0.30, "latency"),
+        (0.75, 0.625, "memory"),
+        (0.75, 0.6875, "balanced"),
+        (0.625, 0.5625, "balanced"),
+        (0.5625, 0.75, "compute"),
+        (0.75, 0.75, "balanced"),
+        (0.95, 0.94, "balanced"),
+    ],
+)
+def test_ten_points_decide(memory: float, compute: float, bound: str) -> None:
+    """A lead of 10 points or more decides between memory and compute, one of them at 60 %."""
+    assert verdict({"dram": memory, "fp32": compute}).bound == bound
+
+
+@pytest.mark.parametrize(
+    ("shares", "at_roof"),
+    [
+        ({"dram": 0.80, "fp32": 0.1}, True),
+        ({"dram": 0.799, "fp32": 0.1}, False),
+        ({"dram": 0.1, "fp32": 0.81}, True),
+        ({"dram": 0.85, "fp32": 0.84}, True),
+        (LOW, False),
+    ],
+)
+def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: bool) -> None:
+    """A wall at 80 % is at its roof, and the class stays what it is."""
+    found = verdict(shares)
+    assert found.at_roof is at_roof
+    assert (", at the roof" in found.sentence) is at_roof
+
+
+@pytest.mark.parametrize(
+    ("shares", "headroom"),
+    [({"dram": 0.8, "fp32": 0.1}, 1.25), ({"dram": 0.2, "fp32": 0.25}, 4.0), ({"dram": 0.0, "fp32": 0.0}, None)],
+)
+def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headroom: float | None) -> None:
+    """At 80 % a speed-up of 1.25 is left before the nearest roof; without any share none can be said."""
+    assert verdict(shares).distances.headroom == headroom
+
+
+@pytest.mark.parametrize("shares", [{}, {"dram": 0.59}, {"fp32": 0.1}, {"fp16": 0.9}, {"fp16": 0.9, "dram": 0.3}])
+def test_unknown_where_one_side_is_missing(shares: dict[str, float]) -> None:
+    """One side unmeasured and the other below 60 %: anything may lead, and the command that would tell is given."""
+    found = verdict(shares)
+    assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
+    assert (found.at_roof, found.distances.headroom, found.confidence) == (False, None, "low")
+    assert COLLECT_COMMAND in found.advice[0]
+
+
+@pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
+def test_one_side_is_enough_when_it_is_high(shares: dict[str, float], bound: str) -> None:
+    """A share of 60 % proves its wall even where the other side was not measured."""
+    assert verdict(shares).bound == bound
+
+
+def test_a_failed_kernel_is_unknown_whatever_else_it_says() -> None:
+    """A kernel whose counters are NaN has no verdict, and the move is to profile it again."""
+    found = verdict({"dram": 0.9, "fp32": 0.1}, kernel=make_kernel({"duration_ns": None}, status="failed"))
+    assert (found.bound, found.resource, found.cause, found.confidence) == ("unknown", None, "profiling failed", "low")
+    assert any("--replay-mode application" in move for move in found.advice)
+
+
+def test_unknown_goes_before_overhead() -> None:
+    """A short kernel with no counters is unknown and not overhead."""
+    assert verdict({}, SHORT).bound == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "share", "bound"), [(4999.0, 0.59, "overhead"), (5000.0, 0.59, "latency"), (4999.0, 0.6, "memory")]
+)
+def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share: float, bound: str) -> None:
+    """Below 5 us a kernel is as long as its launch, unless a unit is 60 % busy."""
+    found = verdict({"dram": share, "fp32": 0.1}, {"duration_ns": duration_ns})
+    assert found.bound == bound
+    assert (found.cause == "as short as its launch") is (bound == "overhead")
+
+
+@pytest.mark.parametrize(("gap", "bound"), [(None, "memory"), (0.10, "memory"), (0.11, "overhead")])
+def test_gaps_between_kernels_are_overhead(gap: float | None, bound: str) -> None:
+    """More than a tenth of the wall time without any kernel costs more than tuning a kernel gains."""
+    found = verdict({"dram": 0.7, "fp32": 0.1}, gap_share=gap)
+    assert found.bound == bound
+    assert (found.cause == "gaps between kernels") is (bound == "overhead")
+
+
+def test_gaps_are_not_called_a_short_kernel() -> None:
+    """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
+    sentence = verdict({"dram": 0.7, "fp32": 0.1}, gap_share=0.5).sentence
+    assert "as short as" not in sentence
+    assert "50 %" in sentence
+
+
+def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
+    """Gaps below their limit are not the reason, in the cause or in the sentence."""
+    found = verdict(LOW, SHORT, gap_share=0.02)
+    assert found.cause == "as short as its launch"
+    assert "as short as its launch" in found.sentence
+
+
+def test_overhead_goes_before_balanced_and_latency() -> None:
+    """A short kernel is overhead before its causes of latency are asked for."""
+    found = verdict({"dram": 0.2, "fp32": 0.15}, {**SHORT, "waves": 0.1})
+    assert found.bound == "overhead"
+    assert "CUDA graph" in found.advice[0]
+
+
+def test_latency_names_its_first_cause() -> None:
+    """The first cause stands in the verdict, all of them in the evidence, and the moves follow."""
+    found = verdict(
+        LOW,
+        {"waves": 0.2},
+        kernel=make_kernel({"waves": 0.2, "eligible_warps_per_cycle": 0.3}, stalls={"barrier": 0.5}),
+    )
+    assert (found.bound, found.cause) == ("latency", "grid below one wave")
+    assert sum(line.startswith("cause: ") for line in found.evidence) == 2
+    assert "more blocks" in found.advice[0]
+
+
+def test_latency_without_a_cause_says_so() -> None:
+    """Where the counters show no cause, none is made up, and the command to collect them is given."""
+    found = verdict(LOW)
+    assert found.cause == "not shown by the counters of this report"
+    assert COLLECT_COMMAND in found.advice[0]
+
+
+@pytest.mark.parametrize("bound", ["memory", "compute", "balanced"])
+def test_other_classes_need_no_cause(bound: str) -> None:
+    """A kernel at a wall has its resource as the cause."""
+    shares = {
+        "memory": {"dram": 0.7, "fp32": 0.1},
+        "compute": {"dram": 0.1, "fp32": 0.7},
+        "balanced": {"dram": 0.7, "fp32": 0.7},
+    }
+    found = verdict(shares[bound], {"waves": 0.1})
+    assert (found.bound, found.cause) == (bound, None)
+
+
+def test_thresholds_move_the_classes() -> None:
+    """A stricter bound makes a memory-bound kernel latency-bound."""
+    case = make_case({"dram": 0.7, "fp32": 0.1})
+    assert reach(replace(case, limits=replace(case.limits, bound_share=0.75))).bound == "latency"
+
+
+# Bottlenecks
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({"dram": 0.2, "l2": 0.5, "l1": 0.3, "smem": 0.1}, Bottleneck("l2", 0.5)),
+        ({"l1": 0.8, "smem": 0.41}, Bottleneck("smem", 0.8)),
+        ({"l1": 0.8, "smem": 0.39}, Bottleneck("l1", 0.8)),
+        ({"l1": 0.8, "smem": 0.8}, Bottleneck("smem", 0.8)),
+        ({"l1": 0.8}, Bottleneck("l1", 0.8)),
+        ({"dram": 0.9, "l1": 0.8, "smem": 0.7}, Bottleneck("dram", 0.9)),
+        ({"dram": 0.0}, Bottleneck("dram", 0.0)),
+        ({"fp32": 0.9}, None),
+    ],
+)
+def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
+    """The largest share leads; L1 is shared memory where more than half of its use is."""
+    assert memory_bottleneck(make_case(shares)) == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({"fp32": 0.5, "alu": 0.4, "xu": 0.3}, Bottleneck("fp32", 0.5)),
+        ({"fp32": 0.5, "alu": 0.6}, Bottleneck("alu", 0.6)),
+        ({"issue": 0.7, "fp32": 0.6}, Bottleneck("issue", 0.7)),
+        ({"fp16": 0.9, "fp32": 0.1}, Bottleneck("fp32", 0.1)),
+        ({"fp16": 0.9}, None),
+        ({"tensor_fp16_acc16": 0.9}, Bottleneck("tensor_fp16_acc16", 0.9)),
+        ({"tensor_int8": 0.9}, Bottleneck("tensor_int8", 0.9)),
+        ({"dram": 0.9}, None),
+    ],
+)
+def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
+    """The largest share leads, but CUDA-core fp16, an upper bound, never by itself."""
+    assert compute_bottleneck(make_case(shares)) == expected
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ({"fma": 0.8, "fp32": 0.5}, Bottleneck("fp32", 0.8)),
+        ({"fma": 0.8, "fp32": 0.33}, Bottleneck("fp32", 0.8)),
+        ({"fma": 0.8, "fp32": 0.31}, Bottleneck("fma", 0.8)),
+        ({"fma": 0.8, "fp16": 0.5, "fp32": 0.1}, Bottleneck("fp16", 0.8)),
+        ({"fma": 0.8, "fp64": 0.7}, Bottleneck("fma", 0.8)),
+        ({"fp64_pipe": 0.9, "fp64": 0.6}, Bottleneck("fp64", 0.9)),
+        ({"fp64_pipe": 0.9, "tensor_fp64": 0.6}, Bottleneck("tensor_fp64", 0.9)),
+        ({"fp16_pipe": 0.9, "fp16": 0.6}, Bottleneck("fp16", 0.9)),
+        ({"fp16_pipe": 0.9}, Bottleneck("fp16_pipe", 0.9)),
+        ({"tensor_pipe": 0.9, "tensor_bf16": 0.7, "tensor_fp16": 0.1}, Bottleneck("tensor_bf16", 0.9)),
+        ({"tensor_pipe": 0.9, "tensor_int8": 0.7}, Bottleneck("tensor_int8", 0.9)),
+        ({"tensor_pipe": 0.9, "fp32": 0.8}, Bottleneck("tensor_pipe", 0.9)),
+        ({"tensor_pipe": 0.9}, Bottleneck("tensor_pipe", 0.9)),
+        ({"alu": 0.9, "fp32": 0.8}, Bottleneck("alu", 0.9)),
+    ],
+)
+def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
+    """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
+    assert compute_bottleneck(make_case(shares)) == expected
+
+
+def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
+    """Its per cents stand for a side that shows neither caches nor issue slots, where they are the highest."""
+    pair = {"sol_memory": 0.9, "sol_compute": 0.8}
+    assert memory_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.9)
+    assert compute_bottleneck(make_case({}, pair)) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(make_case({"dram": 0.1}, pair)) == Bottleneck(None, 0.9)
+    assert compute_bottleneck(make_case({"fp32": 0.1}, pair)) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(make_case({"dram": 0.1, "l2": 0.2}, pair)) == Bottleneck("l2", 0.2)
+    assert compute_bottleneck(make_case({"fp32": 0.1, "issue": 0.3}, pair)) == Bottleneck("issue", 0.3)
+    assert memory_bottleneck(make_case({"dram": 0.95}, pair)) == Bottleneck("dram", 0.95)
+
+
+@pytest.mark.parametrize(
+    ("shares", "counters", "expected"),
+    [
+        ({"l1": 0.8, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("smem", 0.8)),  # a wall has the name of what explains it
+        ({"l1": 0.5, "smem": 0.41, "alu": 0.1}, {}, Bottleneck("l1", 0.5)),  # without a wall the unit itself is named
+        ({"dram": 0.1, "fma": 0.8, "fp32": 0.6}, {}, Bottleneck("fp32", 0.8)),
+        ({"dram": 0.1, "fma": 0.5, "fp32": 0.4}, {}, Bottleneck("fma", 0.5)),
+        ({"dram": 0.1, "fp16": 0.5, "alu": 0.2}, {}, Bottleneck("alu", 0.2)),
+        ({"dram": 0.1}, {}, Bottleneck("dram", 0.1)),  # unknown: one side only
+        ({"issue": 0.3}, {"sol_memory": 0.4}, Bottleneck(None, 0.4)),
+        ({}, {}, None),
+    ],
+)
+def test_every_class_has_its_busiest_unit(
+    shares: dict[str, float], counters: dict[str, float], expected: Bottleneck | None
+) -> None:
+    """The verdict names the busiest unit once, with or without a wall; none where no share is known."""
+    found = reach(make_case(shares, counters))
+    assert found.bottleneck == expected
+    assert found.resource in {None, expected and expected.resource}
+
+
+# Confidence
+
+
+@pytest.mark.parametrize(
+    ("flags", "confidence"),
+    [
+        ((), "high"),
+        (("synthetic", "no_flop", "bank_conflicts", "dram_writes_stay_in_l2"), "high"),
+        (("short_and_replayed",), "medium"),
+        (("share_over_one",), "medium"),
+        (("no_flop_counters",), "medium"),
+        (("clocks_moved", "partial_counters"), "low"),
+        (("clocks_moved", "partial_counters", "share_over_one"), "low"),
+    ],
+)
+def test_each_doubt_takes_a_step(flags: tuple[str, ...], confidence: str) -> None:
+    """Facts about the kernel cost nothing, doubts about the numbers one step each, down to low."""
+    assert verdict({"dram": 0.7, "fp32": 0.1}, flags=flags).confidence == confidence
+
+
+@pytest.mark.parametrize("flag", ["no_flop_counters", "sol_pair_only", "partial_counters"])
+def test_what_is_missing_can_be_collected(flag: str) -> None:
+    """A report that lacks counters gets the command that collects them, after the moves, once."""
+    found = verdict({"dram": 0.7, "fp32": 0.1}, flags=(flag,))
+    assert COLLECT_COMMAND in found.advice[-1]
+    assert len(found.advice) == len(set(found.advice)) > 1
+
+
+@pytest.mark.parametrize(
+    ("memory", "compute", "bound"),
+    [(0.9, 0.3, "memory"), (0.3, 0.9, "compute"), (0.3, 0.2, "latency"), (0.7, 0.65, "balanced")],
+)
+def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: str) -> None:
+    """The default set gives a class of low confidence, no resource, and the command that would tell more."""
+    result = analyze(make_kernel({"sol_memory": memory, "sol_compute": compute}))
+    assert (result.verdict.bound, result.verdict.resource, result.verdict.confidence) == (bound, None, "low")
+    assert any(COLLECT_COMMAND in move for move in result.verdict.advice)
+    assert result.flags == ("sol_pair_only",)
+    assert "NVIDIA's busiest unit" in " ".join((result.verdict.sentence, *result.verdict.evidence))
+
+
+def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
+    """A class that rests on one of NVIDIA's per cents, here that no memory unit is busy, is of low confidence."""
+    result = analyze(make_kernel({"sol_memory": 0.2, "sol_compute": 0.3, "issue_share": 0.3, "waves": 0.5}))
+    assert (result.verdict.bound, result.verdict.confidence) == ("latency", "low")
+
+
+def test_whole_kernel_by_hand() -> None:
+    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of HBM, 4 % of fp32, intensity 0.25."""
+    kernel = make_kernel(
+        {"dram_bytes": 1.6e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
+        thread_opcodes={"FADD": 400_000_000},
+    )
+    result = analyze(kernel)
+    assert (result.verdict.bound, result.verdict.resource, result.verdict.at_roof) == ("memory", "dram", True)
+    assert result.verdict.distances.headroom == pytest.approx(1.25)
+    assert result.pipes["fp32"].share == pytest.approx(0.04)
+    assert result.levels["dram"].intensity_flop_per_byte == pytest.approx(0.25)
+    assert result.flop_per_s == pytest.approx(4e11)
+
+
+def test_a_copy_does_not_vanish() -> None:
+    """A kernel without FLOPs keeps its bandwidth share and its verdict, and has no intensity."""
+    kernel = make_kernel(
+        {"dram_bytes": 1.4e9, "dram_peak_bytes_per_s": 2e12, "issue_share": 0.1}, thread_opcodes={"MOV": 9}
+    )
+    result = analyze(kernel)
+    assert (result.verdict.bound, result.verdict.resource, result.flop_total) == ("memory", "dram", 0)
+    assert result.levels["dram"].intensity_flop_per_byte is None
+    assert "no_flop" in result.flags
+
+
+def test_placed_kernel_and_case_agree() -> None:
+    """The parts that the analysis is made of give the same bottleneck as the whole."""
+    kernel = make_kernel({"alu_share": 0.9, "dram_share": 0.1})
+    assert compute_bottleneck(place(kernel)) == Bottleneck("alu", 0.9)
+    assert analyze(kernel).verdict.resource == "alu"

@@ -1,0 +1,425 @@
+from __future__ import annotations
+
+import html as escapes
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+from comparing import EVEN, GEMM, block, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
+from support import samples
+from untimed import without_durations
+
+from rooflens.model.compare.compare import compare
+from rooflens.model.compare.gate import Compared, Gate
+from rooflens.report.comparison.conditions import unlike
+from rooflens.report.comparison.page import MAX_PROGRAMS, render_comparison
+from rooflens.report.comparison.plane import MAX_DRAWN, moves
+from rooflens.report.comparison.rows import ROWS_ON_PAGE, programs
+from rooflens.report.comparison.waterfall import MAX_STEPS, SEEN_SHARE, waterfall
+from rooflens.report.html.theme import DARK, LIGHT, vega_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflens.model.compare.compare import Side
+    from rooflens.report.comparison.rows import Program
+
+MOST_BYTES = 1_300_000
+
+
+def made() -> Side:
+    """Make a side that a generator wrote."""
+    return side(samples.every_verdict(), label="made", synthetic=True)
+
+
+def thousands() -> list[Compared]:
+    """Compare thousands of kernels, most of which became slower."""
+    kernels = samples.many(2500)
+    return [compared(kernels, [timed(a, 1 + i % 5 / 10) for i, a in enumerate(kernels)])]
+
+
+STATES: dict[str, Callable[[], list[Compared]]] = {
+    "all that can become of a kernel": lambda: [layer()],
+    "one kernel": lambda: [compared(samples.every_verdict()[:1], samples.every_verdict()[:1])],
+    "single samples": lambda: [compared(samples.every_verdict(), samples.every_verdict(), (1.0,))],
+    "nothing in common": lambda: [compared(samples.every_verdict()[:2], samples.every_verdict()[2:4])],
+    "no FLOPs": lambda: [compared(samples.without_flops(), samples.without_flops())],
+    "no durations": lambda: [compared(without_durations(), without_durations())],
+    "durations on one side": lambda: [compared(samples.every_verdict()[:2], without_durations())],
+    "unknown": lambda: [compared(samples.every_verdict()[5:], samples.every_verdict()[5:])],
+    "some failed": lambda: [compared([*samples.every_verdict(), samples.failed()], samples.every_verdict())],
+    "all failed": lambda: [compared([samples.failed()], [samples.failed()])],
+    "hostile": lambda: [compared(samples.hostile(), samples.hostile(), program=samples.HOSTILE_NAMES[1])],
+    "thousands": thousands,
+    "several programs": lambda: [layer(), replace(layer(), program="decode"), replace(layer(), program="prefill")],
+    "many programs": lambda: [replace(layer(), program=f"case {i}") for i in range(30)],
+    "synthetic": lambda: [Compared("made", compare(made(), made()))],
+}
+
+
+class Tags(HTMLParser):
+    """Collect the elements and the text of a page as a browser's parser would see them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep one element with its attributes."""
+        self.elements.append((tag, dict(attrs)))
+
+
+def text_of(html: str) -> str:
+    """Read the words of a page without its scripts and styles."""
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", "", html, flags=re.DOTALL)
+    return spaced(escapes.unescape(re.sub(r"<[^>]+>", " ", body)))
+
+
+def spaced(text: str) -> str:
+    """Write any blank as one space."""
+    return re.sub(r"\s+", " ", text)
+
+
+def program(one: Compared) -> Program:
+    """Number the kernels of one comparison."""
+    return programs([one])[0]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_is_a_small_page(state: str) -> None:
+    """No state of the data breaks the page; it stays below 1.3 MB and fetches nothing."""
+    html = render_comparison(STATES[state](), Gate(0.05, per_kernel=True))
+    assert len(html.encode()) < MOST_BYTES
+    tags = Tags(html).elements
+    assert {"kernels", "isolated"} <= {attributes.get("id") for _, attributes in tags}
+    assert not [attributes for _, attributes in tags if str(attributes.get("src", "data:")).partition(":")[0] != "data"]
+    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags) == 2
+
+
+def test_hostile_text_makes_no_element() -> None:
+    """Names, labels, warnings and clock modes are text, whatever they hold."""
+    evil = samples.HOSTILE_NAMES[1]
+    kernels = [replace(a, kernel=replace(a.kernel, gpu=evil)) for a in samples.hostile()]
+    one = side(kernels, label=evil, ncu_version=evil, clock_control=evil, source=evil)
+    other = side([renamed(kernels[0], evil * 2)], label=evil)
+    html = render_comparison([Compared(evil, compare(one, other), (evil,))], Gate(0.0, per_kernel=True))
+    tags = Tags(html).elements
+    assert "img" not in {tag for tag, _ in tags}
+    assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
+    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags) == 2
+
+
+def test_first_screen_tells_total_range_and_judgement() -> None:
+    """The total with its factor, both medians and ranges, and why that counts as a change."""
+    before = samples.every_verdict()[:2]
+    html = text_of(render_comparison([compared(before, [timed(a, 1.25) for a in before])], None))
+    assert "1.25x slower" in html
+    assert "GPU time 3.02 ms [3.01 ms, 3.03 ms] \u2192 3.78 ms [3.76 ms, 3.79 ms]" in html
+    assert "the medians differ by +25.0 %, more than 3 %" in html
+    assert "All recordings" not in html  # that is the name of a picture, not text
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [
+        (1.0, "No change: the ranges of both sides meet."),
+        (1.02, "No change: the medians are less than 3 % apart."),
+        (0.8, "Beyond noise: the ranges do not meet, and the medians differ by \u221220.0 %, more than 3 %."),
+    ],
+)
+def test_judgement_says_why(factor: float, words: str) -> None:
+    """Ranges that meet, a small difference, and a change each have their own reason."""
+    before = samples.every_verdict()[:1]
+    assert program(compared(before, [timed(before[0], factor)])).judgement.replace("\u00a0", " ") == words
+
+
+def test_single_samples_are_marked_and_not_judged() -> None:
+    """One recording a side gives the factor with a mark, in the headline and in the overview."""
+    before = samples.every_verdict()[:1]
+    one = compared(before, [timed(before[0], 2)], (1.0,))
+    html = text_of(render_comparison([one, replace(one, program="other")], Gate(0.05)))
+    assert html.count("2.00x slower single sample") == 4  # a row and a headline for each program
+    assert "noise is not known, so nothing is judged" in html
+    assert "Gate not judged" in html
+
+
+@pytest.mark.parametrize(
+    ("factor", "gate", "words"),
+    [
+        (1.1, Gate(0.05), "Gate failed Slower by more than 5 % and more than noise: layer: GPU time takes 10.0 % more"),
+        (1.1, Gate(0.2), "Gate holds No total is slower by more than 20 % beyond noise."),
+        (0.9, Gate(0.025, per_kernel=True), "Gate holds No total and no kernel is slower by more than 2.5 %"),
+    ],
+)
+def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
+    """The first screen says whether the gate holds, what it judged, and what made it fail."""
+    before = samples.every_verdict()[:1]
+    assert words in text_of(render_comparison([compared(before, [timed(before[0], factor)])], gate))
+
+
+def test_what_no_gate_can_judge_is_counted() -> None:
+    """Beside a program that holds, a single sample and one without durations are told as not judged."""
+    kernels = samples.every_verdict()
+    single, untimed = (
+        compared(kernels, kernels, (1.0,), "single"),
+        compared(kernels[:2], without_durations(), program="x"),
+    )
+    text = text_of(render_comparison([compared(kernels, kernels), single, untimed], Gate(0.05)))
+    assert "Gate holds" in text
+    assert "2 programs of 3 with a single sample or without a total time were not judged" in text
+    assert "Gate not judged" in text_of(render_comparison([untimed], Gate(0.05)))
+
+
+def test_pages_without_a_gate_say_nothing_of_one() -> None:
+    """Where no gate was asked for there is none to read of."""
+    assert "Gate" not in text_of(render_comparison([layer()], None))
+
+
+@pytest.mark.parametrize(("base", "head"), [(True, True), (True, False), (False, True)])
+def test_synthetic_sides_cannot_be_missed(base: bool, head: bool) -> None:  # noqa: FBT001 - a case
+    """A banner names the side that a generator wrote, and charts that are pasted elsewhere say it too."""
+    kernels = samples.every_verdict()
+    one = Compared("x", compare(side(kernels, synthetic=base), side(kernels, synthetic=head)))
+    html = render_comparison([one], None)
+    words = "Both sides" if base and head else "The base (before)" if base else "The head (after)"
+    assert f"Synthetic data {words}" in text_of(html)
+    for name in ("spec-waterfall-p0", "spec-arrows-p0"):
+        assert block(html, name)["title"]["text"].endswith(": synthetic data")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_waterfall_leads_from_before_to_after(seed: int) -> None:
+    """Each bar begins where the last one ended; the first is the time before, the last the time after."""
+    random = Random(seed)  # noqa: S311 - a test repeats itself
+    kernels = samples.many(random.choice((1, 4, 40)))
+    head = [timed(a, random.uniform(0.5, 1.6)) for a in kernels if random.random() < 0.8] or kernels
+    one = program(compared(kernels, head, random.choice(((1.0,), EVEN))))
+    found = waterfall(one)
+    assert found is not None
+    first, *steps, last = found.steps
+    assert (first.end_ns, last.end_ns) == (one.total.base.median_ns, one.total.head.median_ns)
+    now = first.end_ns
+    for step in steps:
+        assert step.start_ns == pytest.approx(now)
+        now = step.end_ns
+    assert now == pytest.approx(last.end_ns, rel=SEEN_SHARE)
+    assert len(steps) <= MAX_STEPS + 1
+    named = sum(bool(step.key) for step in steps)
+    others = next((step.name for step in steps if "kernel" in step.name and not step.key), "0 other")
+    assert named + int(others.split()[0].replace(",", "")) == len(one.comparison.changes)
+
+
+def test_bars_tell_gains_losses_and_noise_apart() -> None:
+    """A gain, a loss, a gone and a new kernel, and a difference within noise each have their look and their sign."""
+    found = waterfall(program(layer()))
+    assert found is not None
+    kinds = {step.name.split("<")[0].split("(")[0]: (step.kind, step.words[0]) for step in found.steps[1:-1]}
+    assert kinds["softmax_warp_forward"] == ("loss", "+")
+    assert kinds["ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"] == ("gain", "\u2212")
+    assert kinds["fused_fill_stencil"] == ("loss", "+")
+    assert kinds["stencil_27pt"] == ("gain", "\u2212")
+    noisy = [tuple(timed(a, f) for a in samples.every_verdict()[:1]) for f in (1.0, 1.1)]
+    both = replace(side([]), reports=tuple(samples.report(kernels) for kernels in noisy))
+    other = replace(both, reports=(*both.reports, samples.report(timed(a, 1.09) for a in samples.every_verdict()[:1])))
+    within = waterfall(program(Compared("x", compare(both, other))))
+    assert within is not None
+    assert [step.kind for step in within.steps] == ["total", "noise", "total"]
+
+
+def test_bars_begin_later_only_where_steps_would_be_too_short() -> None:
+    """Bars begin at 0 and show true lengths, unless all steps lie within a few per cent; then the chart says so."""
+    before = samples.every_verdict()
+    assert block(render_comparison([layer()], None), "spec-waterfall-p0")["title"].get("subtitle") is None
+    small = render_comparison([compared(before, [timed(before[0], 1.05), *before[1:]])], None)
+    assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("Bars begin at ")
+
+
+def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:
+    """Half the bytes and half the time: twice as far right and twice as high, under the head's roofs."""
+    softmax = samples.every_verdict()[0]
+    html = render_comparison([compared([softmax], [timed(fewer_bytes(softmax, 0.5), 0.5)])], None)
+    data = block(html, "spec-arrows-p0")["datasets"]
+    (arrow,) = (row for row in data["arrows"] if row["level"] == "dram")
+    assert softmax.flop_per_s is not None
+    assert arrow["x"] == pytest.approx(softmax.levels["dram"].intensity_flop_per_byte, rel=1e-3)
+    assert arrow["x2"] == pytest.approx(2 * arrow["x"], rel=1e-3)
+    assert (arrow["y"], arrow["y2"]) == pytest.approx((softmax.flop_per_s, 2 * softmax.flop_per_s), rel=0.01)
+    (slope,) = (row for row in data["roofs"] if row["level"] == "dram" and row["kind"] == "slope")
+    assert slope["v"] == pytest.approx(samples.A100.level_peaks["dram"], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "clock_hz", "words"),
+    [
+        (samples.A100.name, samples.A100.sm_clock_hz * 1.02, ""),
+        (samples.A100.name, samples.A100.sm_clock_hz * 1.04, "the SM clocks differ (1.41 GHz; 1.47 GHz)"),
+        ("NVIDIA H200", None, "the GPUs differ (NVIDIA A100-SXM4-40GB; NVIDIA H200)"),
+    ],
+)
+def test_places_are_shares_where_gpus_or_clocks_differ(gpu: str, clock_hz: float | None, words: str) -> None:
+    """Sides without common roofs are placed by the share of each kernel's own roof, and the page says why."""
+    before = samples.every_verdict()
+    one = compared(before, [on_gpu(a, gpu, clock_hz) for a in before])
+    assert spaced(unlike(one.comparison)) == words
+    found = moves(program(one))
+    assert found.in_shares == bool(words)
+    html = text_of(render_comparison([one], None))
+    assert (f"Heights are shares of each kernel's own roof, not FLOP/s: {words}," in html) == bool(words)
+    gemm = next(m for m in found.moves if m.row.name.startswith("ampere") and m.level == "dram")
+    assert gemm.before is not None
+    peak = before[GEMM].flop_peak_per_s
+    achieved = before[GEMM].flop_per_s
+    assert peak is not None
+    assert achieved is not None
+    # The recordings' times differ by parts of a per cent; the sum's rate is that of their mean.
+    assert gemm.before.y == pytest.approx(achieved / peak if words else achieved, rel=0.01)
+
+
+def test_short_launches_at_an_idle_clock_change_no_roof() -> None:
+    """The clock of a side is a mean over GPU time: a tiny kernel at half the clock keeps FLOP/s comparable."""
+    before = samples.every_verdict()
+    tiny = on_gpu(before[3], samples.A100.name, 0.5 * samples.A100.sm_clock_hz)
+    assert unlike(compared(before, [*before[:3], tiny, *before[4:]]).comparison) == ""
+
+
+def test_kernels_without_flops_slide_along_their_bandwidth() -> None:
+    """Without FLOPs on a side, a kernel has a lane with its share of bandwidth before and after."""
+    before = samples.without_flops()
+    found = moves(program(compared(before, [timed(a, 0.5) for a in before])))
+    assert found.moves == ()
+    ends = {slide.row.name: (slide.before, slide.after) for slide in found.slides if slide.level == "dram"}
+    assert set(ends) == {"copy_kernel", "uncounted"}
+    for was, now in ends.values():
+        assert was is not None
+        assert now is not None
+        assert now.x == pytest.approx(2 * was.x)
+
+
+def test_only_one_dot_stands_for_what_is_gone_or_new() -> None:
+    """A kernel that only one side has is a dot without an arrow, hollow where it is gone and filled where it is new."""
+    data = block(render_comparison([layer()], None), "spec-arrows-p0")["datasets"]
+    names = {row["k"]: row["name"].split("(")[0] for row in data["kernels"]}
+    sides = {(names[row["k"]], row["side"]) for row in data["dots"] if row["level"] == "dram"}
+    assert ("fused_fill_stencil", "after") in sides
+    assert ("fused_fill_stencil", "before") not in sides
+    assert ("stencil_27pt", "before") in sides
+    assert ("stencil_27pt", "after") not in sides
+    assert not {names[row["k"]] for row in data["arrows"]} & {"fused_fill_stencil", "stencil_27pt"}
+
+
+def test_area_is_time_on_one_scale_for_both_sides() -> None:
+    """A quarter of the time is a dot that much smaller; the longest kernel has the largest dot of both sides."""
+    softmax, gemm = samples.every_verdict()[:2]
+    data = block(render_comparison([compared([softmax, gemm], [timed(softmax, 0.25), gemm])], None), "spec-arrows-p0")
+    names = {row["k"]: row["name"].split("_")[0] for row in data["datasets"]["kernels"]}
+    areas = {(names[row["k"]], row["side"]): row["a"] for row in data["datasets"]["dots"] if row["level"] == "dram"}
+    low = 40
+    longest = areas["softmax", "before"]
+    assert max(areas.values()) == longest
+    assert areas["softmax", "after"] - low == pytest.approx((longest - low) / 4, rel=0.02)
+    assert areas["ampere", "before"] - low == pytest.approx((longest - low) * 1100 / 1920, rel=0.02)
+    assert areas["ampere", "before"] == areas["ampere", "after"]
+
+
+def test_half_a_kernel_is_never_shown() -> None:
+    """A matched kernel that lacks a level on one side has no dot there: it would look new or gone."""
+    softmax = samples.every_verdict()[0]
+    unmeasured = replace(softmax.levels["l2"], amount_bytes=None, intensity_flop_per_byte=None)
+    bare = replace(softmax, levels={**softmax.levels, "l2": unmeasured})
+    found = moves(program(compared([softmax], [bare])))
+    assert {move.level for move in found.moves} == {"dram", "l1", "smem"}
+
+
+def test_biggest_differences_have_names_in_the_plane() -> None:
+    """The kernels that changed most are named at their dots."""
+    labels = block(render_comparison([layer()], None), "spec-arrows-p0")["datasets"]["labels"]
+    named = {row["p"][0][0] for row in labels if row["s"] == "name" and row["level"] == "dram" and row["p"][0]}
+    assert any(name.startswith("softmax") for name in named)
+    assert any(name.endswith("(new)") for name in named)
+    assert any(name.endswith("(gone)") for name in named)
+
+
+def test_table_tells_each_kernel_on_both_sides() -> None:
+    """A row holds how it was matched, both times, both intensities, both walls, and the sentence; old names too."""
+    html = render_comparison([layer()], None)
+    text = text_of(html)
+    row = next(
+        part for part in re.findall(r'<tr data-k="k\d+".*?</tr>', html, re.DOTALL) if "julia_gather_4788" in part
+    )
+    words = text_of(row)
+    assert "renamed" in words
+    assert "was julia_gather_4711" in words
+    assert "no change beyond noise" in words.lower()
+    softmax = next(r for r in re.findall(r'<tr data-k="k\d+".*?</tr>', html, re.DOTALL) if "softmax" in r)
+    assert "1.92 ms [1.91 ms, 1.93 ms] 3.07 ms [3.06 ms, 3.08 ms]" in text_of(softmax)
+    assert "1.22 0.761" in text_of(softmax)
+    assert "1.60x slower: moved left at HBM" in text_of(softmax)
+    gone = text.partition("Gone: only before")[2].partition("New: only after")[0]
+    assert "fill_zero" in gone
+    assert "stencil_27pt" in gone
+    assert "fused_fill_stencil" in text.partition("New: only after")[2]
+
+
+def test_many_kernels_are_capped_and_counted() -> None:
+    """Of 2,500 kernels the biggest differences are listed and drawn; how many are not is told, and it adds up."""
+    many = thousands()
+    html = render_comparison(many, None)
+    text = text_of(html)
+    whole = len(many[0].comparison.changes)
+    listed = len(re.findall(r'<tr data-k="', html))
+    assert listed == ROWS_ON_PAGE
+    assert f"{whole - listed:,} kernels with smaller differences" in text
+    drawn = {row["k"] for row in block(html, "spec-arrows-p0")["datasets"]["dots"]}
+    slides = {row["k"] for row in block(html, "spec-arrows-p0")["datasets"].get("slideDots", [])}
+    assert len(drawn) <= MAX_DRAWN
+    left_out = int(re.findall(r"([\d,]+) kernels with smaller differences are not drawn", text)[0].replace(",", ""))
+    unplaced = re.findall(r"([\d,]+) kernels? without FLOPs and bandwidth shares", text)
+    assert left_out + len(drawn | slides) + int(unplaced[0] if unplaced else 0) == whole
+
+
+def test_programs_have_an_overview_and_a_section_each() -> None:
+    """Several programs begin with a table of all; beyond a few only that tells of them."""
+    html = render_comparison(STATES["many programs"](), None)
+    text = text_of(html)
+    assert text.index("All programs") < text.index("Where the time went")
+    assert all(f"case {i} " in text for i in range(30))
+    assert html.count('<section class="program"') == MAX_PROGRAMS
+    assert f"The first {MAX_PROGRAMS} programs have charts and tables below; {30 - MAX_PROGRAMS} more" in text
+    keys = re.findall(r'<tr data-k="(k\d+)"', html)
+    assert len(keys) == len(set(keys)) == len(block(html, "items"))
+
+
+def test_conditions_that_differ_are_marked() -> None:
+    """Both sides are set side by side; a condition that moves times by itself is marked where it differs."""
+    kernels = samples.every_verdict()
+    base = side(kernels, label="old/", clock_control="base", ncu_version="2024.1.0")
+    head = side(kernels, label="new/", clock_control="none", ncu_version="2024.1.0")
+    html = render_comparison([Compared("x", compare(base, head), ("clock control: base and none",))], None)
+    marked = [text_of(row).strip() for row in re.findall(r'<tr class="differs">.*?</tr>', html, re.DOTALL)]
+    assert marked == ["Clock control locked to base by ncu as found"]
+    assert "clock control: base and none" in text_of(html)
+
+
+def test_missing_times_are_never_zero() -> None:
+    """A kernel without a duration on a side that has it has no difference: neither alone nor in a sum."""
+    text = text_of(render_comparison(STATES["durations on one side"](), None))
+    assert "No time to compare" in text
+    assert "\u22121.92 ms" not in text
+    assert "1.92 ms [1.91 ms, 1.93 ms] \u2013 \u2013 no time to compare" in text
+    gone = compared([*samples.every_verdict()[2:3], *without_durations()], samples.every_verdict()[2:3])
+    assert "\u2013 without a partner" in text_of(render_comparison([gone], None))
+
+
+def test_themes_define_every_style_of_the_charts() -> None:
+    """Charts hold no colour: every style they name is in both themes."""
+    html = render_comparison([layer()], None)
+    specs = json.dumps([block(html, "spec-waterfall-p0"), block(html, "spec-arrows-p0")])
+    used = set(re.findall(r'"style": "(\w+)"', specs))
+    for inks, dark in ((LIGHT, False), (DARK, True)):
+        assert used <= set(vega_config(inks, dark=dark)["style"])
+    assert not re.search(r"#[0-9a-fA-F]{6}", specs)

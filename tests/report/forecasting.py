@@ -1,0 +1,23 @@
+"""Forecasts for the tests of their page, and the planes they stand in."""
+
+from __future__ import annotations
+
+from rooflens.model.predict.forecast import Row, swept
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.report.forecast.plane import PredictPlane, planes
+
+GPUS = {gpu.id: gpu for gpu in load_gpus()}
+SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
+
+
+def row(name: str, dtype: str = "bf16", gpu: str = "h100-sxm", achieved: float | None = None, **sizes: str) -> Row:
+    """Predict an operation; sizes that are left out have their usual values."""
+    usual = {size.name: str(size.default) for size in OPERATIONS[name].sizes if size.default is not None}
+    return swept(OPERATIONS[name], {**usual, **sizes}, dtype, GPUS[gpu], achieved)
+
+
+def plane(one: Row) -> PredictPlane:
+    """Place one row."""
+    (found,) = planes([one])
+    return found

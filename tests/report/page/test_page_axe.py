@@ -1,0 +1,36 @@
+"""axe-core finds no serious fault of accessibility, whatever the theme, the width and the state of the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Opened, faults, placed
+from support import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1440])
+def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, width: int, scheme: str) -> None:
+    """The page as it opens, and with every card and table of data open, breaks no rule."""
+    page = open_page([*placed(), samples.failed(index=9)], width=width, scheme=scheme)
+    assert faults(page, axe) == []
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+    assert faults(page, axe) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_chosen_states_have_no_serious_fault(open_page: Callable[..., Page], axe: str, scheme: str) -> None:
+    """Isolated, filtered and paged pages break no rule either."""
+    page = open_page(samples.many(210), scheme=scheme)
+    Opened(page).choose(k="k7", top=80, level="all", sort="name")
+    assert faults(page, axe) == []
+    Opened(page).choose(k="", q="no such kernel")
+    assert faults(page, axe) == []

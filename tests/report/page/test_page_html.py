@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import samples
+from support.rendered import rendered
+from untimed import without_durations
+
+from rooflens.model.verdict.flags import MEANINGS
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.html.embed import json_block, script
+from rooflens.report.html.templates import code_spans
+from rooflens.report.page.page import SECTIONS, render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis, Run
+
+MEGABYTE = 1_000_000
+
+STATES: dict[str, tuple[list[Run], list[Analysis]]] = {
+    "every verdict": ([samples.run()], samples.every_verdict()),
+    "one kernel": ([samples.run()], samples.every_verdict()[:1]),
+    "nothing": ([], []),
+    "all unknown": ([samples.run()], samples.every_verdict()[5:]),
+    "all failed": ([samples.run()], [samples.failed(index=i) for i in range(3)]),
+    "no FLOPs": ([samples.run()], samples.without_flops()),
+    "no durations": ([samples.run()], without_durations()),
+    "hostile names": ([samples.run()], samples.hostile()),
+    "thousands": ([samples.run()], samples.many(2500)),
+}
+
+
+class Tags(HTMLParser):
+    """Collect the elements and the text of a page as a browser's parser would see them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep one element with its attributes."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keep one run of text."""
+        self.text.append(data)
+
+
+def make(runs: Sequence[Run], analyses: Sequence[Analysis], title: str = "attention") -> str:
+    """Render a page."""
+    return rendered(samples.reports(runs, analyses), title)
+
+
+def scripts(html: str) -> dict[str | None, Any]:
+    """Read the JSON blocks of a page by their id."""
+    found = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', html, re.DOTALL)
+    return {name: json.loads(text) for name, text in found}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_every_state_renders_every_section(state: str) -> None:
+    """No state of the data breaks the page, and the table and the method are always there."""
+    tags = Tags(make(*STATES[state]))
+    ids = {attributes.get("id") for _, attributes in tags.elements}
+    assert {"kernels", "cards", "method"} <= ids
+
+
+def test_sections_are_one_ordered_tuple() -> None:
+    """The page is the list of its sections: a new part is one function and one entry."""
+    assert [section.__name__ for section in SECTIONS] == [
+        "header", "banner", "summary", "what_first", "many", "selectors", "charts", "sweeps", "what_if", "predicted",
+        "kernels", "cards", "method",
+    ]  # fmt: skip
+
+
+def test_page_of_a_hundred_kernels_is_small() -> None:
+    """A hundred kernels with long names stay under two megabytes."""
+    assert len(make([samples.run()], samples.many(100)).encode()) < 2 * MEGABYTE
+
+
+def test_names_of_thousands_of_characters_do_not_multiply() -> None:
+    """A name of 4,000 characters is written out once, in its card; everywhere else it is cut."""
+    analysis = samples.every_verdict()[0]
+    html = make([samples.run()], [replace(analysis, kernel=replace(analysis.kernel, name=samples.LONG_NAME))])
+    assert html.count(samples.LONG_NAME.replace("<", "&lt;").replace(">", "&gt;")) == 1
+    assert samples.LONG_NAME[:800] not in json.dumps(scripts(html))
+
+
+def test_hostile_text_makes_no_element() -> None:
+    """Names, titles, sentences, sources and command lines are text, whatever they hold."""
+    evil = samples.HOSTILE_NAMES[1]
+    analysis = samples.hostile()[1]
+    verdict = replace(analysis.verdict, sentence=evil, evidence=(evil,), advice=(f"run `{evil}`",))
+    nvidia = replace(analysis.nvidia, bottleneck=evil)
+    kernel = replace(analysis.kernel, gpu=evil, source=evil, stalls={evil: 0.5}, counter_sources={evil: evil})
+    hostile = replace(analysis, kernel=kernel, verdict=verdict, nvidia=nvidia, flags=(evil,))
+    tags = Tags(make([samples.run(command_line=evil, host=evil, source=evil, clock_control=evil)], [hostile], evil))
+    assert "img" not in {tag for tag, _ in tags.elements}
+    assert not [name for _, attributes in tags.elements for name in attributes if name.startswith("on")]
+    assert sum(tag == "script" and "type" not in attributes for tag, attributes in tags.elements) == 3
+
+
+def test_json_cannot_leave_its_script() -> None:
+    """Embedded data holds no character that HTML or a script parser acts on, and comes back unchanged."""
+    data = {"name": "</script><!-- & \u2028 \u2029 -->"}
+    block = str(json_block("x", data))
+    inner = block.removeprefix('<script type="application/json" id="x">').removesuffix("</script>")
+    assert not set(inner) & set("<>&\u2028\u2029")
+    assert json.loads(inner) == data
+
+
+def test_scripts_that_end_themselves_are_refused() -> None:
+    """A script with an end tag in it would spill into the page, so it is never embedded."""
+    with pytest.raises(ValueError, match="ends or opens its own element"):
+        script("let x = '</SCRIPT>'")
+
+
+def test_content_policy_names_each_script_and_no_source() -> None:
+    """Only the three inline scripts may run, by their hash; nothing may be fetched or evaluated."""
+    html = make(*STATES["every verdict"])
+    policy = next(a["content"] for tag, a in Tags(html).elements if tag == "meta" and "http-equiv" in a) or ""
+    codes = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    hashes = {f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'" for code in codes}
+    assert len(hashes) == 3
+    assert set(re.search(r"script-src ([^;]+)", policy)[1].split()) == hashes  # type: ignore[index]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+
+
+def test_no_element_points_outside() -> None:
+    """No link, image or style sheet of the page leaves it."""
+    for tag, attributes in Tags(make(*STATES["every verdict"])).elements:
+        for name in ("src", "href", "action"):
+            target = attributes.get(name)
+            assert target is None or target.startswith("#") or target == "data:,", (tag, name, target)
+
+
+def test_synthetic_data_is_announced() -> None:
+    """A page of generated reports says so before its first number, and in the chart that people paste into slides."""
+    html = make([samples.run(synthetic=True)], samples.every_verdict())
+    assert "This report was written by a generator" in html
+    assert scripts(html)["spec-roofline-0"]["title"]["text"].endswith("synthetic data")
+    assert "written by a generator" not in make(*STATES["every verdict"])
+
+
+def test_each_gpu_has_its_roofline() -> None:
+    """Reports of two GPUs give two planes, each with the roofs of its own GPU and clock."""
+    t4 = samples.analysis(samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4))
+    blocks = scripts(make([samples.run()], [*samples.every_verdict(), t4]))
+    titles = [blocks[f"spec-roofline-{i}"]["title"]["text"].replace("\u00a0", " ") for i in range(2)]
+    assert titles == ["NVIDIA A100-SXM4-40GB, SM 1.41 GHz", "Tesla T4, SM 585 MHz"]
+
+
+def test_model_words_are_shown_as_they_are() -> None:
+    """Sentence, evidence and moves of the model stand in the card word for word."""
+    text = "".join(Tags(make(*STATES["every verdict"])).text).replace("\u00a0", " ")
+    for analysis in samples.every_verdict():
+        assert analysis.verdict.sentence.replace("`", "") in text
+        assert all(move.replace("`", "") in text for move in analysis.verdict.advice)
+
+
+def text_of(html: str) -> str:
+    """Read the words of a page with single spaces."""
+    return " ".join("".join(Tags(html).text).split())
+
+
+def test_missing_time_is_never_zero() -> None:
+    """A page without durations has no time chart, says why, and shows no zero anywhere."""
+    html = make(*STATES["no durations"])
+    assert "spec-time" not in scripts(html)
+    assert "No report of this page holds a duration" in text_of(html)
+    assert "0 ns" not in text_of(html)
+    assert not re.search(r"(?<![\d.])0(\.0)? %", text_of(html).partition("Kernel by kernel")[0])
+
+
+def test_chart_says_which_kernels_have_no_bar() -> None:
+    """A kernel without a duration beside timed ones is counted below the time chart."""
+    untimed = without_durations()[1]
+    html = make([samples.run()], [samples.every_verdict()[0], untimed])
+    assert len(scripts(html)["spec-time"]["datasets"]["pieces"]) == 1
+    assert "1 kernel without a duration has no bar." in text_of(html)
+
+
+def test_flags_are_named() -> None:
+    """A chip says the one flag or counts several; the header names the most frequent ones; tooltips explain all."""
+    one, two, three = samples.every_verdict()[:3]
+    flagged = [
+        replace(one, flags=("no_flop",)),
+        replace(two, flags=("bank_conflicts", "no_flop")),
+        replace(three, flags=("bank_conflicts", "no_flop", "share_over_one")),
+    ]
+    tags = Tags(make([samples.run()], flagged))
+    text = " ".join("".join(tags.text).split())
+    assert "3 kernels flagged: no flop, bank conflicts and 1 more" in text
+    chips = [attributes["title"] or "" for _, attributes in tags.elements if attributes.get("class") == "flag"]
+    assert [chip.count("\n") for chip in chips] == [0, 1, 2]
+    assert all(MEANINGS["no_flop"] in chip for chip in chips)
+    assert "no flop" in text
+    assert "2 flags" in text
+
+
+def test_short_launches_do_not_lead_the_clock() -> None:
+    """The header says the clock of most of the time first, and what short launches ran at after it."""
+    long, short = samples.every_verdict()[0], samples.every_verdict()[3]
+    counters = {**short.kernel.counters, "sm_clock_hz": 612e6}
+    idle = replace(short, kernel=replace(short.kernel, counters=counters))
+    assert "SM 1.41 GHz, down to 612 MHz in short launches (" in text_of(make([samples.run()], [long, idle]))
+    assert "SM 1.41 GHz (" in text_of(make([samples.run()], [long, short]))
+
+
+def test_the_list_says_what_its_factors_bound() -> None:
+    """Each line has its factor as written, and the list says what the ranking is by and what can go below it."""
+    text = text_of(make(*STATES["every verdict"]))
+    assert "3.8x as written" in text
+    assert "Ranked by the time above each kernel's floor" in text
+    assert "A change of algorithm can go below it." in text
+
+
+def test_shown_names_have_no_casts() -> None:
+    """Casts of a demangler stand only in the full name of a card and in tooltips."""
+    analysis = samples.every_verdict()[0]
+    kernel = replace(analysis.kernel, name="gemm<(int)64, (bool)1>")
+    html = make([samples.run()], [replace(analysis, kernel=kernel)])
+    assert text_of(html).count("gemm<(int)64, (bool)1>") == 1
+    assert text_of(html).count("gemm<64, true>") >= 4
+
+
+def test_changed_thresholds_are_named() -> None:
+    """A page made with other thresholds says which ones, so that two pages are never compared unawares."""
+    limits = replace(default_thresholds(), bound_share=0.5)
+    html = render_page([samples.report(samples.every_verdict())], title="t", limits=limits)
+    assert "bound_share 0.5" in html
+    assert "Thresholds changed" not in make(*STATES["every verdict"])
+
+
+def test_backticks_become_code() -> None:
+    """A command between backticks is set as code; what stands in it stays text, and a lone backtick is left alone."""
+    assert code_spans("run `ncu <x>` now") == "run <code>ncu &lt;x&gt;</code> now"
+    assert code_spans("a ` b") == "a ` b"

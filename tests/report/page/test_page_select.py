@@ -1,0 +1,228 @@
+"""Selectors and isolation: chart, bars and table show the same launches, and the same one apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Opened, placed
+from support import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+ALL = {f"k{i}" for i in range(6)}
+DRAWN = ALL - {"k5"}
+"""The launch with an unknown verdict has no FLOPs and no bytes: it stands in bars and table only."""
+
+
+def shown(opened: Opened) -> tuple[set[str], set[str], set[str]]:
+    """Read which launches stand in the roofline, in the bars and in the table."""
+    return set(opened.points()), set(opened.bars()), set(opened.rows())
+
+
+def test_everything_is_shown_at_first(open_page: Callable[..., Page]) -> None:
+    """Without a choice nothing is left out and nothing is faint."""
+    opened = Opened(open_page(placed()))
+    assert shown(opened) == (DRAWN, ALL, ALL)
+    assert not any((*opened.points().values(), *opened.bars().values(), *opened.rows().values()))
+    assert opened.page.locator("#tally").inner_text() == "6 launches"
+    assert opened.page.locator("#clear").is_hidden()
+    assert opened.page.locator("#isolated").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "left"),
+    [
+        ("precision", "tensor_bf16", {"k1"}),
+        ("range", "train/step/forward", {"k0", "k3"}),
+        ("process", "python 4712", {"k1", "k3", "k5"}),
+        ("device", "0", {"k0", "k2", "k4"}),
+    ],
+)
+def test_lists_filter_chart_bars_and_table(
+    open_page: Callable[..., Page], key: str, value: str, left: set[str]
+) -> None:
+    """Precision, NVTX range, process and device each leave the same launches in all three."""
+    opened = Opened(open_page(placed()))
+    opened.page.select_option(f"[data-choice={key}]", value)
+    assert shown(opened) == (left & DRAWN, left, left)
+    assert opened.page.locator("#tally").inner_text() == f"{len(left)} of 6 launches"
+    opened.page.click("#clear")
+    assert shown(opened) == (DRAWN, ALL, ALL)
+
+
+def test_chips_filter_by_verdict(open_page: Callable[..., Page]) -> None:
+    """Pressed chips are the verdicts shown; with none pressed all are."""
+    opened = Opened(open_page(placed()))
+    memory = opened.page.locator("[data-verdict=memory]")
+    memory.click()
+    assert memory.get_attribute("aria-pressed") == "true"
+    assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
+    opened.page.click("[data-verdict=unknown]")
+    assert shown(opened) == ({"k0"}, {"k0", "k5"}, {"k0", "k5"})
+    memory.click()
+    opened.page.click("[data-verdict=unknown]")
+    assert shown(opened) == (DRAWN, ALL, ALL)
+
+
+def test_failed_launches_have_a_chip(open_page: Callable[..., Page]) -> None:
+    """Launches that failed can be listed alone; no chart shows them."""
+    opened = Opened(open_page([*placed(), samples.failed(index=9)]))
+    opened.page.click("[data-verdict=failed]")
+    assert shown(opened) == (set(), set(), {"k6"})
+
+
+def test_slider_keeps_the_longest_kernels(open_page: Callable[..., Page]) -> None:
+    """The slider leaves the launches that make up that part of the GPU time, the longest always among them."""
+    opened = Opened(open_page(placed()))
+    slider = opened.page.locator("#top")
+    slider.fill("70")
+    assert shown(opened)[2] == {"k0", "k1"}
+    assert opened.page.locator("#top-text").inner_text().replace("\u00a0", " ") == "70 %"
+    slider.fill("1")
+    assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
+
+
+def test_text_filter_holds_every_word(open_page: Callable[..., Page]) -> None:
+    """A launch stays whose name, verdict or row holds every word, whatever the case."""
+    opened = Opened(open_page(placed()))
+    opened.page.fill("#search", "MEMORY softmax")
+    assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
+    opened.page.fill("#search", "nothing has this name")
+    assert shown(opened) == (set(), set(), set())
+    assert opened.page.locator("#kernels-table .dt-empty").inner_text() == "No launch is left by these filters."
+
+
+def test_gpu_selector_shows_the_gpu_and_its_plane(open_page: Callable[..., Page]) -> None:
+    """Choosing a GPU leaves its launches and shows its roofline; a launch of another one brings that one's plane."""
+    t4 = samples.analysis(
+        samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4), index=6
+    )
+    opened = Opened(open_page([*placed(), t4]))
+    assert opened.page.locator(".plane:visible").count() == 1
+    opened.page.select_option("[data-choice=gpu]", "Tesla T4")
+    assert shown(opened) == ({"k6"}, {"k6"}, {"k6"})
+    opened.page.click("#clear")
+    assert set(opened.points()) == DRAWN
+    opened.row("k6").click()
+    assert set(opened.points()) == {"k6"}
+
+
+def test_level_selector_moves_the_points(open_page: Callable[..., Page]) -> None:
+    """Choosing a level shows the points of that level, and `all` those of every level."""
+    opened = Opened(open_page(placed()))
+    text = "marks => marks.map(mark => mark.getAttribute('aria-label'))"
+    points = opened.page.locator("#roofline-0 [aria-roledescription=kernel]")
+    assert all(", HBM " in label for label in points.evaluate_all(text))
+    opened.page.check("input[value=l2]", force=True)
+    opened.settle()
+    assert all(", L2 " in label for label in points.evaluate_all(text))
+    opened.page.check("input[value=all]", force=True)
+    opened.settle()
+    assert points.count() > 2 * len(DRAWN)
+
+
+def test_selectors_that_part_nothing_are_left_out(open_page: Callable[..., Page]) -> None:
+    """A list of one value is not shown, and a page of one launch has no selectors."""
+    page = open_page(samples.every_verdict())
+    assert page.locator("[data-choice]").evaluate_all("lists => lists.map(list => list.dataset.choice)") == [
+        "precision"
+    ]
+    assert open_page(samples.every_verdict()[:1]).locator("#selectors").count() == 0
+
+
+@pytest.mark.parametrize("part", ["point", "bar", "row"])
+def test_a_click_isolates_everywhere(open_page: Callable[..., Page], part: str) -> None:
+    """A click on a point, a bar or a row makes all other kernels faint in all three; Escape ends it."""
+    opened = Opened(open_page(placed()))
+    getattr(opened, part)("k1").click(force=True)
+    assert opened.state("k") == "k1"
+    for marks in (opened.points(), opened.bars(), opened.rows()):
+        assert [key for key, faint in marks.items() if not faint] == ["k1"]
+    assert opened.row("k1").get_attribute("aria-current") == "true"
+    assert opened.page.locator("#isolated .name").inner_text().startswith("ampere_bf16")
+    opened.page.keyboard.press("Escape")
+    assert opened.state("k") == ""
+    assert not any((*opened.points().values(), *opened.bars().values(), *opened.rows().values()))
+    assert opened.page.locator("#isolated").is_hidden()
+
+
+def test_a_loss_line_isolates(open_page: Callable[..., Page]) -> None:
+    """A click on a line of the list of losses isolates its kernel, and a second one lets it go."""
+    opened = Opened(open_page(placed()))
+    line = opened.page.locator(".ranking li").first
+    key = line.get_attribute("data-k")
+    line.locator(".lost").click()
+    assert opened.state("k") == key
+    assert "current" in (line.get_attribute("class") or "")
+    line.locator(".lost").click()
+    assert opened.state("k") == ""
+
+
+def test_show_all_and_the_card_stand_beside_the_isolated_name(open_page: Callable[..., Page]) -> None:
+    """The line of the isolated kernel leads to its card, tells its verdict, and lets it go."""
+    opened = Opened(open_page(placed()))
+    opened.choose(k="k1")
+    line = opened.page.locator("#isolated")
+    assert "Compute-bound at the bf16 tensor pipe" in line.inner_text()
+    line.get_by_role("link").click()
+    opened.page.wait_for_selector("#k1[open]")
+    assert opened.state("k") == "k1"
+    line.get_by_role("button").click()
+    assert opened.state("k") == ""
+
+
+def test_second_escape_lifts_the_filters(open_page: Callable[..., Page]) -> None:
+    """Escape first ends the isolation, then the filters."""
+    opened = Opened(open_page(placed()))
+    opened.choose(device="1", k="k1")
+    opened.page.keyboard.press("Escape")
+    assert (opened.state("k"), opened.state("device")) == ("", "1")
+    opened.page.keyboard.press("Escape")
+    assert opened.state("device") == ""
+
+
+def test_isolated_kernel_is_never_filtered_away(open_page: Callable[..., Page]) -> None:
+    """Filters that hide the isolated kernel end the isolation; isolating a hidden one lifts the filters."""
+    opened = Opened(open_page(placed()))
+    opened.choose(k="k1")
+    opened.choose(verdicts=["memory"])
+    assert opened.state("k") == ""
+    opened.page.locator(".ranking a[href='#k1']").click()
+    opened.until("lens.state.k === 'k1'")  # the page hears of a new address in its own time
+    assert (opened.state("k"), opened.state("verdicts")) == ("k1", [])
+
+
+def test_dragging_the_plane_isolates_nothing(open_page: Callable[..., Page]) -> None:
+    """A drag that starts on a point moves the plane; only a press that stays is a choice."""
+    opened = Opened(open_page(placed()))
+    box = opened.point("k0").bounding_box()
+    assert box is not None
+    opened.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    opened.page.mouse.down()
+    opened.page.mouse.move(box["x"] + 60, box["y"] + 40, steps=5)
+    opened.page.mouse.up()
+    assert opened.state("k") == ""
+
+
+def test_zoom_buttons_move_both_axes(open_page: Callable[..., Page]) -> None:
+    """Zooming in shows a part of the plane, and out again or Reset the whole of it."""
+    opened = Opened(open_page(placed()))
+    ticks = opened.page.locator("#roofline-0 .role-axis-label text")
+    whole = ticks.all_inner_texts()
+    place = opened.point("k0").bounding_box()
+    opened.page.click("[data-zoom=in]")
+    opened.settle()
+    assert opened.point("k0").bounding_box() != place
+    opened.page.click("[data-zoom=out]")
+    opened.settle()
+    assert ticks.all_inner_texts() == whole
+    opened.page.click("[data-zoom=in]")
+    opened.page.click("[data-zoom=reset]")
+    opened.settle()
+    assert ticks.all_inner_texts() == whole

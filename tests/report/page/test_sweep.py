@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support import samples
+from support.snapshots import check_snapshot
+from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep
+
+from rooflens.report.page.page import render_page
+from rooflens.report.page.sweep_chart import datasets, sweep_plane, sweep_spec, sweeps
+from rooflens.report.page.sweeps import CHOICES, find_sweeps
+from rooflens.workloads.registry import load_workloads
+
+
+def test_cases_stand_in_the_order_of_their_size() -> None:
+    """Reports in any order give a path from the smallest to the largest, named after the size that varies."""
+    sweep = the_sweep(gemms((4096, 128, 8192, 1024)))
+    assert [step.label for step in sweep.steps] == [
+        "n = 128",
+        "n = 1,024",
+        "n = 4,096",
+        "n = 8,192",
+    ]
+    assert sweep.title == "gemm, bf16: n = 128 to 8,192"
+    assert (sweep.varied, dict(sweep.kept)) == ("n", {})
+
+
+def test_a_dot_is_a_sum_over_sums() -> None:
+    """FLOP of all kernels of a report over all their bytes and all their time, never a mean of ratios."""
+    parts = [done(2e12, 1e8, 4e3), done(1e12, 3e8, 1e3, name="other")]
+    sweep = the_sweep([("fma", "iters_8", parts), ("fma", "iters_64", [done(1e12, 1e9, 1e3)])])
+    step = sweep.steps[0]
+    assert step.intensity_flop_per_byte == pytest.approx(3e12 / 4e8)
+    assert step.flop_per_s == pytest.approx(3e12 / 5e-3)
+    assert len(step.keys) == 2
+    assert step.predicted_intensity == pytest.approx(2.0)
+    assert dict(sweep.kept) == {"n": 67_108_864}
+
+
+def test_a_ladder_is_one_path_whatever_the_types_of_its_rungs() -> None:
+    """The rungs of the GEMM ladder are in order, the one on the tensor cores too; each has the roof of its own pipe."""
+    sweep = the_sweep(ladder())
+    assert [step.label for step in sweep.steps] == [
+        "1 naive",
+        "2 coalesced",
+        "3 shared tile",
+        "4 blocktile 1d",
+        "5 blocktile 2d",
+        "6 vectorized",
+        "7 warptile",
+        "8 tensor core",
+    ]
+    assert sweep.title == "gemm_ladder, fp32 and fp16: rung 1 to 8"
+    assert [step.roof_at(1e6) for step in (sweep.steps[0], sweep.steps[-1])] == [19.5e12, 312e12]
+    assert [ridge for _, ridge in sweep.ridges] == pytest.approx([312e12 / 1.555e12, 19.5e12 / 1.555e12])
+
+
+def test_types_and_gpus_have_paths_of_their_own() -> None:
+    """A product in bf16 is no step from one in tf32; nor is a T4 one from an A100."""
+    page = make_page([*gemms((128, 1024)), *gemms((128, 1024), "tf32")])
+    assert [sweep.dtypes for sweep in find_sweeps(page)] == [("bf16",), ("tf32",)]
+    t4 = replace(samples.T4, pipe_peaks={**samples.T4.pipe_peaks, "tensor_bf16": 24e12})
+    mixed = [("fma", "iters_1", [done(1e9, 1e8, 1e3)]), ("fma", "iters_8", [done(1e9, 1e8, 1e3, chip=t4)])]
+    assert find_sweeps(make_page(mixed)) == ()
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [],
+        gemms((4096,)),
+        [*gemms((4096,)), *gemms((4096,))],
+        [("attention", "naive", [done(1e12, 1e9, 1e3)]), ("attention", "fused", [done(1e12, 1e8, 1e3)])],
+        [("gather", "few_threads", [done(0, 1e9, 1e3)]), ("gather", "many_threads", [done(0, 1e9, 1e3)])],
+        [("pointer_chase", "hbm", [done(1e6, 1e9, 1e3)]), ("pointer_chase", "l2", [done(1e6, 1e9, 1e3)])],
+    ],
+    ids=["nothing", "one case", "one case twice", "another program", "no FLOP", "sizes that do not rise together"],
+)
+def test_what_is_no_sweep(reports: list[Report]) -> None:
+    """One case, two programs, cases without a place, and sizes of which one rises and one falls make no path."""
+    page = make_page(reports)
+    assert find_sweeps(page) == ()
+    assert str(sweeps(page)).strip() == ""
+
+
+def test_a_case_without_a_place_stays_in_the_table() -> None:
+    """A report whose FLOP were not counted has no dot, and the page says so."""
+    unknown = replace(done(0, 1e8, 1e3), flop=None)
+    page = make_page([*gemms((128, 1024)), ("gemm", "bf16_4096", [unknown])])
+    (sweep,) = find_sweeps(page)
+    assert (len(sweep.steps), len(sweep.placed)) == (3, 2)
+    html = str(sweeps(page))
+    assert "1 case without FLOP, bytes or time has no dot." in html
+    assert "n = 4,096" in html
+
+
+def test_choices_are_no_sizes() -> None:
+    """Every parameter of a workload that is 0 in a case chooses what is done, so that it is never swept."""
+    zero = {name for one in load_workloads() for case in one.cases for name, v in case.parameters.items() if v == 0}
+    assert zero <= CHOICES
+    known = {name for one in load_workloads() for case in one.cases for name in case.parameters}
+    assert known >= CHOICES
+
+
+def test_predictions_stand_on_the_roof() -> None:
+    """A ring is at the intensity of the compulsory bytes, on the lower of both roofs."""
+    sweep = the_sweep(gemms((128, 8192)))
+    plane = sweep_plane(sweep)
+    (x0, y0), (x1, y1) = (plane.predicted(step) or (0, 0) for step in sweep.placed)
+    assert (x0, x1) == pytest.approx((128 / 3, 8192 / 3))
+    assert y0 == pytest.approx(128 / 3 * 1.555e12)
+    assert y1 == pytest.approx(312e12)
+
+
+def test_the_plane_holds_dots_rings_and_ridges() -> None:
+    """Everything that is drawn lies inside the axes."""
+    plane = sweep_plane(the_sweep(ladder()))
+    (left, right), (low, high) = plane.plane.roofs.x_domain, plane.plane.roofs.y_domain
+    for step in plane.sweep.placed:
+        assert left < (step.intensity_flop_per_byte or 0) < right
+        assert low < (step.flop_per_s or 0) < high
+    assert all(left < ridge < right for _, ridge in plane.sweep.ridges)
+
+
+def test_arrows_point_along_the_path() -> None:
+    """Each part of the path has an arrow in its middle, with its direction in parts of both axes."""
+    sweep = the_sweep(gemms((128, 1024, 8192)))
+    plane = sweep_plane(sweep)
+    arrows = datasets(plane, {})["arrows"]
+    assert len(arrows) == 2
+    first = arrows[0]
+    assert first["x"] == pytest.approx((128 / 3 * 1024 / 3) ** 0.5, rel=1e-4)
+    assert first["right"] > 0
+
+
+def test_the_chart_obeys_the_page() -> None:
+    """The parameters that the page sets are declared, rows carry launch and group, and no colour is in it."""
+    page = make_page(gemms((128, 1024)))
+    (sweep,) = find_sweeps(page)
+    spec = sweep_spec(sweep, title="t", subtitle=["s"], groups={"k0": "g1", "k1": "g0"})
+    assert {"picked", "w", "h"} <= {param["name"] for param in spec["params"] if "value" in param}
+    assert spec["name"] == "plane"
+    assert [(row["k"], row["g"], row["ks"]) for row in spec["datasets"]["steps"]] == [
+        ("k0", "g1", ["k0"]),
+        ("k1", "g0", ["k1"]),
+    ]
+    assert "#" not in str({key: value for key, value in spec.items() if key not in {"$schema", "datasets"}})
+
+
+def test_specification_is_the_stored_one() -> None:
+    """A change of the chart shows as a diff of its specification."""
+    sweep = the_sweep(gemms((128, 1024)))
+    check_snapshot("sweep", sweep_spec(sweep, title="t", subtitle=["s"], groups={}))
+
+
+def test_hostile_names_make_no_element() -> None:
+    """Names of GPUs and cases are text in the table and in the chart's data."""
+    evil = "</script><img src=x onerror=alert(1)>"
+    chip = replace(CHIP, name=evil)
+    reports = [
+        ("fma", "iters_1", [done(1e9, 1e8, 1e3, chip=chip)]),
+        ("fma", "iters_8", [done(1e9, 1e8, 1e3, chip=chip)]),
+    ]
+    assert "<img" not in str(sweeps(make_page(reports)))
+
+
+def test_a_page_of_a_sweep_shows_it() -> None:
+    """The page has the chart's data, and its table with a link to each kernel."""
+    page = make_page(gemms((128, 1024)))
+    predictions = {digest: checked.prediction for digest, checked in ((one.digest, one) for one in page.predictions)}
+    html = render_page(page.reports, title="t", predictions=predictions)
+    assert 'id="spec-sweep-0"' in html
+    assert 'data-spec="spec-sweep-0"' in html
+    assert '<a href="#k1">' in html

@@ -1,0 +1,253 @@
+"""The roofline in a real browser: zoom and pan, what signals do, and that drawn text overlaps nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from planes import datasheet_lines, make_spec
+from support import samples
+
+from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
+from rooflens.report.html.theme import LIGHT, vega_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+DRAW = """
+const data = (id) => JSON.parse(document.getElementById(id).textContent);
+const options = { ast: true, renderer: "svg", actions: false, config: data("theme") };
+window.drawn = vegaEmbed("#chart", data("spec"), options).then((result) => (window.view = result.view));
+"""
+"""Draws a specification as the page does: interpreted, for its content policy forbids code made of strings."""
+
+DOMAIN = "axis => view.scale(`plane_${axis}`).domain()"
+BOXES = """marks => marks.map(mark => {
+  const box = mark.getBoundingClientRect();
+  return [mark.textContent, box.left, box.top, box.right, box.bottom];
+})"""
+CENTRE = (400, 300)
+
+
+@pytest.fixture
+def draw(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+    """Open a page that holds one chart; at the end, hold it to no console message and no error."""
+    troubles: list[str] = []
+
+    def draw_(spec: Mapping[str, Any], width: int = 730, height: int = 440, **signals: Any) -> Page:
+        chosen = {"w": width, "h": height} | signals
+        for param in spec["params"]:
+            if param["name"] in chosen:
+                param["value"] = chosen[param["name"]]
+        for part in spec["vconcat"]:
+            part["width"] = width
+            if part.get("name") == "plane":
+                part["height"] = height
+        bundle = vega_bundle()
+        blocks = json_block("spec", spec) + json_block("theme", vega_config(LIGHT, dark=False))
+        policy = f'<meta http-equiv="Content-Security-Policy" content="{content_policy(bundle, DRAW)}">'
+        body = f'<body style="height: 3000px; margin: 0"><div id="chart"></div>{blocks}{script(bundle)}{script(DRAW)}'
+        file = tmp_path / "chart.html"
+        file.write_text(f"<!doctype html><meta charset=utf-8>{policy}{body}", encoding="utf-8")
+        page = browser.new_page(viewport={"width": 1000, "height": 700})
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.goto(file.as_uri())
+        page.evaluate("drawn.then(() => view.runAsync()).then(() => true)")
+        return page
+
+    yield draw_
+    for context in browser.contexts:
+        context.close()
+    assert troubles == []
+
+
+def domains(page: Page) -> list[list[float]]:
+    """Read what is seen of the plane."""
+    page.evaluate("view.runAsync().then(() => true)")
+    page.wait_for_timeout(100)
+    return [page.evaluate(DOMAIN, axis) for axis in "xy"]
+
+
+def spans(page: Page) -> list[float]:
+    """Measure what is seen of the plane, as ratios."""
+    return [high / low for low, high in domains(page)]
+
+
+def set_signals(page: Page, **signals: Any) -> None:
+    """Set signals as the page does."""
+    for name, value in signals.items():
+        page.evaluate("([name, value]) => void view.signal(name, value)", [name, value])
+    page.evaluate("view.runAsync().then(() => true)")
+
+
+def written(page: Page) -> list[str]:
+    """List the words of the plane."""
+    texts = page.locator("svg .mark-text.role-mark text").all_text_contents()
+    return [text.replace("\u00a0", " ") for text in texts]
+
+
+def test_the_wheel_scrolls_the_page_and_zooms_with_ctrl(draw: Callable[..., Page]) -> None:
+    """Without ctrl the wheel is the page's; with it the plane zooms by one factor in both directions."""
+    page = draw(make_spec(samples.every_verdict()))
+    before = domains(page)
+    page.mouse.move(*CENTRE)
+    page.mouse.wheel(0, 100)
+    assert domains(page) == before
+    assert page.evaluate("scrollY") == 100
+    page.evaluate("scrollTo(0, 0)")
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -300)
+    page.keyboard.up("Control")
+    factors = [(high / low, seen) for (low, high), seen in zip(before, spans(page), strict=True)]
+    assert all(seen < whole for whole, seen in factors)
+    assert page.evaluate("scrollY") == 0
+
+
+def test_a_drag_pans_and_a_double_click_resets(draw: Callable[..., Page]) -> None:
+    """A drag moves the plane and keeps its span; a double click shows all of it again."""
+    page = draw(make_spec(samples.every_verdict()))
+    before = domains(page)
+    page.mouse.move(*CENTRE)
+    page.mouse.down()
+    page.mouse.move(CENTRE[0] - 80, CENTRE[1] + 40, steps=4)
+    page.mouse.up()
+    moved = domains(page)
+    assert moved[0][0] > before[0][0]
+    assert moved[1][0] > before[1][0]
+    assert spans(page) == pytest.approx([high / low for low, high in before])
+    page.mouse.dblclick(*CENTRE)
+    assert domains(page) == before
+
+
+def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
+    """The page's buttons set what is seen by two signals, and null shows all of it; a gesture goes on from there."""
+    page = draw(make_spec(samples.every_verdict()))
+    before = domains(page)
+    set_signals(page, zoom_x=[1, 100], zoom_y=[1e12, 1e14])
+    assert domains(page) == [[1, 100], [1e12, 1e14]]
+    page.mouse.move(*CENTRE)
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -100)
+    page.keyboard.up("Control")
+    assert all(span < 100 for span in spans(page))
+    set_signals(page, zoom_x=None, zoom_y=None)
+    assert domains(page) == before
+
+
+def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
+    """All of the plane shows decades; within two of them the ticks between are labelled by 1, 2 and 5."""
+    page = draw(make_spec(samples.every_verdict()))
+
+    def ticks() -> list[str]:
+        found = page.locator("svg .role-axis-label text").all_text_contents()
+        return [text for text in found if text.isdigit()]
+
+    assert "100" in ticks()
+    assert "20" not in ticks()
+    set_signals(page, zoom_x=[1, 90], zoom_y=[1e12, 9e13])
+    assert sorted(ticks(), key=int) == ["1", "2", "5", "10", "20", "50"]
+
+
+def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
+    """Zoomed in by one factor, names of diagonal roofs lie along them and inside the plane."""
+    page = draw(make_spec(samples.every_verdict()))
+    turn = page.evaluate("view.signal('turn')")
+    (x0, x1), (y0, y1) = domains(page)
+    inner = [[low * (high / low) ** part for part in (0.2, 0.7)] for low, high in ((x0, x1), (y0, y1))]
+    set_signals(page, zoom_x=inner[0], zoom_y=inner[1])
+    assert page.evaluate("view.signal('turn')") == pytest.approx(turn)
+    assert "HBM  1.56 TB/s" in written(page)
+
+
+def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
+    """A launch that a filter hides has no point, no name, no rank and no gap."""
+    spec = make_spec(samples.every_verdict(), ranks={"k0": 1})
+    page = draw(spec)
+    assert {"softmax_warp_forward", "1", "1.1x"} <= set(written(page))
+    count = page.locator("[aria-roledescription=kernel]").count()
+    set_signals(page, hidden={"k0": True})
+    assert page.locator("[aria-roledescription=kernel]").count() == count - 1
+    assert not {"softmax_warp_forward", "1", "1.1x"} & set(written(page))
+
+
+def test_an_isolated_kernel_stands_out(draw: Callable[..., Page]) -> None:
+    """The points of other kernels are faint and nameless; the levels of the isolated one are named."""
+    page = draw(make_spec(samples.every_verdict()))
+    group = next(row["g"] for row in make_spec(samples.every_verdict())["datasets"]["points"] if row["k"] == "k2")
+    set_signals(page, kernel=group, picked="k2")
+    opacities = page.locator("[aria-roledescription=kernel]").evaluate_all(
+        "marks => marks.map(mark => [mark.__data__.datum.k, Number(mark.getAttribute('opacity') ?? 1)])"
+    )
+    assert {key for key, opacity in opacities if opacity == 1} == {"k2"}
+    words = set(written(page))
+    assert {"gather_rows", "L1", "L2"} <= words
+    assert "softmax_warp_forward" not in words
+
+
+def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
+    """A point tells verdict, place, roof, traffic, busiest unit, time, confidence and flags in words."""
+    page = draw(make_spec(samples.every_verdict()))
+    page.locator("[aria-roledescription=kernel]").first.hover()
+    text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
+    place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
+    for words in ("memory-bound: HBM", *place, "HBM 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+        assert words in text
+
+
+def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
+    """A screen reader hears name, verdict, place and time of each point, and nothing of the lines."""
+    page = draw(make_spec(samples.every_verdict()))
+    said = page.locator("[aria-roledescription=kernel]").first.get_attribute("aria-label") or ""
+    assert said.startswith("softmax_warp_forward")
+    assert "memory-bound: HBM" in said
+    assert "FLOP/B" in said
+    assert page.locator("svg .mark-rule [aria-label]").count() == 0
+
+
+def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
+    """Choosing a GPU widens the plane and draws its roofs with names; without a choice there are none."""
+    page = draw(make_spec(samples.every_verdict(), datasheet=datasheet_lines()))
+    before = domains(page)
+    assert not [text for text in written(page) if "B200" in text]
+    set_signals(page, datasheet="b200")
+    assert {"B200 HBM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
+    assert domains(page)[1][1] > before[1][1]
+
+
+@pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])
+@pytest.mark.parametrize("level", ["dram", "l2", "all"])
+def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], level: str, width: int, height: int) -> None:
+    """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
+    spec = make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3})
+    assert_apart(draw(spec, width, height, level=level))
+
+
+@pytest.mark.parametrize(("width", "height"), [(740, 440), (270, 320)])
+def test_text_of_a_datasheet_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
+    """The same holds while the roofs of another GPU are drawn too."""
+    spec = make_spec(samples.every_verdict(), ranks={"k0": 1}, datasheet=datasheet_lines())
+    assert_apart(draw(spec, width, height, datasheet="b200"))
+
+
+def assert_apart(page: Page) -> None:
+    """Hold the upright text of a plane to share no room with other such text or with a point."""
+    upright = "svg .mark-text.role-mark text:not([transform*=rotate])"
+    texts = page.locator(f"{upright}:not([stroke])").evaluate_all(BOXES)
+    points = page.locator("[aria-roledescription=kernel]").evaluate_all(BOXES)
+    assert len(texts) > 4
+    for i, one in enumerate(texts):
+        for other in (*texts[i + 1 :], *points):
+            assert not _overlap(one, other), (one, other)
+
+
+def _overlap(one: list[Any], other: list[Any]) -> bool:
+    """Return whether two boxes share more than the empty rim that browsers count to a line of text."""
+    wide = min(one[3], other[3]) - max(one[1], other[1])
+    high = min(one[4], other[4]) - max(one[2], other[2])
+    return wide > 1 and high > 2

@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+from untimed import without_durations
+
+from rooflens.model import launches
+from rooflens.model.launches import Launch, bound_times_ns, time_part
+from rooflens.model.records import BOUNDS, Bottleneck, Distances
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.comparison.rows import Wall
+from rooflens.report.comparison.rows import wall as comparison_wall
+from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
+from rooflens.report.page.kernels_table import kernels
+from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
+from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.table import to_markdown
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+    from rooflens.report.content import Content
+
+
+def make_page(*analyses: object) -> Content:
+    """Build the page's rows over one report."""
+    return build_content([samples.report(analyses)], "test", default_thresholds())  # type: ignore[arg-type]
+
+
+def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) -> samples.Sample:
+    """Make a memory-bound sample that moves so many bytes."""
+    base = samples.Sample(name, "memory", duration_us, "dram", {"dram": dram_bytes}, {"fp32": 1e6})
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_launches_of_one_name_are_summed_by_time() -> None:
+    """A group's time and what can be won of it are sums over its launches, not means of their ratios."""
+    fast, slow = sample("copy", 100, 0.9 * 1.555e8), sample("copy", 900, 0.1 * 9 * 1.555e8)
+    page = make_page(samples.analysis(fast, 0), samples.analysis(slow, 1))
+    (group,) = page.groups
+    assert group.duration_ns == pytest.approx(1e6)
+    assert group.winnable_ns == pytest.approx(10_000 + 810_000)
+    assert group.worst.analysis.kernel.index == 1
+
+
+def test_same_name_on_two_gpus_stays_apart() -> None:
+    """Launches on different GPUs have different roofs and are never added up."""
+    page = make_page(
+        samples.analysis(sample("copy", 100, 1e7)), samples.analysis(sample("copy", 100, 1e7, chip=samples.T4))
+    )
+    assert [group.gpu for group in page.groups] == [samples.A100.name, samples.T4.name]
+
+
+def test_failed_kernels_count_in_nothing() -> None:
+    """A failed launch is listed last and adds neither time nor kernels."""
+    page = make_page(samples.failed(), *samples.every_verdict())
+    assert page.launches[-1].failed
+    assert len(page.groups) == 6
+    assert sum(bound_times_ns(page.launches).values()) == pytest.approx(page.total_ns)
+
+
+def test_missing_durations_are_missing_and_not_zero() -> None:
+    """A launch without a duration has no time, no share and nothing to win; one with a duration beside it keeps the whole time."""
+    timed, untimed = samples.every_verdict()[0], without_durations()[1]
+    page = make_page(timed, untimed)
+    first, second = page.groups
+    assert (first.time_share, time_part(page.groups)) == (1.0, 1.0)
+    assert (second.duration_ns, second.time_share, second.winnable_ns) == (None, None, None)
+    assert time_part(make_page(*without_durations()).launches) is None
+
+
+def test_kernels_rank_by_what_can_be_won() -> None:
+    """Time above the floor ranks; of a kernel without a floor that above its headroom, and all of one with neither."""
+    page = make_page(*samples.every_verdict())
+    first = ranking(page)
+    stakes = [row.group.at_stake_ns for row in first]
+    assert [row.rank for row in first] == [1, 2, 3, 4, 5]
+    assert stakes == sorted(stakes, reverse=True)
+    assert first[0].group.winnable_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
+    unknown = next(group for group in page.groups if group.worst.bound == "unknown")
+    assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
+
+
+def test_a_floor_goes_before_the_busiest_unit() -> None:
+    """A kernel at its limit as written has the time above its floor to win."""
+    full = samples.analysis(sample("full", 100, 1e7))
+    verdict = replace(full.verdict, at_roof=True, distances=Distances(headroom=1.02, potential=4.0, floor_ns=25e3))
+    (group,) = make_page(replace(full, verdict=verdict)).groups
+    assert group.winnable_ns == pytest.approx(75e3)
+
+
+def test_no_kernel_is_dropped_from_the_ranking() -> None:
+    """What the list does not show is counted below it, and nothing is in neither."""
+    page = make_page(*samples.every_verdict(), *samples.many(2000))
+    assert len(ranking(page)) == RANKED_SHOWN
+    assert len(ranking(page)) + len(unranked(page)) == len(page.groups)
+
+
+def test_kernels_of_two_reports_are_not_added_up() -> None:
+    """Two reports of one kernel are two versions of it: each has its own line."""
+    analysis = samples.analysis(sample("copy", 100, 1e7))
+    other = replace(analysis, kernel=replace(analysis.kernel, digest="b" * 64))
+    assert [len(group.launches) for group in make_page(analysis, other).groups] == [1, 1]
+
+
+def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
+    """The busiest unit is the verdict's own everywhere, whatever shares stand beside it."""
+    analysis = samples.every_verdict()[0]
+    verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
+    found = replace(analysis, verdict=verdict)
+    page = make_page(found)
+    for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
+        assert "SMEM 97 %" in text.replace("\u00a0", " ")
+    assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)
+
+
+def test_a_launch_that_stands_for_others_counts_as_often() -> None:
+    """A kernel profiled once and launched 9 times has 9 times its time, on the bar, in the list and in the counts."""
+    often = replace(samples.analysis(sample("often", 100, 1e7)), launches=9)
+    page = make_page(often, samples.analysis(sample("once", 100, 1e7)))
+    assert page.launches[0].shown == "often x9"
+    assert page.launches[0].time_share == pytest.approx(0.9)
+    assert [group.launch_count for group in page.groups] == [9, 1]
+
+
+def crowd(count: int, kernels: int) -> list[Analysis]:
+    """Make so many launches of so many kernels, whose times and verdicts differ from launch to launch."""
+    base = samples.every_verdict()
+    return [
+        renamed(base[i * 5 // 3 % len(base)], f"kernel_{i % kernels}", 1e3 + 1e6 / (1 + i % kernels) + i % 7)
+        for i in range(count)
+    ]
+
+
+def renamed(analysis: Analysis, name: str, duration_ns: float) -> Analysis:
+    """Make the same launch of another kernel."""
+    kernel = replace(analysis.kernel, name=name, counters={"duration_ns": duration_ns})
+    return replace(analysis, kernel=kernel)
+
+
+def test_groups_and_launches_share_their_keys() -> None:
+    """A launch names its kernel by the kernel's place in order of time; a failed one is in none."""
+    page = make_page(samples.failed(), *samples.every_verdict(), samples.every_verdict()[0])
+    assert [group.key for group in page.groups] == [f"g{i}" for i in range(6)]
+    assert all(launch.group_key == group.key for group in page.groups for launch in group.launches)
+    assert page.launches[-1].group_key == ""
+
+
+def test_cumulative_share_is_of_all_longer_launches() -> None:
+    """The longest launch has nothing before it, and each next one the shares of those above it."""
+    page = make_page(*samples.every_verdict())
+    shares = [launch.time_share or 0.0 for launch in page.launches]
+    expected = [sum(shares[:i]) for i in range(len(shares))]
+    assert [launch.cumulative_share for launch in page.launches] == pytest.approx(expected)
+    assert {launch.cumulative_share for launch in make_page(*without_durations()).launches} == {0.0}
+
+
+def test_up_to_the_limit_every_launch_stands_for_itself() -> None:
+    """A page of few launches draws each, and has no others."""
+    page = make_page(*samples.many(MAX_LAUNCHES))
+    assert (len(page.launches), page.aggregated, page.other) == (MAX_LAUNCHES, False, None)
+
+
+def test_over_the_limit_launches_add_up_by_kernel_and_verdict() -> None:
+    """Each row stands for the launches of one kernel with one verdict, and the kernel for all of them."""
+    analyses = crowd(3000, 20)
+    page = make_page(*analyses)
+    assert page.aggregated
+    assert page.other is None
+    named = {(launch.name, launch.bound) for launch in page.launches}
+    assert len(named) == len(page.launches) == len({(a.kernel.name, a.verdict.bound) for a in analyses})
+    assert [group.launch_count for group in page.groups] == [150] * 20
+    assert sum(launch.analysis.launches for launch in page.launches) == 3000
+
+
+def test_adding_up_changes_no_total() -> None:
+    """Time, time by verdict, what can be won and counts of a page are the same as of the single launches."""
+    analyses = crowd(3000, 900)
+    page = make_page(*analyses)
+    alone = [make_page(a) for a in analyses]
+    won_ns = [group.winnable_ns or 0 for one in alone for group in one.groups]
+    assert page.total_ns == pytest.approx(sum(one.total_ns for one in alone))
+    assert len(page.groups) == 900
+    assert sum(group.winnable_ns or 0 for group in page.groups) == pytest.approx(sum(won_ns))
+    times = bound_times_ns(launch for one in alone for launch in one.launches)
+    assert bound_times_ns(page.counted) == pytest.approx(times)
+    assert time_part(page.groups) == pytest.approx(1)
+    assert len(page.analyses) == 3000
+
+
+def test_kernels_that_are_not_drawn_are_one_sum() -> None:
+    """What is drawn and the others make up all kernels, launches and time, whole kernels on either side."""
+    page = make_page(*crowd(6000, 900))
+    other = page.other
+    assert other is not None
+    drawn = {launch.group_key for launch in page.launches}
+    assert len(page.launches) <= MAX_SUMS
+    assert other.kernels == len(page.groups) - len(drawn)
+    assert other.launches + sum(launch.analysis.launches for launch in page.launches) == 6000
+    assert (other.duration_ns or 0) + sum(launch.duration_ns or 0 for launch in page.launches) == pytest.approx(
+        page.total_ns
+    )
+    assert sum(other.bound_ns.values()) == pytest.approx(other.duration_ns)
+    assert other.time_share == pytest.approx((other.duration_ns or 0) / page.total_ns)
+    assert all(
+        {one.key for one in g.launches} <= {one.key for one in page.launches} for g in page.groups if g.key in drawn
+    )
+
+
+def test_what_is_ranked_first_is_drawn_however_short() -> None:
+    """The kernels that the first screen names have their rows, also where others at their limit take more time."""
+    full = [
+        replace(a, verdict=replace(a.verdict, at_roof=True, distances=Distances(headroom=1.01)))
+        for a in samples.many(3000)
+    ]
+    slow = sample("slow", 19, 1e3)
+    page = make_page(*full, samples.analysis(slow))
+    assert ranking(page)[0].group.name == "slow"
+    assert {row.group.worst.key for row in ranking(page)} <= {launch.key for launch in page.launches}
+
+
+def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:
+    """Thousands of failures take a few rows, and the count keeps all of them."""
+    page = make_page(*samples.many(600), *(samples.failed(index=i) for i in range(2000)))
+    assert (len(page.failed), page.failed_count) == (MAX_FAILED, 2000)
+    assert page.launches[-1].failed
+
+
+def test_launches_without_a_duration_stay_apart_in_a_crowd() -> None:
+    """A launch without a time leaves its kernel's time as it is."""
+    untimed = [replace(a, kernel=replace(a.kernel, counters={})) for a in crowd(10, 1)]
+    page = make_page(*crowd(1000, 1), *untimed)
+    assert page.groups[0].duration_ns == pytest.approx(page.total_ns)
+    assert {launch.duration_ns for launch in page.launches if launch.time_share is None} == {None}
+    assert page.groups[0].launch_count == 1010
+
+
+def test_keys_of_sums_lead_to_a_record() -> None:
+    """A sum has the key of its longest launch: the number of a record as it was given."""
+    analyses = crowd(1000, 5)
+    for launch in make_page(*analyses).launches:
+        record = analyses[int(launch.key[1:])]
+        assert (record.kernel.name, record.verdict.bound) == (launch.name, launch.bound)
+
+
+def test_rows_are_made_once_for_each_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Building a page derives a row for each sum and not for each launch: work for 10 x launches is not 10 x rows."""
+    made: list[Launch] = []
+
+    def make(*arguments: object, **more: object) -> Launch:
+        made.append(Launch(*arguments, **more))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(launches, "Launch", make)
+    for count in (600, 6000):
+        made.clear()
+        make_page(*crowd(count, 30))
+        assert len(made) <= 30 * len(BOUNDS)

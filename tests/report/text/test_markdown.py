@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from markdown_it import MarkdownIt
+from support import samples
+from untimed import without_durations
+
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
+from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
+from rooflens.report.text.table import to_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markdown_it.token import Token
+
+    from rooflens.model.records import Analysis, Run
+
+HOSTILE = (
+    "a|b",
+    "a\\|b",
+    "a\\",
+    "`tick`",
+    "x`y``z",
+    "new\nline | x",
+    "@nobody #1 https://evil.example www.evil.example",
+    "[link](http://x)",
+    "![image](http://x)",
+    "<img src=x onerror=alert(1)>",
+    "</details><script>",
+    "| --- |",
+    "\u202ebackwards\u200b",
+    "$x$ ~~s~~ **b** __c__",
+    "\\`|`\\|",
+    "-->",
+    "\ud800half",
+    "&lt;b&gt;",
+    " ",
+    "long" * 1000,
+)
+HTML = ["<details><summary>Method</summary>\n", "</details>\n"]
+"""The only HTML that the Markdown holds."""
+
+
+def write(analyses: Sequence[Analysis], runs: Sequence[Run] = (), title: str = "attention", **more: object) -> str:
+    """Render the Markdown of a page."""
+    return render_markdown(
+        build_content(samples.reports(runs or [samples.run()], analyses), title, default_thresholds(), **more)  # type: ignore[arg-type]
+    )
+
+
+def parse(text: str) -> list[Token]:
+    """Read Markdown with the extensions of GitHub's that markdown-it has; every token, those inside lines too."""
+    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+    return [one for token in tokens for one in (token, *(token.children or ()))]
+
+
+def table_rows(tokens: Sequence[Token]) -> list[list[str]]:
+    """Return the cells of the table as Markdown, row by row."""
+    rows: list[list[str]] = []
+    inside = False
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append([])
+        inside = token.type in {"th_open", "td_open"} or (inside and token.type not in {"th_close", "td_close"})
+        if inside and token.type == "inline":
+            rows[-1].append(token.content)
+    return rows
+
+
+def hostile() -> list[Analysis]:
+    """Put every hostile text wherever a report could put one."""
+    base = samples.every_verdict()[:5]
+    return [_hostile(base[i % 5], text, i) for i, text in enumerate(HOSTILE)]
+
+
+def _hostile(one: Analysis, text: str, index: int) -> Analysis:
+    kernel = replace(one.kernel, name=text, gpu=text, index=index)
+    verdict = replace(one.verdict, cause=text, advice=(text,), sentence=text)
+    return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
+
+
+def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
+    """Title, GPU, clock, ncu, time by verdict, the first to fix with its move, and every kernel stand in it."""
+    text = write(samples.every_verdict())
+    assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
+    assert "**45 %** memory-bound, **26 %** compute-bound" in text
+    assert (
+        "1. `gather_rows(float*, const int*, const float*)`: **640 \u00b5s (15 % of GPU time)**, 3.8x as written"
+        in text
+    )
+    assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
+    assert all(f"| `{analysis.kernel.name}` |" in text for analysis in samples.every_verdict())
+
+
+def test_synthetic_data_is_said_before_any_number() -> None:
+    """The warning stands right below the title."""
+    text = write(samples.every_verdict(), [samples.run(synthetic=True)])
+    marker, warning = text.splitlines()[2:4]
+    assert marker == "> [!WARNING]"
+    assert warning.startswith("> **Synthetic data.** This report was written by a generator")
+    assert warning.endswith("No number below is a measurement.")
+    assert "Synthetic" not in write(samples.every_verdict())
+
+
+def test_hostile_text_stays_text() -> None:
+    """Whatever names, causes, moves, flags, paths and titles hold: no HTML, link, image or heading comes of it."""
+    runs = [samples.run(source=text, clock_control=text, ncu_version=text) for text in HOSTILE]
+    unread = [(text, text) for text in HOSTILE]
+    for title in HOSTILE:
+        tokens = parse(write(hostile(), runs, title, unread=unread))
+        kinds = {token.type for token in tokens}
+        assert not kinds & {"link_open", "image", "html_inline", "s_open", "em_open", "fence", "code_block"}
+        assert [token.content for token in tokens if token.type == "html_block"] == HTML
+        assert sum(token.type == "heading_open" for token in tokens) == 4
+
+
+def test_the_table_keeps_its_columns_whatever_names_hold() -> None:
+    """Every row has as many cells as the heading, and the name is whole in its own."""
+    rows = table_rows(parse(write(hostile())))
+    assert {len(row) for row in rows} == {8}
+    names = {row[0] for row in rows}
+    assert {"`a|b`", "``` x`y``z ```".replace(" ", ""), "`new line | x`", "`(no name)`", "`?half`"} <= names
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_in_a_sentence_is_linked_by_itself(text: str) -> None:
+    """A mention, a number or an address in a sentence is parted by a joiner, so that no renderer links it."""
+    for written in (prose(f"see {text} there"), heading(text)):
+        assert not [mark for mark in ("@nobody", "#1", "://", "www.") if mark in written]
+
+
+def test_code_spans_hold_backticks_and_pipes() -> None:
+    """A span is fenced by more backticks than it holds; in a cell no backslash can escape the escape of a pipe."""
+    assert code("a`b") == "``a`b``"
+    assert code("`a") == "`` `a ``"
+    assert code_cell("a|b\\|c") == "`a\\|b\u29f5\\|c`"
+    assert prose("run `ncu --set full` on a_b") == "run `ncu --set full` on a\\_b"
+    assert prose("one ` alone") == "one \\` alone"
+
+
+def test_a_table_has_a_line_for_each_row() -> None:
+    """Headings, the rule that sets numbers to the right, and the rows."""
+    assert table(("name", "time"), [("a", "1 us")], right={"time"}) == "| name | time |\n|---|---:|\n| a | 1 us |"
+
+
+def test_many_kernels_end_in_one_line() -> None:
+    """The table holds the longest kernels, and one line sums the others up."""
+    text = write(samples.many(100))
+    rows = table_rows(parse(text))
+    assert len(rows) == 1 + MAX_ROWS + 1
+    assert rows[-1][0] == "80 others"
+    assert len(text) < 10_000
+
+
+def test_launches_of_one_kernel_are_one_row() -> None:
+    """Two launches of a kernel stand in one row with their number and the sum of their times."""
+    one = samples.every_verdict()[0]
+    rows = table_rows(parse(write([one, replace(one, kernel=replace(one.kernel, index=1))])))
+    assert rows[1][0].endswith("` \u00d72")
+    assert rows[1][1] == "3.84 ms"
+
+
+def test_verdicts_that_differ_between_launches_are_both_named() -> None:
+    """A kernel whose launches have two verdicts shows both, by their share of its time."""
+    one = samples.every_verdict()[0]
+    other = replace(one, kernel=replace(one.kernel, index=1), verdict=replace(one.verdict, bound="latency"))
+    assert table_rows(parse(write([one, other])))[1][3].startswith("memory 50 %, latency 50 %")
+
+
+def test_what_is_in_no_number_is_named() -> None:
+    """Failed launches, unread reports and flags are named, a few of each, and the others counted."""
+    failed = [samples.failed(f"late_{i}", i) for i in range(MAX_NAMED + 2)]
+    text = write([*samples.every_verdict(), *failed], unread=[("C:\\runs\\bad.ncu-rep", "truncated")])
+    assert "- 7 launches failed while being profiled, in no number here: `late_0`" in text
+    assert "`late_4` and 2 more." in text
+    assert "- 1 of 2 reports could not be read: `bad.ncu-rep` (truncated)." in text
+    assert "- 1 launch: dram writes stay in l2. The output stayed in L2" in text
+
+
+def test_no_folder_of_this_machine_is_told() -> None:
+    """Reports are named without their folders: Markdown is made to be passed on."""
+    assert "/home/me" not in write(samples.every_verdict(), [samples.run(source="/home/me/attention.ncu-rep")])
+
+
+@pytest.mark.parametrize(
+    "analyses",
+    [[], [samples.failed()], samples.every_verdict()[5:], samples.without_flops(), without_durations()],
+    ids=["nothing", "all failed", "all unknown", "no FLOPs", "no durations"],
+)
+def test_every_state_of_the_data_is_written(analyses: list[Analysis]) -> None:
+    """No state of the data breaks the Markdown; the method is always there."""
+    text = write(analyses)
+    assert "None" not in text
+    assert "nan" not in text
+    assert text.endswith("</details>\n")
+
+
+def test_the_tables_of_analyze_hold_hostile_names_too() -> None:
+    """The Markdown of `analyze` keeps its columns and makes no link of a name."""
+    tokens = parse(to_markdown(hostile()))
+    assert not {token.type for token in tokens} & {"link_open", "image", "html_inline", "html_block"}
+    assert {len(row) for row in table_rows(tokens)} == {8}
