@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-ENDINGS = (".ncu-rep", ".nsight-cuprof-report")
+ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report")
 
 FORECASTS = (
     ("gemm", "--gpu", "h100-sxm", "--m", "4096", "--n", "4096", "--k", "4096", "--dtype", "bf16"),

@@ -14,8 +14,8 @@ from rooflens.format import printable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflens.model.predict.expectations import Rule
-    from rooflens.model.records import AnalyzedReport, Prediction, Run
+    from rooflens.model.predict.expectations import Prediction, Rule
+    from rooflens.model.records import AnalyzedReport, Run
 
 PREDICT = click.option(
     "--predict",

@@ -11,7 +11,7 @@ are those of the mean launch, so that amount x launches is the sum. With n launc
 | shares and stages | sum(t x share) / sum(t): the time that all need at their peaks, over the time taken |
 | peaks and attainable roofs | sum(t x peak) / sum(t) |
 | mixed-precision roof | sum(FLOP) / sum(FLOP / peak): FLOP over the time they need at their own peaks |
-| headroom | sum(t) / sum(t / headroom) |
+| headroom, potential | sum(t) / sum(t / headroom), sum(t) / sum(t / potential) |
 | flags | those of any launch |
 | sources | `estimated` and `datasheet` where any launch has them, else those of the longest |
 
@@ -29,7 +29,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Bottleneck, Level, Pipe
+from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
 
 if TYPE_CHECKING:
@@ -232,14 +232,32 @@ def _mixed_peak(analyses: Sequence[Analysis], weights: _Weights) -> float | None
 
 
 def _verdict(analyses: Sequence[Analysis], longest: Analysis, weights: _Weights) -> Verdict:
-    """Take the longest launch's verdict; its sentence says whose numbers it holds, its headroom is that of all."""
+    """Take the longest launch's verdict; its sentence says whose numbers it holds, its distances are those of all."""
     own = longest.verdict.sentence.removeprefix(_whose(longest.launches))
-    share = weights.by_time([1 / a.verdict.headroom if a.verdict.headroom else None for a in analyses])
     return replace(
         longest.verdict,
-        headroom=1 / share if share else None,
+        distances=_distances([a.verdict.distances for a in analyses], weights),
         bottleneck=_bottleneck(analyses, longest, weights),
         sentence=_whose(sum(weights.launches)) + own,
+    )
+
+
+def _distances(distances: Sequence[Distances], weights: _Weights) -> Distances:
+    """Put the time of all launches over the time that each would still take."""
+
+    def factor(name: str) -> float | None:
+        factors = [getattr(of_launch, name) for of_launch in distances]
+        left = weights.by_time([1 / value if value else None for value in factors])
+        return 1 / left if left else None
+
+    potential = factor("potential")
+    return Distances(
+        headroom=factor("headroom"),
+        potential=potential,
+        potential_by_reuse=factor("potential_by_reuse"),
+        by_fusing_only=all(of_launch.by_fusing_only for of_launch in distances),
+        floor_ns=weights.mean([of_launch.floor_ns for of_launch in distances]),
+        why_null=None if potential else next((d.why_null for d in distances if d.why_null), "times are not known"),
     )
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.rule import Facts
+from rooflens.model.phases import find_phases
 from rooflens.model.records import Analysis, Outside
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, with_intensity
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.verdict.bottleneck import Case
-from rooflens.model.verdict.decide import reach_verdict
+from rooflens.model.verdict.decide import decide, write_verdict
+from rooflens.model.verdict.distances import find_distances
 from rooflens.model.verdict.flags import find_flags
 from rooflens.model.verdict.nvidia_rules import read_nvidia
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
     from rooflens.model.verdict.thresholds import Thresholds
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 """Raised whenever the same counters would give other numbers or verdicts."""
 
 
@@ -45,6 +49,24 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     if outside.slowdown is not None and outside.slowdown > limits.slowdown:
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
+    phases = find_phases(kernel.series)
+    case = Case(kernel, levels, pipes, flags, limits, outside.gap_share)
+    decision = decide(case)
+    distances = find_distances(case, decision.bound, decision.top_share, _math_ns(flops, duration_ns))
+    findings = find_findings(
+        Facts(
+            kernel=kernel,
+            levels=levels,
+            pipes=pipes,
+            flags=flags,
+            bound=decision.bound,
+            wall=decision.wall,
+            at_roof=decision.at_roof,
+            distances=distances,
+            limits=limits,
+            phases=phases,
+        )
+    )
     return Analysis(
         kernel=kernel,
         levels=levels,
@@ -54,10 +76,12 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         flop_total=flop_total,
         flop_per_s=flop_total / duration_ns * 1e9 if flop_total is not None and duration_ns else None,
         flop_peak_per_s=_mixed_peak(flops),
-        verdict=reach_verdict(Case(kernel, levels, pipes, flags, limits, outside.gap_share)),
+        verdict=write_verdict(case, decision, distances, findings),
         nvidia=read_nvidia(kernel.rules),
         flags=flags,
         launches=outside.launches,
+        findings=findings,
+        phases=phases,
     )
 
 
@@ -68,6 +92,14 @@ def _by_dtype(flops: Flops) -> tuple[dict[str, float], dict[str, str]]:
         amounts[work.dtype_key] += work.ops
         sources[work.dtype_key] = work.source
     return dict(amounts), sources
+
+
+def _math_ns(flops: Flops, duration_ns: float | None) -> float | None:
+    """Return what the arithmetic needs at its peaks; None where a part of it or of its peaks is unknown."""
+    parts = [work for work in flops.work if work.ops]
+    if duration_ns is None or not flops.complete or any(not work.peak_ops_per_s for work in parts):
+        return None
+    return sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s) * 1e9
 
 
 def _mixed_peak(flops: Flops) -> float | None:

@@ -15,6 +15,10 @@ Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown
 
 Confidence = Literal["high", "medium", "low"]
 
+Severity = Literal["limiter", "contributes", "note"]
+
+Grain = Literal["line", "sass", "function"]
+
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
@@ -23,12 +27,55 @@ BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanc
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One of NVIDIA's own rule results, as the report holds it."""
+    """One of NVIDIA's own rule results, as the report holds it.
+
+    Attributes:
+        speedup_pct: NVIDIA's estimated speed-up of the kernel in per cent; None where the rule states none.
+    """
 
     identifier: str
     section: str
     title: str
     message: str
+    speedup_pct: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """What one source line, SASS instruction or function takes of its kernel.
+
+    Attributes:
+        by: Which of the three it is; `pc` and `sass` are those of an instruction only.
+        line: From 1; None where the report has no line information.
+        function: Name of the function the instruction stands in.
+        pc: Offset of the instruction from the kernel's start, in bytes.
+        sass: The instruction in text.
+        text: The source line in text, where the report embeds the file.
+        measures: Amount by measure (`rooflens.model.hotspots.MEASURES`); absent where not measured.
+    """
+
+    by: Grain
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    pc: int | None = None
+    sass: str | None = None
+    text: str | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Units sampled while a kernel ran, all at the same moments.
+
+    Attributes:
+        interval_ns: Time between two samples.
+        shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name, or
+            `warps` for resident warps over the most that fit; None where a sample is missing.
+    """
+
+    interval_ns: float
+    shares: Mapping[str, tuple[float | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +83,9 @@ class Run:
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
-        digest: SHA-256 of the file, in hex; the key that joins all tables.
+        digest: SHA-256 of the report, in hex, unpacked where it is compressed; the key that joins all tables.
         source: The path as it was given.
+        file_bytes: Size of the report, unpacked as for the digest.
         synthetic: True when the report says that it was written by a generator and not recorded.
         created_unix_s: When ncu made the report.
         clock_control: ncu's clock mode as the report states it, or None.
@@ -79,6 +127,9 @@ class Kernel:
         tensor_peaks_per_s: The same names -> peak operations per second at the profiled clock.
         stalls: Warp stall reason -> fraction of all sampled or counted stall cycles, 0 to 1.
         rules: NVIDIA's own verdicts.
+        hotspots: Its hottest lines, instructions and functions.
+        code_totals: Sum over all of its instructions, by measure of the hot spots.
+        series: What was sampled while it ran; None where the report holds no samples.
     """
 
     digest: str
@@ -104,6 +155,9 @@ class Kernel:
     tensor_peaks_per_s: Mapping[str, float] = field(default_factory=dict)
     stalls: Mapping[str, float] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
+    hotspots: tuple[Hotspot, ...] = ()
+    code_totals: Mapping[str, float] = field(default_factory=dict)
+    series: Series | None = None
 
     @property
     def duration_ns(self) -> float | None:
@@ -222,6 +276,100 @@ class Bottleneck:
 
 
 @dataclass(frozen=True, slots=True)
+class Distances:
+    """How far a kernel is from what would bound it, as factors of its time; None where it cannot be told.
+
+    None of them bounds a change of algorithm or of instructions.
+
+    Attributes:
+        headroom: How much faster as written: the same instructions and bytes, with the busiest unit at its peak.
+        potential: How much faster at most when proven waste goes: with no less arithmetic and no fewer bytes than are
+            proven needed.
+        potential_by_reuse: How much faster at most if tiling or fusing kept the operands on chip as well.
+        by_fusing_only: No tile can bring that, as each operand is used about once: only fusing with a neighbour.
+        floor_ns: The time that `potential` leads to.
+        why_null: Why `potential` is None; None where it is not.
+    """
+
+    headroom: float | None = None
+    potential: float | None = None
+    potential_by_reuse: float | None = None
+    by_fusing_only: bool = False
+    floor_ns: float | None = None
+    why_null: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """How a kernel's run divides into ramp, plateau and tail, by its series.
+
+    Attributes:
+        resource: Level or pipe that is busiest on the plateau.
+        share: Its mean fraction of peak there.
+        ramp: Fraction of the run before the plateau; with `plateau` and `tail` they sum to 1.
+        warps_in_tail: Resident warps in the tail over those on the plateau; None where not sampled.
+    """
+
+    resource: str
+    share: float
+    ramp: float
+    plateau: float
+    tail: float
+    warps_in_tail: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One number that a finding stands on.
+
+    Attributes:
+        unit: `share` for a fraction of one, a count's noun (`sectors/request`, `registers`), or an SI unit.
+        source: The stored metrics or the formula that gave it.
+    """
+
+    name: str
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the code a finding stands.
+
+    Attributes:
+        share: Part of the kernel's total that is there, 0 to 1, of what the finding is about.
+    """
+
+    hotspot: Hotspot
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a kernel is slower than it could be, where, and what to do.
+
+    Attributes:
+        id: As `rooflens.model.findings.table` lists it.
+        severity: `limiter` where it is what bounds the kernel, `contributes` where it costs time besides, `note` where
+            it is true but not what costs time.
+        speedup_up_to: How much faster if this waste alone went, as a factor; None where that cannot be bounded, and
+            for notes.
+        where: Lines or instructions it stands at, worst first; empty where the report cannot tell.
+        move: What to do, in one sentence with the kernel's own numbers.
+    """
+
+    id: str
+    title: str
+    severity: Severity
+    evidence: tuple[Evidence, ...]
+    move: str
+    speedup_up_to: float | None = None
+    where: tuple[Place, ...] = ()
+    confidence: Confidence = "high"
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Which wall the kernel hits, and what to do about it.
 
@@ -230,7 +378,7 @@ class Verdict:
         at_roof: The wall's resource reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
         cause: A short phrase: `grid below one wave`, `long_scoreboard`, ...; None where the class says all.
-        headroom: 1 / largest share: the speed-up left before the nearest roof.
+        distances: How far it is from what would bound it.
         sentence: The verdict in one sentence with its decisive numbers and the move.
         bottleneck: The busiest unit: the wall's resource where there is a wall; None where no share is known.
     """
@@ -239,7 +387,7 @@ class Verdict:
     resource: str | None
     at_roof: bool
     cause: str | None
-    headroom: float | None
+    distances: Distances
     confidence: Confidence
     sentence: str
     evidence: tuple[str, ...] = ()
@@ -254,37 +402,6 @@ class Nvidia:
     bottleneck: str | None = None
     fp32_pct_of_peak: float | None = None
     fp64_pct_of_peak: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What one report's program must compute and move by formula, known before it was measured.
-
-    Attributes:
-        operation: Name of the workload or operation: `gemm`.
-        case: Name of its case: `bf16_4096`.
-        parameters: Sizes by name.
-        dtype: Type of the operands: `bf16`.
-        flop: FLOP of one iteration; None where none is defined.
-        moved_bytes: Compulsory bytes to and from device memory of one iteration.
-        source: Where the formulas come from.
-        bound: Class of the wall it is expected to hit.
-        resource: Level or pipe of that wall, where the class has one.
-        why: The reason for that expectation.
-        iterations: How often the profiled program did its work; the amounts are those of one.
-    """
-
-    operation: str
-    case: str
-    parameters: Mapping[str, int]
-    dtype: str
-    source: str
-    flop: float | None = None
-    moved_bytes: float | None = None
-    bound: Bound | None = None
-    resource: str | None = None
-    why: str = ""
-    iterations: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +434,8 @@ class Analysis:
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: How many launches this one stands for.
+        findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
+        phases: How its run divides; None without a series, or where no plateau stands out.
     """
 
     kernel: Kernel
@@ -331,6 +450,8 @@ class Analysis:
     nvidia: Nvidia
     flags: tuple[str, ...] = ()
     launches: int = 1
+    findings: tuple[Finding, ...] = ()
+    phases: Phases | None = None
 
     @property
     def gpu_time_ns(self) -> float | None:

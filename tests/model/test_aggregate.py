@@ -7,7 +7,7 @@ import pytest
 from support import samples
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.records import LEVELS, Level, Pipe
+from rooflens.model.records import LEVELS, Distances, Level, Pipe
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Bound
@@ -80,7 +80,7 @@ def test_equal_launches_sum_to_themselves() -> None:
         assert added == alone
     assert whole.pipes["fp32"].share == one.pipes["fp32"].share
     assert whole.flop_peak_per_s == pytest.approx(one.flop_peak_per_s)
-    assert whole.verdict.headroom == pytest.approx(one.verdict.headroom)
+    assert whole.verdict.distances.headroom == pytest.approx(one.verdict.distances.headroom)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Level) if field.name not in {"source", "stages"}])
@@ -159,9 +159,14 @@ def test_headroom_explains_the_same_loss() -> None:
     """Time x (1 - 1 / headroom) of the sum is the sum of what its launches lose; one without a headroom leaves none."""
     one, two = launch(100), launch(700)
     whole = aggregate([one, two])
-    lost_us = 100 * (1 - 1 / (one.verdict.headroom or 1)) + 700 * (1 - 1 / (two.verdict.headroom or 1))
-    assert 800 * (1 - 1 / (whole.verdict.headroom or 1)) == pytest.approx(lost_us)
-    assert aggregate([one, replace(two, verdict=replace(two.verdict, headroom=None))]).verdict.headroom is None
+    lost_us = 100 * (1 - 1 / (one.verdict.distances.headroom or 1)) + 700 * (
+        1 - 1 / (two.verdict.distances.headroom or 1)
+    )
+    assert 800 * (1 - 1 / (whole.verdict.distances.headroom or 1)) == pytest.approx(lost_us)
+    assert (
+        aggregate([one, replace(two, verdict=replace(two.verdict, distances=Distances()))]).verdict.distances.headroom
+        is None
+    )
 
 
 def test_traps_of_any_launch_are_traps_of_the_sum() -> None:

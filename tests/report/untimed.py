@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from support import samples
 
-from rooflens.model.records import Level, Verdict
+from rooflens.model.records import Distances, Level, Verdict
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -17,7 +17,7 @@ VERDICT = Verdict(
     resource=None,
     at_roof=False,
     cause=None,
-    headroom=None,
+    distances=Distances(),
     confidence="low",
     sentence="Unknown: the report has no duration.",
     advice=("Collect with `ncu --set full`.",),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BEHAVIOUR, REPORT, VERSION, KNOWN = "FAKE_NCU", "FAKE_NCU_REPORT", "FAKE_NCU_VERSION", "FAKE_NCU_KNOWN"
+PUTS_BEHIND = "FAKE_NCU_PUTS_BEHIND"
 _FLAGS = {"--force-overwrite", "--nvtx"}
 _FAQ = "See https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#faq for more details."
 _SHUTDOWN = (
@@ -175,7 +176,8 @@ def split(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
 def _report(export: str) -> Path:
     """Do with the name what ncu does: add the suffix, and read `%%` as `%`."""
     name = export.replace("%%", "%")
-    return Path(name if name.endswith(".ncu-rep") else f"{name}.ncu-rep")
+    behind = "" if name.endswith(".ncu-rep") else ".ncu-rep"
+    return Path(name + os.environ.get(PUTS_BEHIND, behind))
 
 
 def _say(says: Says, log: Path) -> int:

@@ -9,11 +9,14 @@ from rooflens.model.roofline.flops import count_flops
 from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.verdict.bottleneck import Case
+from rooflens.model.verdict.decide import decide, write_verdict
+from rooflens.model.verdict.distances import find_distances
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflens.model.records import Verdict
     from rooflens.model.roofline.flops import Work
 
 
@@ -48,6 +51,13 @@ def make_case(
 def place(kernel: Kernel) -> Case:
     """Place a kernel at its levels and pipes as the model does, without flags."""
     return Case(**_case(kernel, place_levels(kernel), place_pipes(kernel, count_flops(kernel)), ()))
+
+
+def reach(case: Case) -> Verdict:
+    """Reach the verdict of a case without findings."""
+    decision = decide(case)
+    distances = find_distances(case, decision.bound, decision.top_share, None)
+    return write_verdict(case, decision, distances, ())
 
 
 def work_by_key(kernel: Kernel) -> dict[str, Work]:

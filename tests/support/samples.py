@@ -10,6 +10,7 @@ from rooflens.model.records import (
     Analysis,
     AnalyzedReport,
     Bottleneck,
+    Distances,
     Kernel,
     Level,
     Nvidia,
@@ -137,7 +138,7 @@ def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis
 def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
     """Make the record of a kernel that failed while being profiled: no counter, no verdict."""
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)
-    verdict = Verdict("unknown", None, at_roof=False, cause="failed", headroom=None, confidence="low",
+    verdict = Verdict("unknown", None, at_roof=False, cause="failed", distances=Distances(), confidence="low",
                       sentence="Unknown: the kernel failed while it was profiled.",
                       advice=("Run the program without the profiler first.",))  # fmt: skip
     return Analysis(kernel, dict.fromkeys(LEVELS, Level()), {}, {}, {}, None, None, None, verdict, Nvidia())
@@ -232,7 +233,7 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         resource=sample.resource,
         at_roof=bool(largest and largest >= 0.8),
         cause=_CAUSES.get(sample.bound),
-        headroom=1 / largest if largest and sample.bound != "unknown" else None,
+        distances=Distances(headroom=1 / largest if largest and sample.bound != "unknown" else None),
         confidence="high",
         sentence=_SENTENCES[sample.bound],
         evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "issue slots 31 %"),

@@ -122,8 +122,9 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
     """
     target = target_of(ctx, options)
     report = output or OUTPUT_FOLDER / f"{target.name}.ncu-rep"
-    if take_profile(target, report, options):
-        click.echo(f"wrote {report}", err=True)
+    written = take_profile(target, report, options)
+    if written is not None:
+        click.echo(f"wrote {written}", err=True)
 
 
 def target_of(ctx: click.Context, options: Mapping[str, Any]) -> Target:
@@ -141,18 +142,19 @@ def target_of(ctx: click.Context, options: Mapping[str, Any]) -> Target:
     return command_target(command)
 
 
-def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> bool:
-    """Take the profile; False where only the command line was wanted."""
+def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Path | None:
+    """Take the profile and return its report, under the name that ncu chose; None where only its command was wanted."""
     from rooflens import collecting
     from rooflens.ingest.ncu.command import build_argv
+    from rooflens.ingest.ncu.run import both_names
 
     dry_run = options["dry_run"]
-    if not dry_run:
-        keep(report, options)
+    for place in both_names(report):
+        keep(place, options)
     plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
     if dry_run:
         click.echo(shlex.join(build_argv(plan.ncu, plan.collection)))
-        return False
+        return None
     _announce(plan)
     with _Shown() as shown:
         unprofiled = collecting.run_unprofiled(plan, shown)
@@ -161,7 +163,7 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> bo
     with _Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
     _sum_up(collected, plan)
-    return True
+    return collected.report
 
 
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:

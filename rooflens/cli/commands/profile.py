@@ -28,8 +28,9 @@ def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
     target = target_of(ctx, options)
     report, page = (output_folder / f"{target.name}.{ending}" for ending in ("ncu-rep", "html"))
     keep(page, options)
-    if take_profile(target, report, options):
-        _draw(ctx, target, report, page)
+    written = take_profile(target, report, options)
+    if written is not None:
+        _draw(ctx, target, written, page)
 
 
 def _draw(ctx: click.Context, target: Target, report: Path, page: Path) -> None:

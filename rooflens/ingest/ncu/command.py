@@ -60,7 +60,7 @@ class Collection:
 
     Attributes:
         program: Command line of the program.
-        output: Report to write; ends in `.ncu-rep`.
+        output: Report to write; ends in `.ncu-rep` or `.ncu-repz`.
         metrics: Exact metric names for the chip.
         sections: Identifiers of ncu's own sections, whose rules then run too.
         extra_metrics: Names that the user adds.

@@ -13,6 +13,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
 from rooflens.ingest.ncu.failures import explain, too_slow
 from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, is_packed, unpacked
 from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
@@ -26,7 +27,12 @@ REFUSED = ".refused"
 """What is put behind the name of a report that ncu finished and that cannot be read: profiling it may have taken hours,
 and if it is our reading that is wrong, it shows why."""
 
-_PARTIAL = ".partial.ncu-rep"
+_SUFFIXES = (PLAIN_SUFFIX, PACKED_SUFFIX)
+_PARTIAL = ".partial"
+_LEFT_AS = ("", "z", PLAIN_SUFFIX, PACKED_SUFFIX)
+"""What may stand behind the name that ncu was given. From 2026.3 on it compresses its reports and says so in their
+names; whether it turns a suffix into another or puts one behind is not yet seen on a GPU, so both are looked for."""
+
 _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
 
@@ -36,6 +42,7 @@ class Collected:
     """A report that was written.
 
     Attributes:
+        report: The name asked for, or with the suffix of the other kind: plain or compressed, as ncu left it.
         profiled_count: Kernels in ncu's log with all their passes.
         max_passes: Most passes that a kernel took.
         capped: ncu was stopped at the cap on launches, so there may be more kernels than these.
@@ -68,6 +75,8 @@ def collect(
 ) -> Collected:
     """Run ncu; the report is written beside under another name, and renamed when it is whole, or put aside if not.
 
+    Whether it is compressed is ncu's choice; its suffix says what it is, and no older report of the other kind stays.
+
     Args:
         ncu: The ncu to run.
         collection: What to profile and how.
@@ -84,13 +93,18 @@ def collect(
     try:
         done = _run(ncu, replace(collection, output=partial), timeout_s, on_progress)
         capped = _is_capped(done, ncu, collection)
-        _check(done, partial, timeout_s, capped=capped)
-        _check_container(partial, collection.output)
-        partial.replace(collection.output)
+        left = _left_by_ncu(partial)
+        _check(done, left, timeout_s, capped=capped)
+        plain, packed = both_names(collection.output)
+        report, other = (packed, plain) if is_packed(left) else (plain, packed)
+        _check_container(left, report)
+        left.replace(report)
+        other.unlink(missing_ok=True)
     finally:
-        partial.unlink(missing_ok=True)
+        for suffix in _LEFT_AS:
+            partial.with_name(f"{partial.name}{suffix}").unlink(missing_ok=True)
     return Collected(
-        report=collection.output,
+        report=report,
         profiled_count=done.follower.profiled_count,
         max_passes=done.follower.max_passes,
         elapsed_s=done.finished.wall_ns / 1e9,
@@ -99,23 +113,35 @@ def collect(
     )
 
 
+def both_names(output: Path) -> tuple[Path, Path]:
+    """Return what a report is called when ncu writes it plain, and when it compresses it."""
+    plain, packed = (output.with_suffix(suffix) for suffix in _SUFFIXES)
+    return plain, packed
+
+
 def _partial(output: Path) -> Path:
-    if output.suffix != ".ncu-rep":
+    if output.suffix not in _SUFFIXES:
         raise InputError(f"`{output}` is no name for a report", "its name ends in `.ncu-rep`")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write `{output}`: {error.strerror}", "give another place with -o") from error
     _sweep(output)
-    return output.with_name(f".{output.stem}.{os.getpid()}{_PARTIAL}")
+    return output.with_name(f".{output.stem}.{os.getpid()}{_PARTIAL}{output.suffix}")
 
 
 def _sweep(output: Path) -> None:
     """Remove what a collection left that was killed outright, and so could not clean up."""
-    for path in output.parent.glob(f".{escape(output.stem)}.*{_PARTIAL}"):
-        pid = path.name.removesuffix(_PARTIAL).rpartition(".")[2]
+    for path in output.parent.glob(f".{escape(output.stem)}.*{_PARTIAL}{PLAIN_SUFFIX}*"):
+        pid = path.name.rpartition(_PARTIAL)[0].rpartition(".")[2]
         if pid.isdecimal() and not _is_alive(int(pid)):
             path.unlink(missing_ok=True)
+
+
+def _left_by_ncu(partial: Path) -> Path:
+    """Return where ncu wrote its report; the name it was given where it wrote none."""
+    places = [partial.with_name(f"{partial.name}{suffix}") for suffix in _LEFT_AS]
+    return next((place for place in places if place.exists()), partial)
 
 
 def _is_alive(pid: int) -> bool:
@@ -167,7 +193,8 @@ def _check_container(report: Path, output: Path) -> None:
     try:
         from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
 
-        inspect(report)
+        with unpacked(report) as plain:  # a compressed one needs pyarrow too
+            inspect(plain)
     except ImportError:
         return
     except InputError as error:

@@ -18,6 +18,7 @@ from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.files import read_text, write_whole
 from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
@@ -211,8 +212,8 @@ def _last_words(text: str) -> str:
 
 
 def sidecar(report: Path) -> Path:
-    """Return the place of a report's un-profiled run."""
-    return report.with_name(report.name.removesuffix(".ncu-rep") + SUFFIX)
+    """Return the place of a report's un-profiled run: the same for a plain and a compressed one."""
+    return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + SUFFIX)
 
 
 def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:

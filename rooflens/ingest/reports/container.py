@@ -23,6 +23,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.messages import decode
 from rooflens.ingest.reports.nvtx import range_path
 from rooflens.ingest.reports.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Container", "Origin", "Session", "inspect"]
 
-_MAGIC = b"NVR\0"
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
@@ -44,18 +44,16 @@ _FOREIGN_FORMATS = (
     (b"PAR1", "this is a Parquet file"),
     (b"PK\x03\x04", "this is a ZIP archive: unpack it first"),
     (b"\x1f\x8b", "this is gzip-compressed: unpack it first"),
-    (b"\x28\xb5\x2f\xfd", "this is zstd-compressed: unpack it first"),
     (b"version https://git-lfs", "this is a Git LFS pointer: fetch the file itself with `git lfs pull`"),
 )
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
 }
-_INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
-_NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` files that rooflens reads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class Container:
     """A report whose container is intact.
 
     Attributes:
-        digest: SHA-256 of the file, in hex.
+        digest: SHA-256 of the file, in hex. The file is a plain one: a report has one digest, compressed or not.
         result_count: Results of every kind: kernels, ranges, command lists and graphs.
         origins: One for each result, in the order of the file.
         sessions: One for each profiled process, in the order of the file.
@@ -114,7 +112,7 @@ class _Tally:
 
 
 def inspect(path: Path) -> Container:
-    """Check the container of the report at `path` and return what it says of itself.
+    """Check the container of the report at `path`, no compressed one, and return what it says of itself.
 
     The file is mapped, not loaded, and each result is decoded once. Messages of errors leave the path to the caller.
 
@@ -138,7 +136,7 @@ def _regular_file_bytes(path: Path) -> int:
     if not path.is_file():
         raise InputError("is no regular file")
     if not (file_bytes := path.stat().st_size):
-        raise InputError("the file is empty", _INTACT_HINT)
+        raise InputError("the file is empty", INTACT_HINT)
     return file_bytes
 
 
@@ -162,15 +160,15 @@ def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
 
 def _check_file_header(data: mmap.mmap, suffix: str) -> int:
     """Check magic and version, and return the offset of the first block."""
-    if data[: len(_MAGIC)] != _MAGIC:
+    if data[: len(MAGIC)] != MAGIC:
         raise InputError("not an Nsight Compute report: it does not start with `NVR`", _foreign_hint(data, suffix))
-    start = len(_MAGIC) + _LENGTH_BYTES
-    end = start + _length_at(data, len(_MAGIC))
+    start = len(MAGIC) + _LENGTH_BYTES
+    end = start + _length_at(data, len(MAGIC))
     if len(data) < start or len(data) < end:
-        raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", _INTACT_HINT)
+        raise InputError(f"truncated: the file ends inside its header, at offset {len(data):,}", INTACT_HINT)
     header = decode("FileHeader", data[start:end])
     if header is None:
-        raise InputError(f"damaged: the file header at offset {start} cannot be decoded", _INTACT_HINT)
+        raise InputError(f"damaged: the file header at offset {start} cannot be decoded", INTACT_HINT)
     if header.Version != _KNOWN_VERSION:
         raise InputError(
             f"version {header.Version} of the report format is unknown: rooflens reads version {_KNOWN_VERSION}",
@@ -182,7 +180,7 @@ def _check_file_header(data: mmap.mmap, suffix: str) -> int:
 def _foreign_hint(data: mmap.mmap, suffix: str) -> str:
     """Guess what a file without the magic is."""
     by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
-    return by_content or _SUFFIX_HINTS.get(suffix) or _NOT_A_REPORT_HINT
+    return by_content or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
 
 
 def _blocks(data: mmap.mmap, offset: int) -> Iterator[_Block]:
@@ -197,8 +195,8 @@ def _blocks(data: mmap.mmap, offset: int) -> Iterator[_Block]:
 
 def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
     """Read the header of the block at `offset` and check that its payload is there."""
-    if data[offset : offset + len(_MAGIC)] == _MAGIC:
-        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", _INTACT_HINT)
+    if data[offset : offset + len(MAGIC)] == MAGIC:
+        raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
     header_bytes = _length_at(data, offset)
     start = offset + _LENGTH_BYTES
     left_bytes = len(data) - offset
@@ -206,7 +204,7 @@ def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
         raise InputError(
             f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are no block: "
             f"block {index} is cut off or foreign bytes follow the report",
-            _INTACT_HINT,
+            INTACT_HINT,
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
     header = decode("BlockHeader", data[start : start + header_bytes])
@@ -214,7 +212,7 @@ def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
         raise InputError(
             f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
             "its bytes changed or foreign bytes follow the report",
-            _INTACT_HINT,
+            INTACT_HINT,
         )
     payload_start = start + header_bytes
     payload_end = payload_start + header.PayloadSize
@@ -226,7 +224,7 @@ def _check_end(data: mmap.mmap, end: int, what: str) -> None:
     """Raise unless the file reaches to offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
-        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _INTACT_HINT)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", INTACT_HINT)
 
 
 def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
@@ -242,7 +240,7 @@ def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
             raise InputError(
                 f"damaged: {kind} result {len(tally.launches)} of block {block.index}, {end - start:,} bytes at offset "
                 f"{start:,}, cannot be decoded",
-                _INTACT_HINT,
+                INTACT_HINT,
             )
         if kind == "kernel":
             _note_strings(tally, result)
@@ -274,7 +272,7 @@ def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int
                 raise InputError(
                     f"damaged: {kind} {ordinal} of block {block.index} at offset {offset:,} passes the end of the "
                     f"block at offset {block.payload_end:,}",
-                    _INTACT_HINT,
+                    INTACT_HINT,
                 )
             yield kind, start, end
             offset = end
@@ -282,7 +280,7 @@ def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int
         raise InputError(
             f"damaged: block {block.index} holds {block.payload_end - offset:,} bytes at offset {offset:,} that belong "
             "to none of its results",
-            _INTACT_HINT,
+            INTACT_HINT,
         )
 
 
@@ -305,7 +303,7 @@ def _check_tally(tally: _Tally) -> None:
         raise InputError(
             f"damaged: {tally.highest_string_user} refers to string {tally.highest_string_id:,}, but the report holds "
             f"{tally.string_count:,} strings: its end is missing or bytes changed",
-            _INTACT_HINT,
+            INTACT_HINT,
         )
 
 

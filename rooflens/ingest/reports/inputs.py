@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import Job
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-ENDINGS = (".ncu-rep", ".nsight-cuprof-report")
-"""Nsight Compute's report, under its name of today and that of 2018 to 2019."""
+ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
+"""Nsight Compute's report, plain and compressed, and under its name of 2018 to 2019."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ def find_inputs(paths: Sequence[str]) -> Inputs:
     jobs = {job.path.resolve(): job for job, is_report in reversed(files) if is_report}
     if not jobs:
         raise InputError(
-            f"no reports in {', '.join(f'`{path}`' for path in paths)}", f"a report ends in {' or '.join(ENDINGS)}"
+            f"no reports in {', '.join(f'`{path}`' for path in paths)}",
+            f"a report ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
         )
     ignored = tuple(job.path for job, is_report in files if not is_report)
     return Inputs(tuple(reversed(jobs.values())), ignored)
@@ -49,4 +51,12 @@ def _files(given: str) -> Iterator[tuple[Job, bool]]:
     elif path.exists():
         yield Job(path, given), True
     else:
-        raise InputError(f"`{given}` does not exist", "give a report file, or a folder of them")
+        raise InputError(f"`{given}` does not exist", _near(path))
+
+
+def _near(missing: Path) -> str:
+    """Point to the report that was compressed, or was not, where the other kind was asked for."""
+    other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
+    if missing.suffix in ENDINGS and other.is_file():
+        return f"`{other}` does: ncu compresses its reports from 2026.3 on"
+    return "give a report file, or a folder of them"

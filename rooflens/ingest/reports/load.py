@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import read_reports
+from rooflens.ingest.reports.unpacking import chunks, is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,11 +79,17 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
 def _is_stored(job: Job, store: Store) -> bool:
     try:
         return job.path.is_file() and store.is_current(_digest(job.path))
-    except OSError:
-        return False  # the reader says why it cannot be opened
+    except (OSError, InputError):
+        return False  # the reader says why it cannot be read
 
 
 def _digest(path: Path) -> str:
+    """Return the digest that the reader gives a report: plain and compressed it is one."""
+    if is_packed(path):
+        digest = hashlib.sha256()
+        for chunk in chunks(path):
+            digest.update(chunk)
+        return digest.hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

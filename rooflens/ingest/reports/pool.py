@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections import deque
@@ -17,10 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.reader import Report, read_report
+from rooflens.ingest.reports.unpacking import likely_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 MAX_CHILDREN = 8
 SECONDS_PER_FILE = 120.0
 SECONDS_PER_BYTE = 1e-6
-"""A file may take two minutes and a second more for each megabyte, far over what any report needs."""
+"""A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
 
 _RERECORD = "record the report again, or copy it again from where it was made"
 _BUG = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
@@ -58,7 +61,9 @@ class _Child:
 
     def __init__(self, read: Callable[..., Report], *, with_raw: bool) -> None:
         self.connection, theirs = _SPAWN.Pipe()
-        self.process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs, read, with_raw), daemon=True)
+        self._scratch = _scratch_folder()
+        scratch = self._scratch and self._scratch.name
+        self.process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs, read, with_raw, scratch), daemon=True)
         with _without_main():
             self.process.start()
         theirs.close()
@@ -67,8 +72,7 @@ class _Child:
 
     def give(self, job: Job) -> None:
         self.job = job
-        size_bytes = job.path.stat().st_size if job.path.is_file() else 0
-        self.deadline_s = time.monotonic() + SECONDS_PER_FILE + size_bytes * SECONDS_PER_BYTE
+        self.deadline_s = time.monotonic() + SECONDS_PER_FILE + likely_bytes(job.path) * SECONDS_PER_BYTE
         self.connection.send(job)
 
     def finish(self) -> tuple[Job, Report | InputError]:
@@ -94,6 +98,19 @@ class _Child:
         self.process.kill()
         self.process.join()
         self.connection.close()
+        if self._scratch:
+            self._scratch.cleanup()
+
+
+def _scratch_folder() -> TemporaryDirectory[str] | None:
+    """Make the folder for a child's temporary files: it is the parent's to remove, since the child may die.
+
+    None where none can be made: plain reports are read without one.
+    """
+    try:
+        return TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True)
+    except OSError:
+        return None
 
 
 @contextmanager
@@ -113,8 +130,9 @@ def _without_main() -> Iterator[None]:
         vars(main).update(kept)
 
 
-def _serve(connection: Connection, read: Callable[..., Report], with_raw: bool) -> None:  # noqa: FBT001 - pickled by position
-    """Read files until the parent hangs up. Runs in the child."""
+def _serve(connection: Connection, read: Callable[..., Report], with_raw: bool, scratch: str | None) -> None:  # noqa: FBT001 - pickled by position
+    """Read files until the parent hangs up, with temporary files in `scratch`. Runs in the child."""
+    tempfile.tempdir = scratch
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its children
     # NVIDIA's reader writes protobuf and abort messages here; the parent says what happened in its own words.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

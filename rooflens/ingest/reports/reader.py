@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, unpacked
 from rooflens.model.records import Rule, Run
 
 if TYPE_CHECKING:
@@ -81,16 +82,17 @@ def read_report(path: Path, source: str, *, with_raw: bool) -> Report:
     """Read one report file.
 
     Args:
-        path: The file.
+        path: The file, plain or compressed.
         source: The path as the user gave it: what records and messages show.
         with_raw: Also return every stored value, for the table `metrics`.
 
     Raises:
         InputError: The file is no report, is damaged, or reads back with fewer results than it holds.
     """
-    container = inspect(path)
-    raw = _raw_table(container.digest) if with_raw else None
-    kernels = tuple(_kernels(path, source, container, raw))
+    with unpacked(path) as plain:
+        container = inspect(plain)
+        raw = _raw_table(container.digest) if with_raw else None
+        kernels = tuple(_kernels(plain, source, container, raw))
     if len(kernels) != container.result_count:
         message = f"damaged: {len(kernels)} of {container.result_count} results can be read"
         raise InputError(message, _RERECORD)
@@ -149,16 +151,22 @@ def _actions(path: Path) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _plain_path(path: Path) -> Iterator[str]:
-    """Give NVIDIA's reader a name it takes: file names that are no UTF-8 are reached through a link."""
+    """Give NVIDIA's reader a name it takes: one that is no UTF-8 or promises a compressed file is reached by a link."""
+    if _is_taken(path):
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
+        link = Path(folder) / f"report{PLAIN_SUFFIX}"
+        link.symlink_to(path.resolve())
+        yield str(link)
+
+
+def _is_taken(path: Path) -> bool:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        with tempfile.TemporaryDirectory() as folder:
-            link = Path(folder) / "report.ncu-rep"
-            link.symlink_to(path.resolve())
-            yield str(link)
-    else:
-        yield str(path)
+        return False
+    return path.suffix != PACKED_SUFFIX
 
 
 def _clean(text: str) -> str:

@@ -25,7 +25,7 @@ SAME_PROGRAM = 0.9
 CLOCK_RATIO = 1.03
 """Mean SM clocks over the GPU time that are further apart than this make times incomparable without a word about it."""
 
-_ENDINGS = (".ncu-rep", ".nsight-cuprof-report", ".csv")
+_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""

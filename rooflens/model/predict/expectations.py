@@ -16,7 +16,6 @@ from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import parse_values
-from rooflens.model.records import Prediction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,12 +23,43 @@ if TYPE_CHECKING:
     from rooflens.checking import Table
     from rooflens.model.cases import Case
     from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, AnalyzedReport
+    from rooflens.model.records import Analysis, AnalyzedReport, Bound
 
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 
 _FILE_HINT = "docs/predict.md shows a file of predictions"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What one report's program must compute and move by formula, known before it was measured.
+
+    Attributes:
+        operation: Name of the workload or operation: `gemm`.
+        case: Name of its case: `bf16_4096`.
+        parameters: Sizes by name.
+        dtype: Type of the operands: `bf16`.
+        flop: FLOP of one iteration; None where none is defined.
+        moved_bytes: Compulsory bytes to and from device memory of one iteration.
+        source: Where the formulas come from.
+        bound: Class of the wall it is expected to hit.
+        resource: Level or pipe of that wall, where the class has one.
+        why: The reason for that expectation.
+        iterations: How often the profiled program did its work; the amounts are those of one.
+    """
+
+    operation: str
+    case: str
+    parameters: Mapping[str, int]
+    dtype: str
+    source: str
+    flop: float | None = None
+    moved_bytes: float | None = None
+    bound: Bound | None = None
+    resource: str | None = None
+    why: str = ""
+    iterations: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ from rooflens.model.verdict.sentences import resource_label, wall_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflens.model.predict.expectations import Prediction
     from rooflens.model.predict.measured import Wall
-    from rooflens.model.records import Analysis, Prediction
+    from rooflens.model.records import Analysis
 
 SAME_BYTES = 0.05
 """Bytes that differ by less than this are the same: metadata, partial sectors and refresh of other data move some."""

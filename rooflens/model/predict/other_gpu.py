@@ -34,8 +34,8 @@ class Load:
     """What one launch computes and moves.
 
     Attributes:
-        ops: Operations by pipe as `Datasheet.peaks` names them. Work with fp16 accumulation or 2:4 sparsity keeps its
-            own name, for which no file has a peak.
+        ops: Operations by pipe as `Datasheet.peaks` names them. Work with 2:4 sparsity keeps its own name, for which
+            no file has a peak.
         moved_bytes: Bytes from and to device memory.
     """
 
@@ -186,7 +186,7 @@ def load_of(analysis: Analysis) -> Load | None:
 
 def gpu_roofs(gpu: Datasheet) -> Roofs:
     """Take a GPU's roofs from its datasheet."""
-    peaks = {key: peak.value for key, peak in gpu.peaks.items()}
+    peaks = {key: peak.value for key in PEAK_KEYS if (peak := gpu.peak(key))}
     return Roofs(gpu.dram_bandwidth.value, MappingProxyType(peaks), "datasheet")
 
 

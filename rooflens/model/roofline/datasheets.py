@@ -28,17 +28,29 @@ PEAK_KEYS = (
     "tensor_tf32",
     "tensor_bf16",
     "tensor_fp16",
+    "tensor_fp16_acc16",
     "tensor_fp8",
+    "tensor_fp8_acc16",
     "tensor_fp4",
     "tensor_int8",
+    "tensor_int4",
+    "tensor_int1",
 )
-"""Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation."""
+"""Pipes a file may give a peak for, as `Analysis.pipes` names them: dense rates, tensor ones with fp32 accumulation.
+
+`_acc16` is accumulation in fp16: in a file only where it is faster, as on GeForce boards.
+"""
+
+ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
-OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "l2_size": "byte"})
+OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte"})
 
 PEAK_UNIT = "op/s"
+
+_AT_BOOST_CLOCK = frozenset({"fp64", "fp32", "fp16", "tensor_fp64"})
+"""Peaks stated for the boost clock on every GPU: Hopper's whitepaper counts fp64 on tensor cores among them."""
 
 _IDENTITY = ("names", "compute_capability", "chip")
 
@@ -65,7 +77,8 @@ class Datasheet:
         names: Display names as ncu's `device__attribute_display_name` spells them, the usual one first.
         compute_capability: `9.0`, as in `Kernel.compute_capability`.
         chip: Chip in lower case: `gh100`.
-        peaks: Dense operations per second at the boost clock by `PEAK_KEYS`; an FMA is two operations.
+        peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
+        tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
     """
 
     id: str
@@ -77,12 +90,31 @@ class Datasheet:
     dram_bandwidth: Quantity
     peaks: Mapping[str, Quantity]
     base_clock: Quantity | None = None
+    tensor_boost_clock: Quantity | None = None
     l2_size: Quantity | None = None
 
     @property
     def name(self) -> str:
         """The usual display name."""
         return self.names[0]
+
+    def clock_of(self, key: str) -> Quantity:
+        """Return the clock for which the peak of a pipe is stated."""
+        return self.boost_clock if key in _AT_BOOST_CLOCK else self.tensor_boost_clock or self.boost_clock
+
+    def peak(self, key: str) -> Quantity | None:
+        """Return the peak of a pipe; None without it. fp16 accumulation without one of its own has that of fp32."""
+        return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16))
+
+    def peak_at(self, clock_hz: float, key: str, sm_count: float | None = None) -> float | None:
+        """Return the peak of a pipe at another clock; None without it.
+
+        The published rate is a number of operations a cycle and SM, so it scales with the clock that it was stated for,
+        and with the SMs of the device where they are known: boards that differ in them may share a display name.
+        """
+        peak = self.peak(key)
+        part = (sm_count or self.sm_count.value) / self.sm_count.value
+        return None if peak is None else peak.value / self.clock_of(key).value * clock_hz * part
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, tensor_op, thread_flop
 
 if TYPE_CHECKING:
@@ -150,10 +150,8 @@ def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
 def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
     """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    peak = gpu.peaks.get(key) if gpu else None
-    if gpu is None or peak is None or clock_hz is None:
-        return None, None
-    return peak.value * clock_hz / gpu.boost_clock.value, "datasheet"
+    peak = gpu.peak_at(clock_hz, key, kernel.counters.get("sm_count")) if gpu and clock_hz else None
+    return (None, None) if peak is None else (peak, "datasheet")
 
 
 def _tensor(kernel: Kernel) -> tuple[tuple[Work, ...], bool, set[str]]:
@@ -297,9 +295,13 @@ class _TensorKind:
         return f"tensor_{self.dtype}" + ("_sparse" if self.sparse else "")
 
     @property
+    def accumulator(self) -> str:
+        return ACC16 if self.half_accumulate else ""
+
+    @property
     def key(self) -> str:
         instruction = f"_{self.instruction}" if self.instruction in {"wgmma", "tcgen05"} else ""
-        return self.dtype_key + ("_acc16" if self.half_accumulate else "") + instruction
+        return self.dtype_key + self.accumulator + instruction
 
 
 def _tensor_work(kernel: Kernel, kind: _TensorKind, ops: float, source: str) -> Work:
@@ -325,7 +327,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
     for source in sources:
         if (base := peaks.get(source)) is not None:
             return part * base / (2 if _base_peak_is_sparse(kernel, kind.dtype) else 1), "report"
-    published, peak_source = _datasheet_peak(kernel, f"tensor_{kind.dtype}")
+    published, peak_source = _datasheet_peak(kernel, f"tensor_{kind.dtype}{kind.accumulator}")
     return published and part * published, peak_source
 
 

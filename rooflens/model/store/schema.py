@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised whenever a table changes; a store of another version is read again from its reports."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -52,7 +52,9 @@ _MAPS: dict[str, pa.DataType] = {
     "tensor_ops": pa.map_(_TEXT, _REAL),
     "tensor_peaks_per_s": pa.map_(_TEXT, _REAL),
     "stalls": pa.map_(_TEXT, _REAL),
+    "code_totals": pa.map_(_TEXT, _REAL),
 }
+_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
 _AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(
@@ -72,7 +74,12 @@ KERNELS = pa.schema(
         *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
         *((counter.name, _REAL) for counter in COUNTERS),
         *_MAPS.items(),
-        ("rules", pa.list_(pa.struct([(field.name, _TEXT) for field in fields(Rule)]))),
+        (
+            "rules",
+            pa.list_(
+                pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
+            ),
+        ),
     ]
 )
 
@@ -162,6 +169,7 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
 
 def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
     """Make a kernel of a row of `kernels`."""
+    maps: dict[str, Any] = {name: dict(row[name]) for name in _MAPS}
     return Kernel(
         digest=row["digest"],
         source=source,
@@ -180,7 +188,7 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         synthetic=row["synthetic"],
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
-        **{name: dict(row[name]) for name in _MAPS},
+        **maps,
     )
 
 
@@ -211,7 +219,7 @@ def _roofline_rows(analysis: Analysis) -> Sequence[dict[str, Any]]:
         "bound_resource": verdict.resource,
         "at_roof": verdict.at_roof,
         "cause": verdict.cause,
-        "headroom": verdict.headroom,
+        "headroom": verdict.distances.headroom,
         "confidence": verdict.confidence,
         "sentence": verdict.sentence,
         "flags": list(analysis.flags),

@@ -6,6 +6,7 @@ NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only wh
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Verdict
@@ -20,7 +21,9 @@ from rooflens.model.verdict.causes import find_causes
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
-    from rooflens.model.records import Bottleneck, Bound, Confidence
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding
     from rooflens.model.verdict.bottleneck import Case
     from rooflens.model.verdict.causes import Cause
 
@@ -43,22 +46,51 @@ _DOUBTS = (
 """Flags that lower confidence by one step each."""
 
 
-def reach_verdict(case: Case) -> Verdict:
-    """Reach the verdict of one kernel."""
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is decided before anything is found: the class and its wall.
+
+    Attributes:
+        wall: The resource of the wall; None for latency, overhead and unknown.
+        top_share: The largest share of any resource, 0 to 1; None where none is known.
+    """
+
+    bound: Bound
+    wall: Bottleneck | None
+    at_roof: bool
+    memory: Bottleneck | None
+    compute: Bottleneck | None
+    top_share: float | None
+
+
+def decide(case: Case) -> Decision:
+    """Decide which wall one kernel hits."""
     memory, compute = memory_bottleneck(case), compute_bottleneck(case)
     bound, wall = _decide(case, memory, compute)
-    top = max((side.share for side in (memory, compute) if side is not None), default=None)
-    at_roof = bound != "unknown" and wall is not None and _at_roof(case, wall)
+    return Decision(
+        bound=bound,
+        wall=wall,
+        at_roof=bound != "unknown" and wall is not None and _at_roof(case, wall),
+        memory=memory,
+        compute=compute,
+        top_share=max((side.share for side in (memory, compute) if side is not None), default=None),
+    )
+
+
+def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
+    """Put what was decided and what was found into words; the findings that cost time make the first moves."""
+    bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
     gap_share = case.gap_share if _has_gaps(case) else None
-    facts = Facts(case.kernel, case.levels, case.pipes, memory, compute, wall, causes, gap_share)
-    moves = _moves(case, bound, wall, causes, at_roof=at_roof)
+    facts = Facts(case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, gap_share)
+    found = tuple(finding.move for finding in findings if finding.severity != "note")
+    moves = (*found, *_moves(case, bound, wall, causes, at_roof=at_roof))
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
         at_roof=at_roof,
         cause=_cause(case, bound, causes),
-        headroom=max(1.0, 1 / top) if top and bound != "unknown" else None,
+        distances=distances,
         confidence=_confidence(case, wall, bound),
         sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
         evidence=evidence_lines(bound, facts),

@@ -37,6 +37,10 @@ class Thresholds:
     sectors_per_request: float
     pipe_explained: float
     smem_part_of_l1: float
+    open_headroom: float
+    integer_dram_share: float
+    integer_flop_part: float
+    contributing_share: float
 
     @property
     def digest(self) -> str:

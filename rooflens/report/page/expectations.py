@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.predict.expectations import Rule
+    from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.model.records import Bound, Prediction
+    from rooflens.model.records import Bound
     from rooflens.report.content import Content
     from rooflens.report.page.cards.expectation import PredictedRow
 

@@ -1,4 +1,4 @@
-"""All text of the roofline's plane: names of roofs, ranks of the biggest losses, ridges, names of the heaviest kernels.
+"""All text of the roofline's plane: names of roofs, numbers of the ranking, ridges, names of the heaviest kernels.
 
 All of it is placed here, level by level and for each class of sizes, because Vega-Lite places no labels: what would
 overlap other text, a point or the edge of the plane is dropped. What belongs to a picked launch comes and goes: the
@@ -204,7 +204,7 @@ def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list
 
 
 def _ranks(plane: Plane, stands: Iterable[Stand], ranks: Mapping[str, int]) -> list[Label]:
-    """Ask for the numbers of the biggest losses."""
+    """Ask for the numbers of the ranking."""
     ranked = sorted((s for s in stands if s.launch.key in ranks), key=lambda stand: ranks[stand.launch.key])
     return [s.label("rank", str(ranks[s.launch.key]), rank_spots(radius_px(plane, s.launch))) for s in ranked]
 

@@ -117,7 +117,7 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
         "bound": verdict.bound,
         "resource": verdict.resource,
         "at_roof": verdict.at_roof,
-        "headroom": verdict.headroom,
+        "headroom": verdict.distances.headroom,
     }
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args
 
-from rooflens.model.records import BOUNDS, LEVELS, Confidence, Status
+from rooflens.model.records import BOUNDS, LEVELS, Confidence, Severity, Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from rooflens.model.records import Analysis
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 Schema = dict[str, Any]
 
@@ -79,6 +79,11 @@ def mapping(of: Shape, names: tuple[str, ...] = ()) -> Shape:
     return Shape(schema, lambda values: {name: of.write(value) for name, value in values.items()})
 
 
+def items(of: Shape) -> Shape:
+    """Describe a list of values of one type."""
+    return Shape({"type": "array", "items": of.schema}, lambda values: [of.write(value) for value in values])
+
+
 def fixed(*keys: Key) -> Shape:
     """Describe an object whose keys are all there, and no others."""
     schema: Schema = {
@@ -129,10 +134,50 @@ VERDICT = fixed(
     Key("resource", TEXT_OR_NULL, attrgetter("resource")),
     Key("at_roof", TRUTH, attrgetter("at_roof")),
     Key("cause", TEXT_OR_NULL, attrgetter("cause")),
-    Key("headroom", NUMBER, attrgetter("headroom"), "speed-up left before the nearest roof"),
+    Key("headroom", NUMBER, attrgetter("distances.headroom"), "how much faster as written, its busiest unit full"),
+    Key(
+        "potential",
+        NUMBER,
+        attrgetter("distances.potential"),
+        "how much faster at most when proven waste goes; bounds no change of algorithm or instructions",
+    ),
+    Key(
+        "potential_by_reuse",
+        NUMBER,
+        attrgetter("distances.potential_by_reuse"),
+        "how much faster at most if tiling or fusing kept the operands on chip as well",
+    ),
+    Key("floor_ns", NUMBER, attrgetter("distances.floor_ns"), "the time that `potential` leads to"),
+    Key("why_no_potential", TEXT_OR_NULL, attrgetter("distances.why_null")),
     Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
     Key("evidence", TEXTS, attrgetter("evidence")),
     Key("advice", TEXTS, attrgetter("advice")),
+)
+
+EVIDENCE = fixed(
+    Key("value", NUMBER, attrgetter("value")),
+    Key("unit", TEXT, attrgetter("unit")),
+    Key("source", TEXT, attrgetter("source"), "stored metrics or formula that gave it"),
+)
+
+PLACE = fixed(
+    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file")),
+    Key("line", NUMBER, attrgetter("hotspot.line")),
+    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function")),
+    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel, in bytes"),
+    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass")),
+    Key("share", NUMBER, attrgetter("share"), "part of what the finding is about that is there"),
+)
+
+FINDING = fixed(
+    Key("id", TEXT, attrgetter("id")),
+    Key("title", TEXT, attrgetter("title")),
+    Key("severity", choice(*get_args(Severity)), attrgetter("severity")),
+    Key("evidence", mapping(EVIDENCE), lambda finding: {number.name: number for number in finding.evidence}),
+    Key("speedup_up_to", NUMBER, attrgetter("speedup_up_to"), "if this waste alone went; such factors do not add up"),
+    Key("where", items(PLACE), attrgetter("where"), "worst first"),
+    Key("move", TEXT, attrgetter("move")),
+    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
 )
 
 NVIDIA = fixed(
@@ -180,6 +225,7 @@ KERNEL = fixed(
         "share = the largest stage; fractions of the report's own peaks at the profiled clock",
     ),
     Key("verdict", VERDICT, attrgetter("verdict")),
+    Key("findings", items(FINDING), attrgetter("findings"), "first what costs time, then notes"),
     Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
     Key("flags", FLAGS, attrgetter("flags")),
 )

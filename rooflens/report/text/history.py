@@ -135,5 +135,5 @@ def _point(point: Point) -> dict[str, Any]:
         "share": {name: level.share for name, level in analysis.levels.items()},
         "bound": verdict.bound,
         "resource": verdict.resource,
-        "headroom": verdict.headroom,
+        "headroom": verdict.distances.headroom,
     }

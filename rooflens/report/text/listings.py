@@ -89,6 +89,7 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     named = {
         "boost clock": gpu.boost_clock,
         "base clock": gpu.base_clock,
+        "tensor peaks at": gpu.tensor_boost_clock,
         "DRAM": gpu.dram_bandwidth,
         "L2": gpu.l2_size,
     }

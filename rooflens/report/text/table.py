@@ -121,7 +121,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         _achieved(analysis),
         bottleneck_words(verdict.bottleneck, _MISSING),
         _verdict(analysis),
-        f"{significant(verdict.headroom, 2)}x" if verdict.headroom is not None else _MISSING,
+        f"{significant(verdict.distances.headroom, 2)}x" if verdict.distances.headroom is not None else _MISSING,
     )
     return Row(cells, verdict.bound)
 

@@ -8,9 +8,10 @@ from support import samples
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.predict.expectations import Prediction
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.measured import Checked, Coverage, read_coverage
-from rooflens.model.records import Pipe, Prediction
+from rooflens.model.records import Pipe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -160,10 +160,19 @@ def test_two_instructions_of_one_type_are_one_load() -> None:
     assert roofs.peaks_per_s == {"tensor_bf16": 600e12}
 
 
-@pytest.mark.parametrize("pipe", ["tensor_fp16_acc16", "tensor_bf16_sparse"])
-def test_work_that_no_datasheet_states_is_not_placed(pipe: str) -> None:
-    """Half-precision accumulation and 2:4 sparsity have rates of their own, so nothing is guessed for them."""
-    assert standing(with_pipe(pipe, 2e12)) is None
+def test_work_that_no_datasheet_states_is_not_placed() -> None:
+    """2:4 sparsity has rates of its own, so nothing is guessed for it."""
+    assert standing(with_pipe("tensor_bf16_sparse", 2e12)) is None
+
+
+@pytest.mark.parametrize(("gpu", "math_s"), [("a100-sxm4-80gb", 2e12 / 312e12), ("rtx-4090", 2e12 / 330.3e12)])
+def test_accumulation_in_fp16_has_the_peak_of_its_board(gpu: str, math_s: float) -> None:
+    """On an A100 both accumulators have one rate; an RTX 4090 does twice its 165.2 TFLOP/s when it adds up in fp16."""
+    here = standing(with_pipe("tensor_fp16_acc16", 2e12))
+    assert here is not None
+    there = change(here, gpu_roofs(GPUS[gpu])).there
+    assert there is not None
+    assert there.math_s == pytest.approx(math_s)
 
 
 @pytest.mark.parametrize(

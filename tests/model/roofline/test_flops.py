@@ -115,6 +115,33 @@ def test_a_missing_peak_is_the_published_one_at_the_profiled_clock() -> None:
     assert work["fp32"].peak_source == "datasheet"
 
 
+@pytest.mark.parametrize(
+    ("gpu", "sm_count"),
+    [("NVIDIA H100 80GB HBM3", 132), ("NVIDIA GH200 480GB", 132), ("NVIDIA H100 PCIe", 114), ("NVIDIA H100 NVL", 132)],
+)
+def test_wgmma_at_full_rate_does_all_of_the_published_peak(gpu: str, sm_count: int) -> None:
+    """4,096 bf16 FLOP a cycle and SM for 1 ms at 1.41 GHz: a share of 1.000, whatever clock NVIDIA states peaks for."""
+    flop = sm_count * 4096 * 1.41e9 / 1e3
+    kernel = make_kernel(
+        {"sm_clock_hz": 1.41e9},
+        gpu=gpu,
+        compute_capability="9.0",
+        tensor_ops={"op_hgmma_src_bf16_dst_fp32_sparsity_off": flop},
+    )
+    work = work_by_key(kernel)["tensor_bf16_wgmma"]
+    assert work.peak_source == "datasheet"
+    assert work.peak_ops_per_s is not None
+    assert flop / 1e-3 / work.peak_ops_per_s == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_published_peak_is_that_of_the_sms_the_report_counts() -> None:
+    """An Orin module of 8 SMs has half of the 5.325 TFLOP/s at 1.3 GHz of the 16 in the file of that name."""
+    kernel = make_kernel(
+        {"sm_clock_hz": 1.3e9, "sm_count": 8.0}, thread_opcodes={"FFMA": 1}, gpu="Orin", compute_capability="8.7"
+    )
+    assert work_by_key(kernel)["fp32"].peak_ops_per_s == pytest.approx(8 * 256 * 1.3e9, rel=1e-3)
+
+
 @pytest.mark.parametrize("fields", [{"gpu": "NVIDIA A100-SXM4-40GB"}, {"counters": {"sm_clock_hz": 1e9}}])
 def test_no_peak_is_made_up(fields: dict[str, Any]) -> None:
     """Without clock or without GPU file there is no published peak either."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.records import BOUNDS, Nvidia, Rule, Verdict
+from rooflens.model.records import BOUNDS, Distances, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
 
 ROOFLINE = (
@@ -75,7 +75,7 @@ def test_the_first_bottleneck_counts() -> None:
 
 def verdict(bound: str, *, at_roof: bool = False) -> Verdict:
     """Make a verdict of a class."""
-    return Verdict(bound, None, at_roof=at_roof, cause=None, headroom=None, confidence="high", sentence="")  # type: ignore[arg-type]
+    return Verdict(bound, None, at_roof=at_roof, cause=None, distances=Distances(), confidence="high", sentence="")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.kernels import make_case, make_kernel
+from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
-from rooflens.model.verdict.decide import reach_verdict
 from rooflens.model.verdict.sentences import resource_label
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -90,7 +89,7 @@ def test_estimates_are_called_so() -> None:
 
 def test_balanced_names_both_sides() -> None:
     """The busiest unit of each side stands in the sentence with their shares."""
-    sentence = reach_verdict(make_case({"dram": 0.66, "fp32": 0.64})).sentence
+    sentence = reach(make_case({"dram": 0.66, "fp32": 0.64})).sentence
     for words in ("Balanced", "HBM 66 %", "FP32 64 %"):
         assert words in sentence
 
@@ -98,14 +97,14 @@ def test_balanced_names_both_sides() -> None:
 def test_latency_says_the_top_and_the_causes() -> None:
     """The busiest unit is named by its share, and the first causes by their numbers."""
     kernel = make_kernel({"waves": 0.25, "grid_size": 33.0, "sm_count": 132.0})
-    sentence = reach_verdict(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
+    sentence = reach(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
     for words in ("Latency-bound", "31 %", "33 blocks on 132 SMs", "aunch more blocks"):
         assert words in sentence
 
 
 def test_overhead_says_the_duration() -> None:
     """3.2 µs is of the order of a launch."""
-    sentence = reach_verdict(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
+    sentence = reach(make_case({"dram": 0.1, "fp32": 0.1}, {"duration_ns": 3200.0})).sentence
     for words in ("Overhead-bound", "3.20 µs", "10 %"):
         assert words in sentence
 
@@ -122,7 +121,7 @@ def test_unknown_says_what_is_missing(
     shares: dict[str, float], counters: dict[str, float], missing: tuple[str, ...], present: tuple[str, ...]
 ) -> None:
     """An unknown verdict names what the report lacks, and nothing that it has."""
-    head = reach_verdict(make_case(shares, counters)).sentence.partition(".")[0]
+    head = reach(make_case(shares, counters)).sentence.partition(".")[0]
     assert head.startswith("Unknown")
     assert all(word in head for word in missing)
     assert not any(word in head for word in present)
@@ -178,7 +177,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
             replace(case, gap_share=0.5),
             replace(case, kernel=replace(case.kernel, status="failed")),
         ):
-            sentence = reach_verdict(variant).sentence
+            sentence = reach(variant).sentence
             assert sentence[0].isupper()
             assert sentence.endswith(".")
             assert not any(hole in sentence for hole in ("None", "  ", "..", " .", ", ,", ": ,", ": ."))

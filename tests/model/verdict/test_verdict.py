@@ -4,12 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.kernels import make_case, make_kernel, place
+from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.advice import COLLECT_COMMAND
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
-from rooflens.model.verdict.decide import reach_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,7 @@ SHORT = {"duration_ns": 4999.0}
 
 def verdict(shares: Mapping[str, float], counters: Mapping[str, float] | None = None, **overrides: Any) -> Verdict:
     """Reach the verdict of a kernel from its shares."""
-    return reach_verdict(make_case(shares, counters, **overrides))
+    return reach(make_case(shares, counters, **overrides))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_at_roof_stands_beside_the_class(shares: dict[str, float], *, at_roof: b
 )
 def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headroom: float | None) -> None:
     """At 80 % a speed-up of 1.25 is left before the nearest roof; without any share none can be said."""
-    assert verdict(shares).headroom == headroom
+    assert verdict(shares).distances.headroom == headroom
 
 
 @pytest.mark.parametrize("shares", [{}, {"dram": 0.59}, {"fp32": 0.1}, {"fp16": 0.9}, {"fp16": 0.9, "dram": 0.3}])
@@ -97,7 +96,7 @@ def test_unknown_where_one_side_is_missing(shares: dict[str, float]) -> None:
     """One side unmeasured and the other below 60 %: anything may lead, and the command that would tell is given."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
-    assert (found.at_roof, found.headroom, found.confidence) == (False, None, "low")
+    assert (found.at_roof, found.distances.headroom, found.confidence) == (False, None, "low")
     assert COLLECT_COMMAND in found.advice[0]
 
 
@@ -192,7 +191,7 @@ def test_other_classes_need_no_cause(bound: str) -> None:
 def test_thresholds_move_the_classes() -> None:
     """A stricter bound makes a memory-bound kernel latency-bound."""
     case = make_case({"dram": 0.7, "fp32": 0.1})
-    assert reach_verdict(replace(case, limits=replace(case.limits, bound_share=0.75))).bound == "latency"
+    assert reach(replace(case, limits=replace(case.limits, bound_share=0.75))).bound == "latency"
 
 
 # Bottlenecks
@@ -287,7 +286,7 @@ def test_every_class_has_its_busiest_unit(
     shares: dict[str, float], counters: dict[str, float], expected: Bottleneck | None
 ) -> None:
     """The verdict names the busiest unit once, with or without a wall; none where no share is known."""
-    found = reach_verdict(make_case(shares, counters))
+    found = reach(make_case(shares, counters))
     assert found.bottleneck == expected
     assert found.resource in {None, expected and expected.resource}
 
@@ -347,7 +346,7 @@ def test_whole_kernel_by_hand() -> None:
     )
     result = analyze(kernel)
     assert (result.verdict.bound, result.verdict.resource, result.verdict.at_roof) == ("memory", "dram", True)
-    assert result.verdict.headroom == pytest.approx(1.25)
+    assert result.verdict.distances.headroom == pytest.approx(1.25)
     assert result.pipes["fp32"].share == pytest.approx(0.04)
     assert result.levels["dram"].intensity_flop_per_byte == pytest.approx(0.25)
     assert result.flop_per_s == pytest.approx(4e11)

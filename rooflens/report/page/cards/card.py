@@ -135,7 +135,11 @@ def _facts(launch: Launch) -> tuple[str, ...]:
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
-        *([f"{fmt.factor(verdict.headroom)} to the busiest unit's peak"] if verdict.headroom else []),
+        *(
+            [f"{fmt.factor(verdict.distances.headroom)} to the busiest unit's peak"]
+            if verdict.distances.headroom
+            else []
+        ),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
         *([f"{registers:.0f} registers a thread"] if registers else []),

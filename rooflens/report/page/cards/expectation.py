@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.launches import Launch
+    from rooflens.model.predict.expectations import Prediction
     from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.model.records import Prediction
     from rooflens.report.content import Content
 
 

@@ -1,0 +1,1 @@
+"""Findings: why a kernel is slower than it could be, where, and what to do. Pure: no input, no output."""

@@ -1,0 +1,68 @@
+"""Run every rule over one kernel; say how much each finding matters, and put them in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rooflens.model.findings.rule import LATENCY
+from rooflens.model.findings.table import RULES
+from rooflens.model.records import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.findings.rule import Facts, FindingRule, Found
+    from rooflens.model.records import Severity
+
+MOST_ADVISED = 6
+"""So many findings that cost time are as much as one reads; the rest of them become notes."""
+
+_ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
+
+
+def find_findings(facts: Facts) -> tuple[Finding, ...]:
+    """Return what the rules find: first what costs time, by how much, then notes."""
+    found = [_finding(facts, rule, result) for rule in RULES if (result := rule.find(facts)) is not None]
+    ranked = sorted(found, key=lambda finding: (_ORDER.index(finding.severity), -(finding.speedup_up_to or 1.0)))
+    return _few(ranked)
+
+
+def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
+    severity = found.severity or _severity(facts, found)
+    return Finding(
+        id=rule.id,
+        title=rule.title,
+        severity=severity,
+        evidence=found.evidence,
+        move=found.move,
+        speedup_up_to=None if severity == "note" else _bounded(facts, found.speedup_up_to),
+        where=found.where,
+        confidence=found.confidence,
+    )
+
+
+def _severity(facts: Facts, found: Found) -> Severity:
+    """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time."""
+    wall = facts.wall.resource if facts.wall else None
+    if wall in found.bears_on or (facts.bound in {"latency", "overhead"} and LATENCY in found.bears_on):
+        return "limiter"
+    busy = max((facts.share(resource) or 0.0 for resource in found.bears_on - {LATENCY}), default=0.0)
+    waits = LATENCY in found.bears_on and not facts.at_roof
+    return "contributes" if waits or busy >= facts.limits.contributing_share else "note"
+
+
+def _bounded(facts: Facts, speedup: float | None) -> float | None:
+    """Hold a speed-up to what the kernel can reach at all: its potential, or that with reuse."""
+    known = [factor for factor in (facts.distances.potential, facts.distances.potential_by_reuse) if factor is not None]
+    if speedup is None or not known:
+        return speedup
+    return max(1.0, min(speedup, max(known)))
+
+
+def _few(ranked: Sequence[Finding]) -> tuple[Finding, ...]:
+    costing = [finding for finding in ranked if finding.severity != "note"]
+    too_many = costing[MOST_ADVISED:]
+    demoted = [replace(finding, severity="note", speedup_up_to=None) for finding in too_many]
+    notes = [finding for finding in ranked if finding.severity == "note"]
+    return (*costing[:MOST_ADVISED], *demoted, *notes)

@@ -1,0 +1,129 @@
+"""Distances: how much faster a kernel could run as written, without its waste, and with its operands kept on chip.
+
+    T_math = sum over types of FLOP_i / peak_i        T_needed = bytes needed / peak of device memory
+    headroom = 1 / largest share      potential = t / max(T_math, T_needed)      potential_by_reuse = t / T_math
+
+Bytes are proven needed where waste cannot explain them: of those measured at device memory the part of local memory is
+spared, and never more is needed than the sectors which the bytes of all global accesses would fill. Subtracting every
+unused byte would overshoot, because caches serve a part of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.records import Distances
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.records import Bound, Kernel
+    from rooflens.model.verdict.bottleneck import Case
+
+_MATH_UNITS = frozenset({"FLOP", "op"})
+_OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
+"""Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
+
+
+def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: float | None) -> Distances:
+    """Find the distances of one kernel.
+
+    Args:
+        case: What is known of it.
+        bound: The class of its verdict.
+        top_share: The largest share of any resource, 0 to 1; None where none is known.
+        math_ns: What its arithmetic needs at the peaks; None where a part of it or of its peaks is unknown.
+    """
+    headroom = _headroom(case, bound, top_share)
+    why_null = _why_null(case, math_ns)
+    duration_ns = case.kernel.duration_ns
+    needed_ns = needed_memory_ns(case.kernel)
+    if why_null or duration_ns is None or math_ns is None or needed_ns is None:
+        return Distances(headroom, why_null=why_null or "time or traffic to device memory is not known")
+    floor_ns = min(duration_ns, max(math_ns, needed_ns))
+    return Distances(
+        headroom=headroom,
+        potential=duration_ns / floor_ns if floor_ns else None,
+        potential_by_reuse=max(1.0, duration_ns / math_ns) if math_ns else None,
+        by_fusing_only=_uses_operands_once(case),
+        floor_ns=floor_ns,
+        why_null=None if floor_ns else "no arithmetic and no traffic to device memory",
+    )
+
+
+def _headroom(case: Case, bound: Bound, top_share: float | None) -> float | None:
+    if not top_share or bound == "unknown":
+        return None
+    headroom = max(1.0, 1 / top_share)
+    waits = bound in {"latency", "overhead"}
+    return None if waits and headroom > case.limits.open_headroom else headroom
+
+
+def _why_null(case: Case, math_ns: float | None) -> str | None:
+    if case.kernel.failed:
+        return "profiling failed"
+    if math_ns is None:
+        return "floating-point operations are not counted"
+    if _is_integer_work(case):
+        return "integer work: bound not known"
+    return None
+
+
+def _is_integer_work(case: Case) -> bool:
+    """Return whether hardly any instruction is arithmetic that a roof is known for, nor device memory busy.
+
+    T_math would then be next to nothing and the potential in the thousands.
+    """
+    dram = case.levels["dram"].share
+    if dram is not None and dram >= case.limits.integer_dram_share:
+        return False
+    math = sum(pipe.amount for pipe in case.pipes.values() if pipe.unit in _MATH_UNITS and pipe.amount)
+    executed = sum(case.kernel.thread_opcodes.values()) or case.kernel.code_totals.get("thread_inst")
+    return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
+
+
+def _uses_operands_once(case: Case) -> bool:
+    """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
+    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
+    moved = _ideal_bytes(case.kernel) or case.kernel.counters.get("dram_bytes")
+    matrix = any(name.startswith("tensor_") for name in operations)
+    return moved is not None and not matrix and sum(operations.values()) < moved
+
+
+def needed_memory_ns(kernel: Kernel) -> float | None:
+    """Return the time that the bytes proven needed take at the peak of device memory; None where not known."""
+    counters = kernel.counters
+    peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
+    needed = [amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None]
+    return min(needed) / peak * 1e9 if needed and peak else None
+
+
+def _without_local(kernel: Kernel) -> float | None:
+    measured = kernel.counters.get("dram_bytes")
+    return None if measured is None else measured * (1 - (local_part(kernel) or 0.0))
+
+
+def local_part(kernel: Kernel) -> float | None:
+    """Return the part of the sectors that local memory has beside global memory, 0 to 1; None where not measured."""
+    measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
+        (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
+        (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),
+    )
+    for amounts, local_names, global_names in measured:
+        if any(name in amounts for name in local_names):
+            local, other = (sum(amounts.get(name, 0.0) for name in names) for names in (local_names, global_names))
+            return local / (local + other) if local else 0.0
+    return None
+
+
+_LOCAL_COUNTERS = ("local_load_sectors", "local_store_sectors")
+_GLOBAL_COUNTERS = ("global_load_sectors", "global_store_sectors")
+
+
+def _ideal_bytes(kernel: Kernel) -> float | None:
+    """Return the bytes that all global accesses would fill, where every one of them is looked at."""
+    ideal = kernel.counters.get("global_ideal_sectors")
+    passes_by = any(opcode.startswith(_OTHER_PATHS) for opcode in kernel.warp_opcodes)
+    textures = kernel.counters.get("tex_inst", 0.0) > 0
+    return None if not ideal or passes_by or textures else ideal * SECTOR_BYTES
