@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Level
+from rooflens.model.records import LEVELS, Level, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +93,16 @@ def binding_stage(level: Level) -> str | None:
     if rate is not None and peak and abs(rate / peak - level.share) < _SAME_SHARE:
         return None
     return max(level.stages, key=lambda name: level.stages[name])
+
+
+def dram_clock_part(kernel: Kernel) -> float | None:
+    """Return the profiled peak of device memory over the one at its own top clock; None where either is unknown."""
+    return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
+
+
+def device_dram_share(kernel: Kernel, share: float) -> float:
+    """Turn a share of device memory at the profiled clock into one at its own top clock, where both are known."""
+    return share * (dram_clock_part(kernel) or 1.0)
 
 
 def _level(kernel: Kernel, level: str) -> Level:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Verdict
+from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
     attained_share,
@@ -32,6 +33,7 @@ _DOUBTS = (
     "short_and_replayed",
     "share_over_one",
     "clocks_moved",
+    "dram_clock_low",
     "partial_counters",
     "no_flop_counters",
     "one_side_only",
@@ -100,8 +102,14 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
 
 
 def _at_roof(case: Case, wall: Bottleneck) -> bool:
-    """Judge against the attainable roof where one is known; a stage can be at its peak all the same."""
-    return max(wall.share, attained_share(case, wall) or 0.0) >= case.limits.at_roof_share
+    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
+
+    Device memory must be near its peak at its own clock, too: at the profiled one it may have been slower.
+    """
+    limits = case.limits
+    if wall.resource == "dram" and device_dram_share(case.kernel, wall.share) < limits.at_roof_device_share:
+        return False
+    return max(wall.share, attained_share(case, wall) or 0.0) >= limits.at_roof_share
 
 
 def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
