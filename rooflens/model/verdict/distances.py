@@ -46,6 +46,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
         headroom=headroom,
         potential=duration_ns / floor_ns if floor_ns else None,
         potential_by_reuse=max(1.0, duration_ns / math_ns) if math_ns else None,
+        by_fusing_only=_uses_operands_once(case),
         floor_ns=floor_ns,
         why_null=None if floor_ns else "no arithmetic and no traffic to device memory",
     )
@@ -80,6 +81,14 @@ def _is_integer_work(case: Case) -> bool:
     math = sum(pipe.amount for pipe in case.pipes.values() if pipe.unit in _MATH_UNITS and pipe.amount)
     executed = sum(case.kernel.thread_opcodes.values()) or case.kernel.code_totals.get("thread_inst")
     return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
+
+
+def _uses_operands_once(case: Case) -> bool:
+    """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
+    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
+    moved = _ideal_bytes(case.kernel) or case.kernel.counters.get("dram_bytes")
+    matrix = any(name.startswith("tensor_") for name in operations)
+    return moved is not None and not matrix and sum(operations.values()) < moved
 
 
 def needed_memory_ns(kernel: Kernel) -> float | None:

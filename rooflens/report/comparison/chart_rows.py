@@ -11,9 +11,9 @@ from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.path import rounded
 from rooflens.report.plane.placement import Canvas, Text, around, foot_spots, ridge_spots
-from rooflens.report.plane.roofs import Flat, Roofs, Slope, ridge_text, slope_names
+from rooflens.report.plane.roofs import NamedRoof, Roofs, ridge_text, slope_roof
 from rooflens.report.plane.viewport import SIZES, WIDE, point_box
-from rooflens.report.roofline.labels import pipe_names
+from rooflens.report.roofline.labels import pipe_roof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -136,24 +136,19 @@ def _roof_rows(found: Moves, level: str) -> Iterator[tuple[str, Row]]:
     """List the lines of the roofs at a level by the keys of their names."""
     roofs = _roofs(found, level)
     for slope in roofs.slopes:
-        yield slope.key, {"kind": "slope", "v": rounded(slope.per_byte), "e": rounded(slope.top)}
+        yield slope.key, {"kind": "slope", "v": rounded(slope.peak), "e": rounded(roofs.top)}
     for flat in roofs.flats:
-        yield flat.key, {"kind": "flat", "v": rounded(flat.peak), "c": rounded(flat.begin)}
+        yield flat.key, {"kind": "flat", "v": rounded(flat.peak), "c": rounded(roofs.ridge(flat))}
     for _, x in found.ridges(level):
         yield "", {"kind": "ridge", "x": rounded(x)}
 
 
 def _roofs(found: Moves, level: str, size: SizeClass = WIDE) -> Roofs:
     slope = found.slope(level)
-    top = max((pipe.peak for pipe in found.pipes), default=None)
-    slopes = (Slope(level, slope.peak, top, slope_names(slope.keys, slope.peak)),) if slope else ()
-    named = [(pipe, pipe_names(pipe, found.clocks_hz)) for pipe in found.pipes]
-    flats = [
-        Flat(pipe.keys[0], pipe.peak, names[-1:] if size.narrow else names, pipe.peak / slope.peak if slope else None)
-        for pipe, names in named
-    ]
+    slopes = (slope_roof(slope.keys, slope.peak),) if slope else ()
+    flats = [pipe_roof(pipe, found.clocks_hz, size) for pipe in found.pipes]
     if found.in_shares:
-        flats = [Flat("roof", 1.0, (ROOF_OF_SHARES, "its own roof"))]
+        flats = [NamedRoof("roof", 1.0, (ROOF_OF_SHARES, "its own roof"))]
     return Roofs(slopes, tuple(flats), found.x_domain(), found.y_domain())
 
 

@@ -14,7 +14,7 @@ from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import QUIET, Rows, expr, place
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
-from rooflens.report.plane.roofs import Flat, Roofs, Slope, flat_names, slope_names
+from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
 from rooflens.report.plane.viewport import point_box
 
 if TYPE_CHECKING:
@@ -63,14 +63,9 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
 
 
 def _path_plane(plane: PredictPlane) -> PathPlane:
-    bandwidth = plane.bandwidth_bytes_per_s
-    slope = Slope("dram", bandwidth, plane.top, slope_names(("dram",), bandwidth))
-    flats = [
-        Flat(key, peak, (*names, resource_label(key)), peak / bandwidth)
-        for key, peak in plane.pipes
-        for names in [flat_names((key,), peak)]
-    ]
-    return PathPlane(Roofs((slope,), tuple(flats), plane.x_domain, plane.y_domain), plane.path)
+    slope = slope_roof(("dram",), plane.bandwidth_bytes_per_s)
+    flats = tuple(flat_roof((key,), peak) for key, peak in plane.pipes)
+    return PathPlane(Roofs((slope,), flats, plane.x_domain, plane.y_domain), plane.path)
 
 
 def area_px2(plane: PredictPlane, dot: Dot) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.marks import Layer
-    from rooflens.report.plane.roofs import Flat
+    from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass
 
     Place = tuple[float, float]
@@ -51,9 +51,9 @@ class PathPlane:
     path: tuple[Place, ...]
 
     @property
-    def ridges(self) -> list[tuple[float, Flat]]:
+    def ridges(self) -> list[tuple[float, NamedRoof]]:
         """The corners of the slope with the flat roofs, by their intensities."""
-        return [(flat.begin, flat) for flat in self.roofs.flats if flat.begin]
+        return [(x, flat) for flat in self.roofs.flats if (x := self.roofs.ridge(flat))]
 
     def datasets(
         self,
@@ -108,11 +108,11 @@ class PathPlane:
     def _rows(self, places: Mapping[str, list[Any]]) -> dict[str, list[Row]]:
         return {
             "slope": [
-                {"v": rounded(slope.per_byte), "e": rounded(slope.top), "p": places.get(slope.key, NOWHERE)}
+                {"v": rounded(slope.peak), "e": rounded(self.roofs.top), "p": places.get(slope.key, NOWHERE)}
                 for slope in self.roofs.slopes
             ],
             "pipes": [
-                {"v": rounded(flat.peak), "c": rounded(flat.begin), "p": places.get(flat.key, NOWHERE)}
+                {"v": rounded(flat.peak), "c": rounded(self.roofs.ridge(flat)), "p": places.get(flat.key, NOWHERE)}
                 for flat in self.roofs.flats
             ],
             "ridges": [

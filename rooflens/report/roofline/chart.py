@@ -44,7 +44,7 @@ def roofline_spec(
         plane: What stands where.
         title: Stands over the chart.
         picked: Key of the launch whose gap is drawn from the start; empty for none.
-        ranks: Numbers of the biggest losses by key of launch.
+        ranks: Numbers of the ranking by key of launch.
         datasheet: Roofs of other GPUs to choose from (`rooflens.report.roofline.datasheet`).
     """
     gpus = datasheet if plane.points else ()
