@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
+from rooflens.ingest.reports.series import read_series
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, unpacked
 from rooflens.model.records import Rule, Run
 
@@ -199,6 +200,7 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         tables=values.tables,
         nan_count=values.nan_count,
         rules=_rules(action),
+        series=read_series(action),
         process=origin.process,
         nvtx_range=origin.nvtx_range,
     )

@@ -13,7 +13,7 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Pipe, Verdict
+    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
     from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -21,13 +21,18 @@ PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 _SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
 """What a sentence says where it does not take the label, with its article."""
 _SHOWN_SHARE = 0.01
+_WORTH_NAMING = 0.1
 _WORTH_A_WORD = 1.05
 """A factor that is not a twentieth over the one before it says nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a verdict's words are made of."""
+    """What a verdict's words are made of.
+
+    Attributes:
+        phases: How the run divides, where its plateau names the wall.
+    """
 
     kernel: Kernel
     levels: Mapping[str, Level]
@@ -37,6 +42,7 @@ class Facts:
     wall: Bottleneck | None
     causes: Sequence[Cause]
     gap_share: float | None = None
+    phases: Phases | None = None
 
 
 def resource_label(resource: str | None) -> str:
@@ -88,7 +94,7 @@ def _spoken(resource: str | None) -> str:
 
 def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
     """Write the verdict: class, its two decisive numbers, the first move."""
-    head = {
+    head = _on_the_plateau(facts) or {
         "memory": _memory,
         "compute": _compute,
         "balanced": _balanced,
@@ -99,6 +105,21 @@ def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roo
     roof = ", at the roof" if at_roof else ""
     move = f" {moves[0][0].upper()}{moves[0][1:]}." if moves else ""
     return f"{head}{roof}.{move}"
+
+
+def _on_the_plateau(facts: Facts) -> str:
+    """Name the wall of a kernel that is at it for a part of its run; empty for all others."""
+    phases, wall = facts.phases, facts.wall
+    if phases is None or wall is None:
+        return ""
+    bound = "Memory-bound at" if wall.resource in facts.levels else "Compute-bound by"
+    rest = (("ramp", phases.ramp), ("tail", phases.tail))
+    after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
+    peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
+    average = f"{percent(wall.share)} on average"
+    return (
+        f"{bound} {_spoken(wall.resource)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
+    )
 
 
 def _memory(facts: Facts) -> str:
