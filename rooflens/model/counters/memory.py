@@ -334,6 +334,12 @@ L1: tuple[Counter, ...] = (
         "l1tex__f_wavefronts",
         asked=(Ask("standard", chips=EVERY_CHIP - GR100, later=GV100),),
     ),
+    share(
+        "l1_lsu_input_share",
+        "input of L1 for load and store instructions",
+        "l1tex__lsuin_requests",
+        "sm__inst_executed_pipe_lsu",
+    ),
     share("l1_to_l2_share", "request path from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active", asked=DEEP),
     share("l1_from_l2_share", "fill path from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors", asked=DEEP),
     exact(

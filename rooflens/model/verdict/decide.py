@@ -16,6 +16,7 @@ from rooflens.model.verdict.bottleneck import (
     attained_share,
     compute_bottleneck,
     find_bottleneck,
+    is_lsu_full,
     memory_bottleneck,
 )
 from rooflens.model.verdict.causes import find_causes
@@ -156,11 +157,11 @@ def _moves(
     resource = wall.resource if wall else None
     match bound:
         case "memory":
-            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+            moves = _memory_moves(case, resource, at_roof=at_roof)
         case "compute":
             moves = _compute_moves(case, wall, at_roof=at_roof)
         case "balanced" if resource in case.levels:
-            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+            moves = _memory_moves(case, resource, at_roof=at_roof)
         case "balanced":
             moves = _compute_moves(case, wall, at_roof=at_roof)
         case "latency":
@@ -173,6 +174,11 @@ def _moves(
         return advice.failed_moves()
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
     return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+
+
+def _memory_moves(case: Case, resource: str | None, *, at_roof: bool) -> tuple[str, ...]:
+    level = "lsu" if is_lsu_full(case.levels, resource) else resource
+    return advice.memory_moves(case.kernel, level, case.limits, at_roof=at_roof)
 
 
 def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:

@@ -28,6 +28,13 @@ class Thresholds:
     dominant_stall: float
     imbalance_ratio: float
     tail_share: float
+    full_issue_share: float
+    full_occupancy_share: float
+    covered_issue_share: float
+    occupancy_gap_share: float
+    imbalance_share: float
+    imbalance_cost_share: float
+    tail_idle_share: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float

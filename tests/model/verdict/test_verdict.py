@@ -223,13 +223,14 @@ def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck 
         ({"issue": 0.7, "fp32": 0.6}, Bottleneck("issue", 0.7)),
         ({"fp16": 0.9, "fp32": 0.1}, Bottleneck("fp32", 0.1)),
         ({"fp16": 0.9}, None),
+        ({"lsu": 0.9, "alu": 0.2}, Bottleneck("alu", 0.2)),
         ({"tensor_fp16_acc16": 0.9}, Bottleneck("tensor_fp16_acc16", 0.9)),
         ({"tensor_int8": 0.9}, Bottleneck("tensor_int8", 0.9)),
         ({"dram": 0.9}, None),
     ],
 )
 def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
-    """The largest share leads, but CUDA-core fp16, an upper bound, never by itself."""
+    """The largest share leads, but CUDA-core fp16, an upper bound, never, and the LSU pipe is on the side of memory."""
     assert compute_bottleneck(make_case(shares)) == expected
 
 
@@ -255,6 +256,22 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
+
+
+LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}
+
+
+def test_a_full_load_store_unit_is_memory() -> None:
+    """Load and store instructions that fill L1's input are a wall of memory, and the move is to issue fewer of them."""
+    found = reach(place(make_kernel(LSU_FULL)))
+    assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
+    assert "its lsu input stage is 94 % busy" in found.sentence
+    assert found.advice[0].startswith("load wider")
+
+
+def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
+    """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
+    assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
