@@ -68,7 +68,7 @@ def test_fp_per_cents_equal_nvidias_rule_text(rows: dict[str, Row]) -> None:
 
 
 def test_dram_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
-    """Bytes over peak at HBM is NVIDIA's DRAM throughput, on every kernel that has both."""
+    """Bytes over peak at DRAM is NVIDIA's DRAM throughput, on every kernel that has both."""
     _held(rows["share_dram"], SHARE_TOLERANCE, 61)
 
 
@@ -101,7 +101,7 @@ def test_shared_memory_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> No
 
 
 def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
-    """At least 58 of the 65 kernels with FP counters (four of them failed) have HBM, L2 and shared-memory roofs."""
+    """At least 58 of the 65 kernels with FP counters (four of them failed) have DRAM, L2 and shared-memory roofs."""
     roofed = [
         analysis
         for analysis in analyses

@@ -1,4 +1,4 @@
-"""Memory levels of a kernel: bytes, roofs and shares of HBM, L2, L1 and shared memory, each by its stages.
+"""Memory levels of a kernel: bytes, roofs and shares of DRAM, L2, L1 and shared memory, each by its stages.
 
 A level's share is that of its busiest stage. Sources of the stages: Nsight Compute's memory chart and the breakdowns of
 its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM.

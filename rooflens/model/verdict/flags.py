@@ -20,7 +20,7 @@ MEANINGS: dict[str, str] = {
     "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
-    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
+    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the DRAM intensity looks too good.",
     "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
     "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
     "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
     from rooflens.model.verdict.causes import Cause
 
-LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
+LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 _SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
 """What a sentence says where it does not take the label, with its article."""
@@ -45,33 +46,35 @@ class Facts:
     phases: Phases | None = None
 
 
-def resource_label(resource: str | None) -> str:
-    """Name a level or a pipe for people: HBM, ALU pipe, FP32, tensor bf16."""
+def resource_label(resource: str | None, *gpus: str | None) -> str:
+    """Name a level or a pipe for people: DRAM, ALU pipe, FP32, tensor bf16; device memory by the kind the GPUs have."""
     if resource is None:
         return "busiest unit"
+    if resource == "dram" and gpus:
+        return memory_label(*gpus)
     known = LEVEL_LABELS.get(resource) or PIPE_LABELS.get(resource)
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
-def wall_words(bound: str, resource: str | None) -> str:
-    """Name a wall: `compute at tensor bf16`, `latency`."""
-    return f"{bound} at {resource_label(resource)}" if resource else bound
+def wall_words(bound: str, resource: str | None, *gpus: str | None) -> str:
+    """Name a wall: `compute at tensor bf16`, `memory at HBM3`, `latency`."""
+    return f"{bound} at {resource_label(resource, *gpus)}" if resource else bound
 
 
-def bottleneck_words(bottleneck: Bottleneck | None, missing: str = "") -> str:
-    """Name the unit nearest its peak, with its share: `HBM 67.2 %`."""
-    return f"{resource_label(bottleneck.resource)} {percent(bottleneck.share)}" if bottleneck else missing
+def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share: `HBM3 67.2 %`."""
+    return f"{resource_label(bottleneck.resource, *gpus)} {percent(bottleneck.share)}" if bottleneck else missing
 
 
-def distance_words(verdict: Verdict) -> str:
+def distance_words(verdict: Verdict, *gpus: str | None) -> str:
     """Say how far a kernel is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown."""
     distances = verdict.distances
-    written = [f"{factor(distances.headroom)} as written{_full(verdict)}"] if distances.headroom else []
+    written = [f"{factor(distances.headroom)} as written{_full(verdict, *gpus)}"] if distances.headroom else []
     return ", ".join((*written, *_beyond(distances)))
 
 
-def _full(verdict: Verdict) -> str:
-    return f" ({resource_label(verdict.resource)} is full)" if verdict.at_roof and verdict.resource else ""
+def _full(verdict: Verdict, *gpus: str | None) -> str:
+    return f" ({resource_label(verdict.resource, *gpus)} is full)" if verdict.at_roof and verdict.resource else ""
 
 
 def _beyond(distances: Distances) -> Iterator[str]:
@@ -85,10 +88,10 @@ def _beyond(distances: Distances) -> Iterator[str]:
         yield f"up to {factor(distances.potential_by_reuse)} {how}"
 
 
-def _spoken(resource: str | None) -> str:
+def _spoken(resource: str | None, gpu: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"
-    label = resource_label(resource)
+    label = resource_label(resource, gpu)
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
@@ -124,7 +127,7 @@ def _on_the_plateau(facts: Facts) -> str:
 
 def _memory(facts: Facts) -> str:
     wall = facts.wall
-    label = _spoken(wall.resource if wall else None)
+    label = _spoken(wall.resource if wall else None, facts.kernel.gpu)
     return f"Memory-bound at {label}: {_level_numbers(facts, wall)}{_intensity(facts, wall)}"
 
 
@@ -148,7 +151,7 @@ def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
 def _compute(facts: Facts) -> str:
     wall = facts.wall
     resource = wall.resource if wall else None
-    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, wall)}"
+    return f"Compute-bound by {_spoken(resource, facts.kernel.gpu)}: {_pipe_numbers(facts, wall)}"
 
 
 def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
@@ -162,7 +165,8 @@ def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
 
 
 def _balanced(facts: Facts) -> str:
-    sides = (f"{_spoken(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
+    gpu = facts.kernel.gpu
+    sides = (f"{_spoken(side.resource, gpu)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
     return f"Balanced: {' and '.join(sides)}, level with each other"
 
 
@@ -206,10 +210,10 @@ def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            yield f"busiest {what} resource: {_spoken(side.resource)} {percent(side.share)}"
+            yield f"busiest {what} resource: {_spoken(side.resource, facts.kernel.gpu)} {percent(side.share)}"
     for name, level in facts.levels.items():
         if level.share is not None and level.share >= _SHOWN_SHARE:
-            yield f"{_spoken(name)} {percent(level.share)}" + _traffic(level)
+            yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
         yield from (f"cause: {cause.evidence}" for cause in facts.causes)
     yield from _residency(facts.kernel)

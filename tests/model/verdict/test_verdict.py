@@ -380,7 +380,7 @@ def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, a
 
 
 def test_whole_kernel_by_hand() -> None:
-    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of HBM, 4 % of fp32, intensity 0.25."""
+    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of DRAM, 4 % of fp32, intensity 0.25."""
     kernel = make_kernel(
         {"dram_bytes": 1.6e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
         thread_opcodes={"FADD": 400_000_000},
