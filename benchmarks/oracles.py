@@ -18,6 +18,7 @@ from oracle_tensors import products, published_warpgroup, tensor_activity, tenso
 
 from rooflens.ingest.reports.resolve import Resolver
 from rooflens.model.analyze import analyze
+from rooflens.model.roofline.levels import SHARED_DATA
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
         theirs = result.number(SMEM_PCT)
         known = {"smem_bytes", "l1_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
-            ours = result.analysis.levels["smem"].share or 0.0
+            ours = result.analysis.levels["l1"].stages[SHARED_DATA]
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     what = "shared-memory share: wavefronts / (SM x cycle)"
     return Row("share_smem", what, f"`{SMEM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs))
