@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,8 @@ from rooflens.model.roofline.levels import LSU_INPUT, SHARED_DATA, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.records import Kernel, Level, Pipe
     from rooflens.model.verdict.thresholds import Thresholds
 

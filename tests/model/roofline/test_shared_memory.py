@@ -59,7 +59,7 @@ def test_exact_bytes_carry_no_flag() -> None:
 
 
 def test_bytes_and_share_are_two_things() -> None:
-    """Nine wavefronts are delivered, ten of the twenty that fit in 1 ms fill the stage, and intensity is of the nine."""
+    """Nine wavefronts are delivered, ten of the twenty that fit in 1 ms fill the stage; intensity is of the nine."""
     level = with_intensity(place_levels(make_kernel(ACCESSES)), 2304.0)["smem"]
     assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (1152, 0.5, 2)
 
