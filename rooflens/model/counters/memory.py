@@ -248,6 +248,12 @@ L2: tuple[Counter, ...] = (
         "lts__t_tag_requests",
         asked=(Ask("standard", "requests to the L2 tag stage", later=GV100 | GA100),),
     ),
+    share(
+        "l2_internal_share",
+        "L2 slices, what lies between them included",
+        "lts__throughput",
+        asked=(Ask("deep", "NVIDIA's L2 throughput", forms=SPEED_OF_LIGHT),),
+    ),
     exact(
         "l2_hit_rate",
         "share of L2 sector look-ups that hit",

@@ -36,6 +36,9 @@ LSU_INPUT = "lsu_input"
 SHARED_DATA = "shared_data"
 """The part of L1's data stage that shared memory and shuffles fill."""
 
+L2_INTERNAL = "internal"
+"""NVIDIA's own per cent of the L2 slices: it sees units without a counter, as the fabric between halves of an L2."""
+
 STAGES: tuple[Stage, ...] = (
     Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
     Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
@@ -43,6 +46,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("l2", "tag_requests", "l2_request_share"),
     Stage("l2", "input", "l2_input_share"),
     Stage("l2", "data", "l2_data_share"),
+    Stage("l2", L2_INTERNAL, "l2_internal_share"),
     Stage("l1", LSU_INPUT, "l1_lsu_input_share", "lsu_inst", "lsu_peak_inst_per_s"),
     Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", SHARED_DATA, "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Bottleneck, shares_of
-from rooflens.model.roofline.levels import LSU_INPUT, SHARED_DATA, leading_stage
+from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
@@ -51,13 +51,16 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     return Bottleneck(name, shares[name])
 
 
-_PARTIAL: Mapping[str, frozenset[str]] = {"l1": frozenset({LSU_INPUT, SHARED_DATA})}
+_PARTIAL: Mapping[str, frozenset[str]] = {
+    "l1": frozenset({LSU_INPUT, SHARED_DATA}),
+    "l2": frozenset({L2_INTERNAL}),
+}
 """Level -> stages that do not show how busy the rest of it is."""
 
 
 def _is_seen(name: str, level: Level) -> bool:
     """Return whether a level's busiest stage is known, as far as stages tell."""
-    return level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL.get(name, frozenset()))
+    return level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
 
 
 def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
