@@ -112,10 +112,16 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
 
 
 def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, Row]) -> None:
-    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but that of one kernel without counters."""
+    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but for three kernels that say why."""
     _held(rows["class_fp"], 0.0, 61)
-    assert rows["class_other"].kernel_count >= 180
-    assert [pair.report for pair in rows["class_other"].outside] == ["Twisty__profile.nsight-cuprof-report"]
+    other = rows["class_other"]
+    assert other.kernel_count >= 180
+    assert len(other.outside) <= 0.02 * other.kernel_count
+    assert [(pair.report, pair.index) for pair in other.outside] == [
+        ("Twisty__profile.nsight-cuprof-report", 1),
+        ("self-join-MiSTIC__profile.ncu-rep", 12),
+        ("self-join-MiSTIC__profile.ncu-rep", 13),
+    ]
 
 
 def test_no_kernel_is_faster_than_its_lower_bound(analyses: list[Analysis]) -> None:

@@ -269,6 +269,13 @@ def test_a_full_load_store_unit_is_memory() -> None:
     assert found.advice[0].startswith("load wider")
 
 
+def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
+    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher."""
+    counters = {"l2_internal_share": 0.7, "sol_memory": 0.8}
+    assert memory_bottleneck(place(make_kernel(counters))) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.7)
+
+
 def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
     assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
