@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.findings.balance import BALANCE
+from rooflens.model.findings.launch import LAUNCH
+from rooflens.model.findings.occupancy import OCCUPANCY
+from rooflens.model.findings.stalls import STALLED
+
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import FindingRule
 
-RULES: tuple[FindingRule, ...] = ()
+RULES: tuple[FindingRule, ...] = (
+    *BALANCE,
+    *OCCUPANCY,
+    *STALLED,
+    *LAUNCH,
+)
