@@ -65,6 +65,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
             distances=distances,
             limits=limits,
             phases=phases,
+            gap_share=outside.gap_share,
         )
     )
     return Analysis(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.accesses import ACCESSES
+from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
@@ -33,6 +34,9 @@ COUNTERS: tuple[Counter, ...] = (
     *WARPS,
     *REPORT,
     *ACCESSES,
+    *BALANCE,
+    *WAITS,
+    *CAPACITY,
 )
 NAMES = frozenset(counter.name for counter in COUNTERS)
 

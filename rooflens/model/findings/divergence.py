@@ -25,7 +25,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     A warp issues an instruction once for all of its threads. Where a branch sends them different ways, each way is
     issued with the other threads idle; threads that a predicate switches off are idle too. Counters: the smaller of
     `smsp__thread_inst_executed_per_inst_executed.ratio` and
-    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp instructions of the opcode tables (predicated-on). The divergent branches of
+    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp
+    instructions of the opcode tables (predicated-on). The divergent branches of
     `smsp__sass_branch_targets_threads_divergent` stand beside. Confirm by the lines it names, which lose most lanes. It
     does not show idle lanes that read-only conditions at the end of an array cause, nor those of blocks that are no
     multiple of 32 threads: where these explain it, `partial_warps` says so.
@@ -132,7 +133,7 @@ def partial_warps(facts: Facts) -> Found | None:
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
             Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
         ),
-        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes of their "
+        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in their "
         f"{'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         speedup_up_to=_at_most(facts, 1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),

@@ -32,8 +32,8 @@ def local_memory(facts: Facts) -> Found | None:
     Local memory holds what a thread has no register for: values that were spilled, and arrays whose index is known only
     when the kernel runs. It lies in device memory and passes all caches. Counters, first that is there:
     `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` beside those of global memory;
-    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global instructions by
-    opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
+    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global
+    instructions by opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
     `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
     block size allows. Confirm with `-Xptxas -v`, which prints spills and stack of each kernel. It does not show which
     variable it is, nor a cap of the registers by launch bounds or `-maxrregcount` below what the chip allows.
@@ -120,8 +120,8 @@ def _move(kernel: Kernel, said: str, *, known_spills: bool | None) -> str:
     registers = f"{kernel.counters.get('registers_per_thread', 0):.0f} registers a thread"
     if known_spills is not False and at_cap and cap == _MOST_REGISTERS:
         return (
-            f"spill less: {said}, at {registers}, the most there are; hold fewer values at a time, with smaller tiles or "
-            "less unrolling"
+            f"spill less: {said}, at {registers}, the most there are; hold fewer values at a time, with smaller tiles "
+            "or less unrolling"
         )
     if known_spills is not False and at_cap:
         threads = kernel.counters["block_size"]

@@ -47,8 +47,6 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
     rows, places = _path_plane(plane).datasets(
         lambda sheet, size: _texts(plane, sheet, size),
         lambda sheet: _dot_boxes(plane, sheet),
-        # Names are all that tells parts apart.
-        roofs_last=plane.of_parts,
     )
     return {
         "dots": [_dot_row(plane, dot) | {"p": places.get(f"dot {i}", NOWHERE)} for i, dot in enumerate(plane.dots)],
@@ -72,7 +70,7 @@ def area_px2(plane: PredictPlane, dot: Dot) -> float:
     """Choose how large a dot is drawn."""
     if not plane.of_parts:
         return STEP_PX2
-    most = max(one.time_share for one in plane.dots) or 1.0
+    most = max(part.time_share for part in plane.dots) or 1.0
     return round(SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.time_share / most)
 
 

@@ -35,7 +35,8 @@ MAX_NAMED = 5
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
     "most to win. AI: FLOPs of all launches over the bytes that they moved. Winnable: time above the floor, which is "
-    f"what the arithmetic and the bytes proven needed take at the peaks. {fmt.MISSING} stands for what was not measured; it is never zero."
+    "what the arithmetic and the bytes proven needed take at the peaks. "
+    f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
 NAME_WIDTH = 72
