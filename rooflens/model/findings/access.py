@@ -72,8 +72,8 @@ def uncoalesced_global_store(facts: Facts) -> Found | None:
     As for loads: a warp's store goes out in sectors of 32 bytes, and one that is filled in part costs as much as a full
     one, and more where L2 has to read the rest. Counters: `memory_l2_theoretical_sectors_global` against its
     ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
-    stores against the width of the store instructions, sectors a request. Confirm by the line it names. It does not show
-    stores that L2 gathers into full sectors before they leave it.
+    stores against the width of the store instructions, sectors a request. Confirm by the line it names. It does not
+    show stores that L2 gathers into full sectors before they leave it.
     """
     return _uncoalesced(facts, "store")
 
@@ -84,8 +84,6 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         return None
     wasted = 1 - use.used
     waste = _waste(facts, side, wasted, use.sectors)
-    if waste.parts["l1"] < facts.limits.negligible_traffic_share:
-        return None
     return Found(
         evidence=use.evidence,
         move=f"{_START[side]}: {use.said}; {_HOW[side]}" if use.apart else f"{_WIDER[side]}: {use.said}",

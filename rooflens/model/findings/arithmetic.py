@@ -35,6 +35,10 @@ _OPCODES: Mapping[str, str] = {
     "DFMA": "fma",
 }
 
+_FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
+_REFINING = 7
+"""fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Mix:
@@ -123,6 +127,36 @@ def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
     return mix if mix.total else None
 
 
+def fp64_divisions(facts: Facts) -> Found | None:
+    """Say that much of the fp64 arithmetic is divisions and square roots.
+
+    No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
+    seven more instructions, with a branch to a slower way beside. Counters: those opcodes beside `DADD`, `DMUL` and
+    `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is inverted
+    once and multiplied with. No speed-up is given, because another instruction sequence is no waste that can be
+    measured. It does not show which divisors are constant, and products differ from quotients in the last bit.
+    """
+    mix = _mix(facts.kernel, "fp64")
+    divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
+    if mix is None or not divisions:
+        return None
+    part = min(1.0, divisions * _REFINING / mix.total)
+    if part < facts.limits.division_part:
+        return None
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], part))
+    source = "thread instructions by opcode"
+    return Found(
+        evidence=(
+            Evidence("divisions", float(divisions), "operations", source),
+            Evidence("division_share", part, "share", f"{_REFINING} x divisions / fp64 instructions: {source}"),
+        ),
+        move=f"multiply by reciprocals that are computed once: {si_of(divisions, 'fp64 divisions and roots')} make up "
+        f"at least {percent(part)} of the fp64 instructions",
+        bears_on=waste.bears_on,
+        severity=weigh(facts, waste),
+    )
+
+
 def slow_fp64(facts: Facts) -> Found | None:
     """Say that a chip with few fp64 units does fp64 arithmetic.
 
@@ -181,8 +215,8 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     Nearly all of its fp32 arithmetic is multiply-adds, hardly any of its instructions are special functions, its pipe
     is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
     tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
-    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because another instruction needs other data paths:
-    how far it goes is for memory to say. TF32 holds 10 bits of each factor, bf16 7 and fp16 10.
+    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because another
+    instruction needs other data paths: how far it goes is for memory to say. TF32 holds 10 bits of each factor, bf16 7 and fp16 10.
     """
     kernel, mix = facts.kernel, _mix(facts.kernel, "fp32")
     busy = facts.share("fp32")
@@ -242,6 +276,7 @@ ARITHMETIC: tuple[FindingRule, ...] = (
             ("dadd_threads", "dmul_threads", "dfma_threads"),
         ),
     ),
+    FindingRule("fp64_divisions", "fp64 divisions", fp64_divisions, (("thread_opcodes",),)),
     FindingRule("slow_fp64", "slow fp64 arithmetic", slow_fp64, (("thread_opcodes",), ("dfma_threads",))),
     FindingRule(
         "tensor_cores_unused",

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 WARP_THREADS = 32
 _EXPLAINED = 0.9
 """Block sizes explain idle lanes where nine tenths of the threads that are there work."""
+_HALF = 0.5
+"""Resident warps of which half the lanes are empty hide half of the waits they could."""
 _PLACES = 3
+_PLACE_SHARE = 0.05
+"""Less of the lost lanes in one place than this points nowhere."""
 
 
 def thread_divergence(facts: Facts) -> Found | None:
@@ -99,7 +103,7 @@ def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
     grain = "line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass"
     lanes = [(lost, one) for one in kernel.hotspots if one.by == grain and (lost := _lost(one)) > 0]
     ranked = sorted(lanes, key=lambda pair: -pair[0])[:_PLACES]
-    return tuple(Place(hotspot, lost / total) for lost, hotspot in ranked) if total > 0 else ()
+    return tuple(Place(one, lost / total) for lost, one in ranked if lost >= _PLACE_SHARE * total)
 
 
 def _lost(hotspot: Hotspot) -> float:
@@ -124,20 +128,17 @@ def partial_warps(facts: Facts) -> Found | None:
     waste = Waste(dict.fromkeys(facts.pipes, idle))
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     crowded = blocks is not None and sms is not None and blocks >= sms
-    holds_back = facts.bound == "latency" and crowded and idle >= facts.limits.limiting_waste_share
-    severity = weigh(facts, waste)
-    if severity == "note" and holds_back:
-        severity = "contributes"
+    holds_back = facts.bound == "latency" and crowded and idle >= _HALF
     return Found(
         evidence=(
             Evidence("block_size", float(threads), "threads", "launch__block_size"),
             Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
         ),
-        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in their "
-        f"{'warp' if threads <= WARP_THREADS else 'warps'}",
+        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in "
+        f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
         speedup_up_to=_at_most(facts, 1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
-        severity=severity,
+        severity="limiter" if holds_back else weigh(facts, waste),
     )
 
 

@@ -46,8 +46,9 @@ def bank_conflicts(facts: Facts) -> Found | None:
     after the other, each pass a wavefront. Counters, first that is there: `memory_l1_wavefronts_shared` against
     `memory_l1_wavefronts_shared_ideal`, by instruction; `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` and
     `_st` against their wavefronts; the same of all accesses. Confirm by the line it names: the stride between
-    threads is a multiple of a power of two of words. The replays that the hardware counts hold collisions with other traffic of the
-    L1 data stage too, which padding does not help; where the addresses are known to be free of conflicts it says so.
+    threads is a multiple of a power of two of words. The replays that the hardware counts hold collisions
+    with other traffic of the L1 data stage too, which padding does not help; where the addresses are known to be free
+    of conflicts it says so.
     """
     address, counted = _by_address(facts), _counted(facts)
     limit = facts.limits.bank_conflict_share

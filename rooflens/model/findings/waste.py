@@ -78,5 +78,5 @@ def weigh(facts: Facts, waste: Waste) -> Severity:
         return "note"
     if waste.parts.get(wall or "", 0.0) >= limits.limiting_waste_share:
         return "limiter"
-    waits = facts.bound == "latency" and stalled(facts, waste.stalls) >= limits.dominant_stall
-    return "limiter" if waits and waste.waits >= limits.limiting_waste_share else "contributes"
+    waits = waste.waits * stalled(facts, waste.stalls) if facts.bound == "latency" else 0.0
+    return "limiter" if waits >= limits.limiting_waste_share else "contributes"

@@ -53,12 +53,12 @@ class Thresholds:
     contributing_cost_share: float
     limiting_waste_share: float
     wasted_sector_share: float
-    negligible_traffic_share: float
     local_share: float
     bank_conflict_share: float
     active_threads: float
     atomic_share: float
     fusable_share: float
+    division_part: float
     slow_fp64_ratio: float
     matrix_pipe_share: float
     matrix_fma_part: float
