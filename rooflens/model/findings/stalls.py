@@ -268,7 +268,7 @@ def _stall(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
         bears_on=bears_on,
-        speedup_up_to=facts.at_most(gain) if gain < float("inf") else None,
+        speedup_up_to=facts.without_wait(gain) if gain < float("inf") else None,
         where=_where(facts, reason),
         confidence="high" if issued is not None else "medium",
         severity=severity,
