@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Rule
 
-ID = "nvidia_rule"
+NVIDIA_RULE = "nvidia_rule"
 _WHOLE_PCT = 100.0
 
 _COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
@@ -82,7 +82,7 @@ def _finding(facts: Facts, rule: Rule) -> Finding:
     faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
     by = f", or {factor(faster)}" if faster else ""
     return Finding(
-        id=ID,
+        id=NVIDIA_RULE,
         title=f"NVIDIA: {title}",
         severity="note" if facts.at_roof else "contributes",
         evidence=(Evidence("estimated speed-up", estimate, "%", f"NVIDIA's rule {rule.identifier}"),),

@@ -85,8 +85,8 @@ def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidenc
         words = f"{now} of shared memory a block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
     elif limiter == "warps a block":
         words = (
-            f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of {step.to:,.0f} "
-            f"would fill more of them with {step.blocks:.0f}"
+            f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of "
+            f"{step.to:,.0f} would fill more of them with {step.blocks:.0f}"
         )
     else:
         words = (
@@ -132,10 +132,10 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     """Say that far fewer warps are on an SM than the launch allows.
 
     The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
-    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave their slots
-    empty until the last one is done. Counters: theoretical occupancy, and achieved occupancy over the active
-    cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It does not show
-    which of these it is where neither stands out.
+    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
+    their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
+    occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
+    does not show which of these it is where neither stands out.
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
