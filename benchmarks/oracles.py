@@ -189,9 +189,9 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
         if theirs is None:
             continue
         counters = {name: value for name, value in result.kernel.counters.items() if name not in SOL_COUNTERS}
-        blind = analyze(replace(result.kernel, counters=counters, rules=())).verdict
-        same = agrees(theirs, blind) is True
-        reason = "" if same else f"NVIDIA: {theirs}; ours: {blind.bound}"
+        blind = analyze(replace(result.kernel, counters=counters, rules=()))
+        same = agrees(theirs, blind.verdict, blind.levels) is True
+        reason = "" if same else f"NVIDIA: {theirs}; ours: {blind.verdict.bound}"
         if not same and result.analysis.verdict.bound == "unknown":
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
         pairs.append(pair_of(result, 0.0 if same else 1.0, reason))

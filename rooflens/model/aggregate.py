@@ -255,6 +255,7 @@ def _distances(distances: Sequence[Distances], weights: _Weights) -> Distances:
         headroom=factor("headroom"),
         potential=potential,
         potential_by_reuse=factor("potential_by_reuse"),
+        by_fusing_only=all(of_launch.by_fusing_only for of_launch in distances),
         floor_ns=weights.mean([of_launch.floor_ns for of_launch in distances]),
         why_null=None if potential else next((d.why_null for d in distances if d.why_null), "times are not known"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rooflens.format import plain_name
@@ -30,14 +31,17 @@ def kernel_name(analysis: Analysis) -> str:
     return analysis.kernel.name or "(no name)"
 
 
-def identity(analysis: Analysis) -> tuple[str, str]:
-    """Tell kernels apart: by GPU and name."""
-    return gpu_name(analysis), kernel_name(analysis)
+Identity = tuple[str, str, str]
 
 
-def group_keys(analyses: Iterable[Analysis]) -> dict[tuple[str, str], str]:
+def identity(analysis: Analysis) -> Identity:
+    """Tell kernels apart: by GPU, name and report; what two reports hold of one kernel are two versions of it."""
+    return gpu_name(analysis), kernel_name(analysis), analysis.kernel.digest
+
+
+def group_keys(analyses: Iterable[Analysis]) -> dict[Identity, str]:
     """Number the kernels in order of falling time: `g0` takes most."""
-    times_ns: defaultdict[tuple[str, str], float] = defaultdict(float)
+    times_ns: defaultdict[Identity, float] = defaultdict(float)
     for analysis in timed(analyses):
         times_ns[identity(analysis)] += analysis.gpu_time_ns or 0.0
     return {kernel: f"g{i}" for i, kernel in enumerate(sorted(times_ns, key=lambda kernel: -times_ns[kernel]))}
@@ -75,7 +79,8 @@ class Launch:
         key: Short identifier within the page; anchors and chart data use it.
         duration_ns: GPU time, of all the launches it stands for; None for a failed one, which counts in no aggregate.
         time_share: Fraction of the page's whole GPU time; None where its report holds no duration.
-        loss_ns: duration x (1 - largest share): the time that is not explained by the nearest roof.
+        winnable_ns: GPU time above the floor that its potential leads to, or else above what its headroom leaves; None
+            where neither is known.
         group_key: Key of its `Group`; empty for a failed launch, which is in none.
         cumulative_share: Share of the GPU time of all launches before it in order of falling time; 0 for the longest.
     """
@@ -84,9 +89,14 @@ class Launch:
     analysis: Analysis
     duration_ns: float | None
     time_share: float | None
-    loss_ns: float | None
+    winnable_ns: float | None
     group_key: str = ""
     cumulative_share: float = 0.0
+
+    @property
+    def at_stake_ns(self) -> float:
+        """Time that is looked at first: what can be won, or all of it where that is not known."""
+        return (self.duration_ns or 0.0) if self.winnable_ns is None else self.winnable_ns
 
     @property
     def name(self) -> str:
@@ -132,14 +142,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All launches of one kernel name on one GPU: sums of times, never means of ratios.
+    """All launches of one kernel name on one GPU in one report: sums of times, never means of ratios.
 
     Attributes:
         key: Short identifier within the page: `g3` is the fourth in order of falling time.
         duration_ns: GPU time of all launches; None where no report holds a duration.
         bound_ns: GPU time by verdict class.
-        loss_ns: Sum of the launches' losses; None when none of them has a known share.
-        worst: The launch that loses most, or the longest one where no loss is known.
+        winnable_ns: What can be won of them; None where it is known of none.
+        worst: The launch with most time at stake.
     """
 
     key: str
@@ -149,8 +159,18 @@ class Group:
     duration_ns: float | None
     time_share: float | None
     bound_ns: Mapping[Bound, float]
-    loss_ns: float | None
+    winnable_ns: float | None
     worst: Launch
+
+    @property
+    def at_stake_ns(self) -> float:
+        """Time that is looked at first: what can be won, and all of the launches of which that is not known."""
+        return sum(launch.at_stake_ns for launch in self.launches)
+
+    @property
+    def report(self) -> str:
+        """Name of the file it was read from."""
+        return PurePath(self.worst.analysis.kernel.source).name
 
     @property
     def launch_count(self) -> int:
@@ -240,33 +260,36 @@ def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> t
 def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
     """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
     duration_ns = counted_ns(analysis)
-    # An unknown verdict has no largest share: the resource that was not measured may be the full one.
-    known = analysis.verdict.bottleneck if analysis.verdict.bound != "unknown" else None
-    loss_ns = duration_ns * max(0.0, 1 - known.share) if duration_ns is not None and known else None
     return Launch(
         key=key,
         analysis=analysis,
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
-        loss_ns=loss_ns,
+        winnable_ns=_winnable_ns(analysis, duration_ns),
         group_key="" if analysis.kernel.failed else place[0],
         cumulative_share=ratio(place[1], total_ns) or 0.0,
     )
 
 
+def _winnable_ns(analysis: Analysis, duration_ns: float | None) -> float | None:
+    distances = analysis.verdict.distances
+    factor = distances.potential or distances.headroom
+    return None if duration_ns is None or factor is None else duration_ns * (1 - 1 / factor)
+
+
 def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
     """Sum launches up by kernel, in order of falling time; failed ones are in none."""
-    members: defaultdict[tuple[str, str], list[Launch]] = defaultdict(list)
+    members: defaultdict[Identity, list[Launch]] = defaultdict(list)
     for launch in launches:
         if not launch.failed:
-            members[launch.gpu, launch.name].append(launch)
+            members[identity(launch.analysis)].append(launch)
     groups = [_group(tuple(group), total_ns) for group in members.values()]
     return tuple(sorted(groups, key=lambda group: int(group.key[1:])))
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
     duration_ns = known_sum(launch.duration_ns for launch in launches)
-    worst = max(launches, key=lambda launch: (launch.loss_ns or 0.0, launch.duration_ns or 0.0))
+    worst = max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
     return Group(
         key=launches[0].group_key,
         name=launches[0].name,
@@ -275,6 +298,6 @@ def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
         bound_ns=bound_times_ns(launches),
-        loss_ns=known_sum(launch.loss_ns for launch in launches),
+        winnable_ns=known_sum(launch.winnable_ns for launch in launches),
         worst=worst,
     )

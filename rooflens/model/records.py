@@ -286,6 +286,7 @@ class Distances:
         potential: How much faster at most when proven waste goes: with no less arithmetic and no fewer bytes than are
             proven needed.
         potential_by_reuse: How much faster at most if tiling or fusing kept the operands on chip as well.
+        by_fusing_only: No tile can bring that, as each operand is used about once: only fusing with a neighbour.
         floor_ns: The time that `potential` leads to.
         why_null: Why `potential` is None; None where it is not.
     """
@@ -293,6 +294,7 @@ class Distances:
     headroom: float | None = None
     potential: float | None = None
     potential_by_reuse: float | None = None
+    by_fusing_only: bool = False
     floor_ns: float | None = None
     why_null: str | None = None
 

@@ -1,4 +1,4 @@
-"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and losses.
+"""Analyses as the page counts them: launches in order of time, grouped by kernel, with shares and what can be won.
 
 Up to `MAX_LAUNCHES` records each is a launch of its own. With more, launches of one kernel and one verdict are added up
 first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted everywhere and drawn as one `Other`.
@@ -28,8 +28,8 @@ MAX_LAUNCHES = 400
 MAX_SUMS = 200
 """Sums drawn where launches are added up: those of the kernels with most GPU time."""
 
-LOSERS_KEPT = 10
-"""Kernels that lose most are drawn whatever their time: the first screen names three of them."""
+FIRST_KEPT = 10
+"""Kernels with most time at stake are drawn whatever they take: the first screen names the first of them."""
 
 MAX_FAILED = 20
 """Failed launches listed where launches are added up; all are counted."""
@@ -134,9 +134,9 @@ def _counted(analyses: Sequence[Analysis], total_ns: float) -> tuple[Launch, ...
 
 
 def _drawn(launches: Sequence[Launch], groups: Sequence[Group]) -> tuple[Launch, ...]:
-    """Choose whole kernels: those that lose most, then those that take most time, up to `MAX_SUMS`."""
-    losers = sorted(groups, key=lambda group: (group.worst.analysis.verdict.at_roof, -(group.loss_ns or 0.0)))
-    wanted = {group.key: len(group.launches) for group in (*losers[:LOSERS_KEPT], *groups)}
+    """Choose whole kernels: those with most time at stake, then those that take most time, up to `MAX_SUMS`."""
+    first = sorted(groups, key=lambda group: -group.at_stake_ns)
+    wanted = {group.key: len(group.launches) for group in (*first[:FIRST_KEPT], *groups)}
     taken = accumulate(wanted.values())
     kept = {key for key, rows in zip(wanted, taken, strict=True) if rows <= MAX_SUMS}
     failed = [launch for launch in launches if launch.failed]

@@ -1,4 +1,4 @@
-"""What a report comes to: facts, counts, shares of time, and where the time is lost; no HTML."""
+"""What a report comes to: facts, counts, shares of time, and what to fix first; no HTML."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
+from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import cautions
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import bottleneck_words
+from rooflens.model.verdict.sentences import bottleneck_words, distance_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rooflens.model.launches import Group, Launch
-    from rooflens.model.records import Bound
+    from rooflens.model.records import Analysis, Bound
     from rooflens.report.content import Content
 
 
-LOSSES_SHOWN = 3
+RANKED_SHOWN = 5
 
-LOSS_FROM_SHARE = 0.01
-"""A loss below this part of the biggest one is not worth a line."""
+RANKED_FROM_SHARE = 0.01
+"""Less at stake than this part of the first kernel's is not worth a line."""
 
 GPUS_NAMED = 3
 
@@ -47,36 +48,22 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
-    """One line of the list of losses.
+class Ranked:
+    """One line of what to fix first.
 
     Attributes:
         wall: The verdict with its decisive share: `memory-bound: HBM 38.2 %`.
+        distance: How far it is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown.
+        where: File and line of what its first finding is about; empty where not known.
     """
 
     rank: int
     group: Group
-    loss_ns: float
-    headroom: float | None
     wall: str
     cause: str
+    distance: str
     move: str
-
-
-@dataclass(frozen=True, slots=True)
-class LostTime:
-    """Where time can be won back, and where not.
-
-    Attributes:
-        at_roof: Kernels at their roof that are not ranked.
-        unranked: Kernels without the counters of every wall.
-        advice: How to collect what they lack.
-    """
-
-    ranked: tuple[Loss, ...]
-    at_roof: tuple[Group, ...]
-    unranked: tuple[Group, ...]
-    advice: str
+    where: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,42 +91,41 @@ def synthetic_words(content: Content) -> str:
     return f"{subject} written by a generator, not recorded on a GPU. {worth}"
 
 
-def lost_time(content: Content) -> LostTime:
-    """Sort the kernels by what can be won: the biggest losses, those at their roof, and those without a rank."""
-    ranked = biggest_losses(content)
-    named = {loss.group.worst.key for loss in ranked}
-    unranked = tuple(group for group in content.groups if group.loss_ns is None)
-    return LostTime(
-        ranked=tuple(ranked),
-        at_roof=tuple(g for g in content.groups if g.worst.analysis.verdict.at_roof and g.worst.key not in named),
-        unranked=unranked,
-        advice=next((move for group in unranked for move in group.worst.analysis.verdict.advice), ""),
-    )
+def ranking(content: Content) -> tuple[Ranked, ...]:
+    """Rank the kernels by the time that can be won; the first ones, each at least worth a line."""
+    first = _by_stake(content)[:RANKED_SHOWN]
+    worth = [group for group in first if group.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
+    return tuple(_ranked(rank, group) for rank, group in enumerate(worth, start=1))
 
 
-def biggest_losses(content: Content) -> list[Loss]:
-    """Rank kernels by time x (1 - largest share): the time that reaching their nearest roof would give back.
-
-    Kernels at their roof are ranked only where there are no others: little is to be gained there.
-    """
-    known = [(g, g.loss_ns) for g in content.groups if g.loss_ns]
-    open_ended = [(g, loss_ns) for g, loss_ns in known if not g.worst.analysis.verdict.at_roof]
-    losing = sorted(open_ended or known, key=lambda pair: -pair[1])
-    worth = [pair for pair in losing[:LOSSES_SHOWN] if pair[1] >= LOSS_FROM_SHARE * losing[0][1]]
-    return [_loss(rank, group, loss_ns) for rank, (group, loss_ns) in enumerate(worth, start=1)]
+def unranked(content: Content) -> list[Group]:
+    """Return the kernels that the ranking does not show, in its order."""
+    return _by_stake(content)[len(ranking(content)) :]
 
 
-def _loss(rank: int, group: Group, loss_ns: float) -> Loss:
-    total_ns = group.duration_ns or 0.0
-    return Loss(
+def _by_stake(content: Content) -> list[Group]:
+    """Put every kernel in order: by time at stake, and by its time where that is the same."""
+    return sorted(content.groups, key=lambda group: (-group.at_stake_ns, -(group.duration_ns or 0.0)))
+
+
+def _ranked(rank: int, group: Group) -> Ranked:
+    verdict = aggregate([launch.analysis for launch in group.launches]).verdict
+    worst = group.worst.analysis
+    return Ranked(
         rank=rank,
         group=group,
-        loss_ns=loss_ns,
-        headroom=total_ns / (total_ns - loss_ns) if total_ns > loss_ns else None,
         wall=wall(group.worst),
-        cause=(group.worst.analysis.verdict.cause or "").replace("_", " "),
-        move=next(iter(group.worst.analysis.verdict.advice), group.worst.analysis.verdict.sentence),
+        cause=(worst.verdict.cause or "").replace("_", " "),
+        distance=distance_words(verdict),
+        move=next(iter(worst.verdict.advice), worst.verdict.sentence),
+        where=_where(worst),
     )
+
+
+def _where(analysis: Analysis) -> str:
+    places = (place.hotspot for finding in analysis.findings for place in finding.where)
+    found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
+    return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""
 
 
 def wall(launch: Launch) -> str:
@@ -147,7 +133,7 @@ def wall(launch: Launch) -> str:
     label = BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:
         return label
-    near = "" if launch.bound in {"memory", "compute", "balanced"} else "nearest "
+    near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
     return f"{label}: {near}{bottleneck_words(launch.bottleneck)}{roof}"
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
+from support.packing import pack
 
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest.ncu.unprofiled import LaunchCount, Unprofiled, write_unprofiled
@@ -105,6 +106,16 @@ def test_ingest_then_analyze_from_the_store(report: Path, tmp_path: Path) -> Non
     direct, stored = run("analyze", report, "--format", "json"), run("analyze", "--store", store, "--format", "json")
     assert json.loads(stored.stdout) == json.loads(direct.stdout)
     assert (store / "roofline").is_dir()
+
+
+@pytest.mark.parametrize("style", ["json", "md"])
+def test_a_compressed_report_says_the_same_as_the_plain_one(fixtures: Path, tmp_path: Path, style: str) -> None:
+    """What is written of a report does not change when it is compressed, but for its name."""
+    plain = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+    file = pack(plain, tmp_path / "attention.synthetic.ncu-repz")
+    written, expected = (run("report", path, "-o", "-", "--format", style).stdout for path in (file, plain))
+    assert written.replace(str(file), str(plain)).replace(file.name, plain.name) == expected
+    assert len(expected) > 1000
 
 
 def test_the_page_is_written_and_kept(report: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import costs
 import pytest
 from slim import slim
 from support import fake_ncu
+from support.packing import pack
 
 from rooflens import collecting
 from rooflens.errors import InputError, StoppedError
@@ -26,6 +28,16 @@ def test_every_way_is_measured(gpu_box: Path) -> None:
     reports = [file.read_bytes() for file in (gpu_box / "costs").glob("saxpy.*.ncu-rep")]
     assert len(reports) == len(costs.WAYS) - 1
     assert all(slim(report) == report for report in reports)
+
+
+def test_what_ncu_compressed_is_measured_plain(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed report is unpacked and slimmed like any, and the cost names what is there."""
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), gpu_box / "packed")))
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, ".ncu-repz")
+    (cost,) = costs.measure(gpu_box / "costs", SAXPY[1:2])
+    assert (cost.error, cost.report) == ("", "saxpy.standard.ncu-rep")
+    report = (gpu_box / "costs" / "saxpy.standard.ncu-rep").read_bytes()
+    assert slim(report) == report
 
 
 def test_what_was_measured_stays(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 import tarfile
 import tomllib
@@ -13,6 +14,7 @@ import slim
 import stored
 from support import fake_ncu
 from support.make_fixtures import MARK
+from support.packing import pack
 from support.recorded import ENTRY, only
 
 from rooflens import collecting
@@ -70,6 +72,19 @@ def test_a_recording_has_all_its_provenance(gpu_box: Path, capsys: pytest.Captur
             "h200/saxpy.unprofiled.json",
             "manifest.toml",
         ]
+
+
+def test_what_ncu_compressed_is_recorded_plain(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A compressed report is stored unpacked and slimmed, under the name that the manifest gives it."""
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), gpu_box / "packed")))
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
+    assert record.main(["--folder", "fx", *only("saxpy")]) == 0, capsys.readouterr().out
+    assert list(manifest(gpu_box / "fx")) == ["h200/saxpy.ncu-rep"]
+    report = gpu_box / "fx/h200/saxpy.ncu-rep"
+    assert slim.slim(report.read_bytes()) == report.read_bytes()
+    assert sorted(file.name for file in report.parent.iterdir()) == ["saxpy.ncu-rep", "saxpy.unprofiled.json"]
 
 
 def test_a_failure_costs_only_itself(

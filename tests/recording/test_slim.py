@@ -15,10 +15,11 @@ import record
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from slim import in_command, in_prose, last_part, slim, slim_file
+from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
 from support.damage import block_starts, certain_damage
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
+from support.packing import packed
 from support.recorded import ENTRY
 
 from rooflens.cli.group import main
@@ -241,6 +242,31 @@ def test_a_bare_gpu_box_can_slim(tmp_path: Path) -> None:
     code += f"from slim import slim_file; print(slim_file(pathlib.Path({str(path)!r})))"
     done = subprocess.run([sys.executable, "-ISc", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert int(done.stdout) == len(REPORT) - path.stat().st_size
+
+
+def test_a_compressed_report_is_stored_plain(tmp_path: Path) -> None:
+    """The plain report takes the compressed one's place; a damaged one stays as it was, and a plain one too."""
+    path = tmp_path / "some.case.ncu-repz"
+    path.write_bytes(packed(REPORT))
+    place = plain_file(path)
+    assert (place.name, place.read_bytes()) == ("some.case.ncu-rep", REPORT)
+    assert list(tmp_path.iterdir()) == [place] == [plain_file(place)]
+    path.write_bytes(packed(REPORT)[:-1])
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        plain_file(path)
+    assert sorted(tmp_path.iterdir()) == [place, path]
+
+
+def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> None:
+    """What a bare GPU box could not unpack is unpacked, slimmed and entered under its plain name."""
+    away = replace(ENTRY, path="h200/fma.ncu-repz")
+    write_entries(tmp_path / "away", [away])
+    (tmp_path / "away/h200").mkdir()
+    (tmp_path / "away" / away.path).write_bytes(packed(REPORT))
+    outcome = record.adopt(tmp_path / "away", tmp_path / "home")
+    assert [entry.path for entry in outcome.entries] == ["h200/fma.ncu-rep"]
+    assert [file.name for file in (tmp_path / "home/h200").iterdir()] == ["fma.ncu-rep"]
+    assert (tmp_path / "home/h200/fma.ncu-rep").read_bytes() == slim(REPORT)
 
 
 def test_only_anonymous_recordings_are_adopted(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
 from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
 from rooflens.report.page.kernels_table import kernels
-from rooflens.report.summary import biggest_losses, wall
+from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import to_markdown
 
@@ -36,12 +36,12 @@ def sample(name: str, duration_us: float, dram_bytes: float, **changes: object) 
 
 
 def test_launches_of_one_name_are_summed_by_time() -> None:
-    """A group's time and loss are sums over its launches, not means of their ratios."""
+    """A group's time and what can be won of it are sums over its launches, not means of their ratios."""
     fast, slow = sample("copy", 100, 0.9 * 1.555e8), sample("copy", 900, 0.1 * 9 * 1.555e8)
     page = make_page(samples.analysis(fast, 0), samples.analysis(slow, 1))
     (group,) = page.groups
     assert group.duration_ns == pytest.approx(1e6)
-    assert group.loss_ns == pytest.approx(10_000 + 810_000)
+    assert group.winnable_ns == pytest.approx(10_000 + 810_000)
     assert group.worst.analysis.kernel.index == 1
 
 
@@ -62,28 +62,47 @@ def test_failed_kernels_count_in_nothing() -> None:
 
 
 def test_missing_durations_are_missing_and_not_zero() -> None:
-    """A launch without a duration has no time, share or loss; one with a duration beside it keeps the whole time."""
+    """A launch without a duration has no time, share or winnable time; one with a duration beside it keeps all time."""
     timed, untimed = samples.every_verdict()[0], without_durations()[1]
     page = make_page(timed, untimed)
     first, second = page.groups
     assert (first.time_share, time_part(page.groups)) == (1.0, 1.0)
-    assert (second.duration_ns, second.time_share, second.loss_ns) == (None, None, None)
+    assert (second.duration_ns, second.time_share, second.winnable_ns) == (None, None, None)
     assert time_part(make_page(*without_durations()).launches) is None
 
 
-def test_losses_rank_by_time_over_the_nearest_roof() -> None:
-    """Kernels are ranked by what they lose; unknown ones are not, and those at their roof leave room for others."""
+def test_kernels_rank_by_what_can_be_won() -> None:
+    """Time above the floor ranks; of a kernel without a floor that above its headroom, and all of one with neither."""
     page = make_page(*samples.every_verdict())
-    ranked = biggest_losses(page)
-    assert [loss.group.worst.bound for loss in ranked] == ["latency", "compute", "balanced"]
-    assert not any(loss.group.worst.analysis.verdict.at_roof for loss in ranked)
-    assert [loss.rank for loss in ranked] == [1, 2, 3]
-    assert ranked[0].loss_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
+    first = ranking(page)
+    stakes = [row.group.at_stake_ns for row in first]
+    assert [row.rank for row in first] == [1, 2, 3, 4, 5]
+    assert stakes == sorted(stakes, reverse=True)
+    assert first[0].group.winnable_ns == pytest.approx(640e3 * (1 - 2.6e8 / 640e-6 / 1.555e12))
+    unknown = next(group for group in page.groups if group.worst.bound == "unknown")
+    assert (unknown.winnable_ns, unknown.at_stake_ns) == (None, unknown.duration_ns)
 
 
-def test_thousands_of_equal_kernels_still_have_losses() -> None:
-    """The list is never empty only because each kernel is a small part of the whole."""
-    assert len(biggest_losses(make_page(*samples.many(2000)))) == 3
+def test_a_floor_goes_before_the_busiest_unit() -> None:
+    """A kernel at its limit as written has the time above its floor to win."""
+    full = samples.analysis(sample("full", 100, 1e7))
+    verdict = replace(full.verdict, at_roof=True, distances=Distances(headroom=1.02, potential=4.0, floor_ns=25e3))
+    (group,) = make_page(replace(full, verdict=verdict)).groups
+    assert group.winnable_ns == pytest.approx(75e3)
+
+
+def test_no_kernel_is_dropped_from_the_ranking() -> None:
+    """What the list does not show is counted below it, and nothing is in neither."""
+    page = make_page(*samples.every_verdict(), *samples.many(2000))
+    assert len(ranking(page)) == RANKED_SHOWN
+    assert len(ranking(page)) + len(unranked(page)) == len(page.groups)
+
+
+def test_kernels_of_two_reports_are_not_added_up() -> None:
+    """Two reports of one kernel are two versions of it: each has its own line."""
+    analysis = samples.analysis(sample("copy", 100, 1e7))
+    other = replace(analysis, kernel=replace(analysis.kernel, digest="b" * 64))
+    assert [len(group.launches) for group in make_page(analysis, other).groups] == [1, 1]
 
 
 def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
@@ -92,7 +111,6 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
     found = replace(analysis, verdict=verdict)
     page = make_page(found)
-    assert page.launches[0].loss_ns == pytest.approx(0.03 * (found.gpu_time_ns or 0.0))
     for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
     assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)
@@ -158,14 +176,14 @@ def test_over_the_limit_launches_add_up_by_kernel_and_verdict() -> None:
 
 
 def test_adding_up_changes_no_total() -> None:
-    """Time, time by verdict, losses and counts of a page are the same as of the single launches."""
+    """Time, time by verdict, what can be won and counts of a page are the same as of the single launches."""
     analyses = crowd(3000, 900)
     page = make_page(*analyses)
     alone = [make_page(a) for a in analyses]
-    losses = [group.loss_ns for one in alone for group in one.groups if group.loss_ns]
+    won_ns = [group.winnable_ns or 0 for one in alone for group in one.groups]
     assert page.total_ns == pytest.approx(sum(one.total_ns for one in alone))
     assert len(page.groups) == 900
-    assert sum(group.loss_ns or 0 for group in page.groups) == pytest.approx(sum(losses))
+    assert sum(group.winnable_ns or 0 for group in page.groups) == pytest.approx(sum(won_ns))
     times = bound_times_ns(launch for one in alone for launch in one.launches)
     assert bound_times_ns(page.counted) == pytest.approx(times)
     assert time_part(page.groups) == pytest.approx(1)
@@ -191,16 +209,16 @@ def test_kernels_that_are_not_drawn_are_one_sum() -> None:
     )
 
 
-def test_the_biggest_losses_are_drawn_however_short() -> None:
-    """The kernels that the first screen names have their rows, also where others at their roof take more time."""
+def test_what_is_ranked_first_is_drawn_however_short() -> None:
+    """The kernels that the first screen names have their rows, also where others at their limit take more time."""
     full = [
         replace(a, verdict=replace(a.verdict, at_roof=True, distances=Distances(headroom=1.01)))
         for a in samples.many(3000)
     ]
-    slow = sample("slow", 2, 1e3)
+    slow = sample("slow", 19, 1e3)
     page = make_page(*full, samples.analysis(slow))
-    assert biggest_losses(page)[0].group.name == "slow"
-    assert {loss.group.worst.key for loss in biggest_losses(page)} <= {launch.key for launch in page.launches}
+    assert ranking(page)[0].group.name == "slow"
+    assert {row.group.worst.key for row in ranking(page)} <= {launch.key for launch in page.launches}
 
 
 def test_failed_launches_of_a_crowd_are_counted_and_some_listed() -> None:

@@ -51,4 +51,12 @@ def _files(given: str) -> Iterator[tuple[Job, bool]]:
     elif path.exists():
         yield Job(path, given), True
     else:
-        raise InputError(f"`{given}` does not exist", "give a report file, or a folder of them")
+        raise InputError(f"`{given}` does not exist", _near(path))
+
+
+def _near(missing: Path) -> str:
+    """Point to the report that was compressed, or was not, where the other kind was asked for."""
+    other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
+    if missing.suffix in ENDINGS and other.is_file():
+        return f"`{other}` does: ncu compresses its reports from 2026.3 on"
+    return "give a report file, or a folder of them"

@@ -23,6 +23,7 @@ from rooflens.model.counters.recipes import (
     Counter,
     CyclesOverTime,
     Exact,
+    MemoryBus,
     Peak,
     PerSm,
     RateOverShare,
@@ -156,6 +157,11 @@ DRAM: tuple[Counter, ...] = (
             Peak("dram__bytes_read", "dram_clock_hz"),
             Peak("dram__bytes_op_read", "dram_clock_hz"),
         ),
+    ),
+    Counter(
+        "device_dram_peak_bytes_per_s",
+        "peak rate of device memory at its own top clock",
+        (MemoryBus(),),
     ),
     Counter(
         "dram_share",
@@ -327,6 +333,12 @@ L1: tuple[Counter, ...] = (
         "texture filter stage",
         "l1tex__f_wavefronts",
         asked=(Ask("standard", chips=EVERY_CHIP - GR100, later=GV100),),
+    ),
+    share(
+        "l1_lsu_input_share",
+        "input of L1 for load and store instructions",
+        "l1tex__lsuin_requests",
+        "sm__inst_executed_pipe_lsu",
     ),
     share("l1_to_l2_share", "request path from L1 to L2", "l1tex__m_l1tex2xbar_req_cycles_active", asked=DEEP),
     share("l1_from_l2_share", "fill path from L2 to L1", "l1tex__m_xbar2l1tex_read_sectors", asked=DEEP),

@@ -276,8 +276,10 @@ def _published_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> flo
     if family is None or any(belongs(name, family) and pipe.amount for a in analyses for name, pipe in a.pipes.items()):
         return None
     kernel = max(analyses, key=lambda one: one.gpu_time_ns or 0.0).kernel if analyses else None
-    gpu, clock_hz = datasheet_of(kernel.gpu if kernel else None), kernel.counters.get("sm_clock_hz") if kernel else None
-    return gpu.peak_at(clock_hz, family) if gpu and clock_hz else None
+    if kernel is None:
+        return None
+    gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
+    return gpu.peak_at(clock_hz, family, kernel.counters.get("sm_count")) if gpu and clock_hz else None
 
 
 def _math_peak(prediction: Prediction, analyses: Sequence[Analysis]) -> tuple[str | None, float | None]:

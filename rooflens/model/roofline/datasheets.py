@@ -106,13 +106,15 @@ class Datasheet:
         """Return the peak of a pipe; None without it. fp16 accumulation without one of its own has that of fp32."""
         return self.peaks.get(key) or self.peaks.get(key.removesuffix(ACC16))
 
-    def peak_at(self, clock_hz: float, key: str) -> float | None:
+    def peak_at(self, clock_hz: float, key: str, sm_count: float | None = None) -> float | None:
         """Return the peak of a pipe at another clock; None without it.
 
-        The published rate is a number of operations a cycle, so it scales with the clock that it was stated for.
+        The published rate is a number of operations a cycle and SM, so it scales with the clock that it was stated for,
+        and with the SMs of the device where they are known: boards that differ in them may share a display name.
         """
         peak = self.peak(key)
-        return None if peak is None else peak.value / self.clock_of(key).value * clock_hz
+        part = (sm_count or self.sm_count.value) / self.sm_count.value
+        return None if peak is None else peak.value / self.clock_of(key).value * clock_hz * part
 
 
 @functools.cache

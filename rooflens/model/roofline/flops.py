@@ -150,7 +150,7 @@ def _scalar_peak(kernel: Kernel, dtype: str) -> tuple[float | None, str | None]:
 def _datasheet_peak(kernel: Kernel, key: str) -> tuple[float | None, str | None]:
     """Scale a published dense peak to the profiled clock: the fallback where the report holds no peak."""
     gpu, clock_hz = datasheet_of(kernel.gpu), kernel.counters.get("sm_clock_hz")
-    peak = gpu.peak_at(clock_hz, key) if gpu and clock_hz else None
+    peak = gpu.peak_at(clock_hz, key, kernel.counters.get("sm_count")) if gpu and clock_hz else None
     return (None, None) if peak is None else (peak, "datasheet")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Level
+from rooflens.model.records import LEVELS, Level, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage of a level: the counters of its bytes and peak, and of its share where only that is stored."""
+    """One stage of a level: the counters of its amount and peak, and of its share where only that is stored."""
 
     level: str
     name: str
@@ -28,6 +28,9 @@ class Stage:
     peak: str | None = None
 
 
+LSU_INPUT = "lsu_input"
+"""The stage of L1 that takes the instructions of the LSU pipe: both are as busy wherever a report holds both."""
+
 STAGES: tuple[Stage, ...] = (
     Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
     Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
@@ -35,6 +38,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("l2", "tag_requests", "l2_request_share"),
     Stage("l2", "input", "l2_input_share"),
     Stage("l2", "data", "l2_data_share"),
+    Stage("l1", LSU_INPUT, "l1_lsu_input_share", "lsu_inst", "lsu_peak_inst_per_s"),
     Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
@@ -92,7 +96,22 @@ def binding_stage(level: Level) -> str | None:
     rate, peak = level.bytes_per_s, level.peak_bytes_per_s
     if rate is not None and peak and abs(rate / peak - level.share) < _SAME_SHARE:
         return None
-    return max(level.stages, key=lambda name: level.stages[name])
+    return leading_stage(level)
+
+
+def leading_stage(level: Level) -> str | None:
+    """Name the busiest stage; None where none is measured."""
+    return max(level.stages, key=lambda name: level.stages[name], default=None)
+
+
+def dram_clock_part(kernel: Kernel) -> float | None:
+    """Return the profiled peak of device memory over the one at its own top clock; None where either is unknown."""
+    return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
+
+
+def device_dram_share(kernel: Kernel, share: float) -> float:
+    """Turn a share of device memory at the profiled clock into one at its own top clock, where both are known."""
+    return share * (dram_clock_part(kernel) or 1.0)
 
 
 def _level(kernel: Kernel, level: str) -> Level:

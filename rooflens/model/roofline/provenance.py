@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import ROOFS, STAGES
+from rooflens.model.roofline.levels import ROOFS, STAGES, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def level_sources(analysis: Analysis, name: str) -> Sources:
     """Say where the bytes, the roof and the share of one memory level come from."""
     level, known = analysis.levels[name], analysis.kernel.counter_sources
     peak = next((known[counter] for counter in ROOFS[name] if counter in known), None)
-    if not level.stages:
+    busiest = leading_stage(level)
+    if busiest is None:
         return Sources(level.source, peak)
-    busiest = max(level.stages, key=lambda stage: level.stages[stage])
     share = _stage_source(analysis.kernel, name, busiest)
     both = f"{level.source} / ({peak} x t)"
     return Sources(level.source, peak, None if share == both else share)

@@ -30,6 +30,7 @@ _MEMORY: dict[str, tuple[str, ...]] = {
         "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
         "keep re-used values in registers or shared memory; copy tiles with cp.async or TMA",
     ),
+    "lsu": ("load wider: one 16-byte access in place of four", "keep re-used values in registers"),
     "smem": (
         "re-use each loaded fragment more often in registers; load fragments with ldmatrix",
         "take larger tiles a warp, so that bytes per operation fall",
@@ -56,14 +57,13 @@ _COMPUTE: dict[str, tuple[str, ...]] = {
         "use exp2 in place of exp, share reciprocals, replace divisions and conversions",
         "compute part of the exponentials with a polynomial on the FMA pipe",
     ),
-    "lsu": ("load wider: one 16-byte access in place of four", "keep re-used values in registers"),
     "issue": (
         "issue fewer instructions: vector loads, unrolled loops, less index arithmetic",
         "let each thread do more work on data it already holds",
     ),
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
-"""Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU, LSU or issue slot is not."""
+"""Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU or issue slot is not."""
 _FUSED = frozenset({"fp32", "fp64", "fp16"})
 _UNFUSED = 1.2
 """A pipe of multiply-adds alone is as busy as its FLOPs say; a fifth more means adds and multiplications apart."""
@@ -92,7 +92,7 @@ _AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations
 
 
 def memory_moves(kernel: Kernel, level: str | None, limits: Thresholds, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose the moves for a memory-bound kernel."""
+    """Choose the moves for a memory-bound kernel; `lsu` is L1 where load and store instructions fill its input."""
     if at_roof and level == "dram":
         return (_AT_MEMORY_ROOF, *_MEMORY["dram"][1:])
     return (

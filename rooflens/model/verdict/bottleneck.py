@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Bottleneck, shares_of
+from rooflens.model.roofline.levels import LSU_INPUT, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ class Case:
 def memory_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
 
-    A report that shows neither L1 nor L2 may hide the busiest unit: then NVIDIA's memory per cent stands for the side
-    where it is higher.
+    A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then NVIDIA's memory per
+    cent stands for the side where it is higher.
     """
     shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
+    caches = "l2" in shares or ("l1" in shares and set(case.levels["l1"].stages) != {LSU_INPUT})
     sol = case.kernel.counters.get("sol_memory")
     name = max(shares, key=lambda level: shares[level], default=None)
-    if sol is not None and not shares.keys() & {"l1", "l2"} and sol > shares.get(name or "", 0.0):
+    if sol is not None and not caches and sol > shares.get(name or "", 0.0):
         return Bottleneck(None, sol)
     if name is None:
         return None
@@ -51,9 +53,9 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
 
 def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
     """Return whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
-    stages = case.levels["l1"].stages
-    leading = max(stages, key=lambda stage: stages[stage], default="data")
-    wavefronts = stages.get("data", shares["l1"])
+    l1 = case.levels["l1"]
+    leading = leading_stage(l1) or "data"
+    wavefronts = l1.stages.get("data", shares["l1"])
     return leading in {"data", "writeback"} and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
 
 
@@ -83,8 +85,16 @@ def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
 
 
 def _busy(shares: Mapping[str, float]) -> dict[str, float]:
-    """Leave out CUDA-core fp16: its counts are an upper bound and never lead by themselves."""
-    return {name: share for name, share in shares.items() if name != "fp16"}
+    """Leave out what never leads by itself.
+
+    CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage that takes its instructions.
+    """
+    return {name: share for name, share in shares.items() if name not in {"fp16", "lsu"}}
+
+
+def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
+    """Return whether a wall is L1 because load and store instructions fill its input, whatever bytes they ask for."""
+    return resource == "l1" and leading_stage(levels["l1"]) == LSU_INPUT
 
 
 def attained_share(case: Case, wall: Bottleneck) -> float | None:

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Verdict
+from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
     attained_share,
     compute_bottleneck,
     find_bottleneck,
+    is_lsu_full,
     memory_bottleneck,
 )
 from rooflens.model.verdict.causes import find_causes
@@ -32,6 +34,7 @@ _DOUBTS = (
     "short_and_replayed",
     "share_over_one",
     "clocks_moved",
+    "dram_clock_low",
     "partial_counters",
     "no_flop_counters",
     "one_side_only",
@@ -100,8 +103,14 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
 
 
 def _at_roof(case: Case, wall: Bottleneck) -> bool:
-    """Judge against the attainable roof where one is known; a stage can be at its peak all the same."""
-    return max(wall.share, attained_share(case, wall) or 0.0) >= case.limits.at_roof_share
+    """Judge against the attainable roof where one is known; a stage can be at its peak all the same.
+
+    Device memory must be near its peak at its own clock, too: at the profiled one it may have been slower.
+    """
+    limits = case.limits
+    if wall.resource == "dram" and device_dram_share(case.kernel, wall.share) < limits.at_roof_device_share:
+        return False
+    return max(wall.share, attained_share(case, wall) or 0.0) >= limits.at_roof_share
 
 
 def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
@@ -148,11 +157,11 @@ def _moves(
     resource = wall.resource if wall else None
     match bound:
         case "memory":
-            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+            moves = _memory_moves(case, resource, at_roof=at_roof)
         case "compute":
             moves = _compute_moves(case, wall, at_roof=at_roof)
         case "balanced" if resource in case.levels:
-            moves = advice.memory_moves(case.kernel, resource, case.limits, at_roof=at_roof)
+            moves = _memory_moves(case, resource, at_roof=at_roof)
         case "balanced":
             moves = _compute_moves(case, wall, at_roof=at_roof)
         case "latency":
@@ -165,6 +174,11 @@ def _moves(
         return advice.failed_moves()
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
     return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+
+
+def _memory_moves(case: Case, resource: str | None, *, at_roof: bool) -> tuple[str, ...]:
+    level = "lsu" if is_lsu_full(case.levels, resource) else resource
+    return advice.memory_moves(case.kernel, level, case.limits, at_roof=at_roof)
 
 
 def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:

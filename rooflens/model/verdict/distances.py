@@ -46,6 +46,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
         headroom=headroom,
         potential=duration_ns / floor_ns if floor_ns else None,
         potential_by_reuse=max(1.0, duration_ns / math_ns) if math_ns else None,
+        by_fusing_only=_uses_operands_once(case),
         floor_ns=floor_ns,
         why_null=None if floor_ns else "no arithmetic and no traffic to device memory",
     )
@@ -82,12 +83,24 @@ def _is_integer_work(case: Case) -> bool:
     return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
 
 
+def _uses_operands_once(case: Case) -> bool:
+    """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
+    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
+    needed_bytes = _needed_bytes(case.kernel)
+    matrix = any(name.startswith("tensor_") for name in operations)
+    return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes
+
+
 def needed_memory_ns(kernel: Kernel) -> float | None:
     """Return the time that the bytes proven needed take at the peak of device memory; None where not known."""
     counters = kernel.counters
     peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
-    needed = [amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None]
-    return min(needed) / peak * 1e9 if needed and peak else None
+    needed_bytes = _needed_bytes(kernel)
+    return needed_bytes / peak * 1e9 if needed_bytes is not None and peak else None
+
+
+def _needed_bytes(kernel: Kernel) -> float | None:
+    return min((amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None)
 
 
 def _without_local(kernel: Kernel) -> float | None:

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Nvidia
+from rooflens.model.verdict.bottleneck import is_lsu_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Rule, Verdict
+    from rooflens.model.records import Level, Rule, Verdict
 
 _ACHIEVED = re.compile(
     r"achieved\s+(?:close to\s+)?(?P<fp32>[\d.]+)% of this device's fp32 peak performance"
@@ -37,11 +38,16 @@ NVIDIA has no class for launches that are too short: its rule calls them a laten
 """
 
 
-def agrees(bottleneck: str | None, verdict: Verdict) -> bool | None:
-    """Return whether a verdict says the same as NVIDIA's rule; None where the rule is none of the classes we know."""
+def agrees(bottleneck: str | None, verdict: Verdict, levels: Mapping[str, Level]) -> bool | None:
+    """Return whether a verdict says the same as NVIDIA's rule; None where the rule is none of the classes we know.
+
+    NVIDIA counts the load and store instructions on both of its sides: where they lead, it calls the kernel balanced.
+    """
     same = SAME_CLASSES.get(bottleneck or "")
     if same is None:
         return None
+    if bottleneck == "Balanced Throughput" and is_lsu_full(levels, verdict.resource):
+        return True
     return verdict.bound in same or (verdict.at_roof and "at_roof" in same)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.format import duration, percent, si, significant
+from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -13,7 +13,7 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Kernel, Level, Pipe
+    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Pipe, Verdict
     from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -21,6 +21,8 @@ PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 _SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
 """What a sentence says where it does not take the label, with its article."""
 _SHOWN_SHARE = 0.01
+_WORTH_A_WORD = 1.05
+"""A factor that is not a twentieth over the one before it says nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,28 @@ def wall_words(bound: str, resource: str | None) -> str:
 def bottleneck_words(bottleneck: Bottleneck | None, missing: str = "") -> str:
     """Name the unit nearest its peak, with its share: `HBM 67.2 %`."""
     return f"{resource_label(bottleneck.resource)} {percent(bottleneck.share)}" if bottleneck else missing
+
+
+def distance_words(verdict: Verdict) -> str:
+    """Say how far a kernel is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown."""
+    distances = verdict.distances
+    written = [f"{factor(distances.headroom)} as written{_full(verdict)}"] if distances.headroom else []
+    return ", ".join((*written, *_beyond(distances)))
+
+
+def _full(verdict: Verdict) -> str:
+    return f" ({resource_label(verdict.resource)} is full)" if verdict.at_roof and verdict.resource else ""
+
+
+def _beyond(distances: Distances) -> Iterator[str]:
+    """Say what lies beyond the headroom, in factors that are worth a word more than the one before."""
+    shown = distances.headroom or 1.0
+    if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
+        shown = distances.potential
+        yield f"up to {factor(shown)} without its waste"
+    if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
+        how = "by fusing only" if distances.by_fusing_only else "with its operands kept on chip"
+        yield f"up to {factor(distances.potential_by_reuse)} {how}"
 
 
 def _spoken(resource: str | None) -> str:

@@ -17,6 +17,7 @@ class Thresholds:
     """Limits of the classes; shares are fractions, 0 to 1. `thresholds.toml` says where each comes from."""
 
     at_roof_share: float
+    at_roof_device_share: float
     bound_share: float
     balanced_lead: float
     overhead_gap_share: float
@@ -38,6 +39,7 @@ class Thresholds:
     short_duration_ns: float
     slowdown: float
     share_over_one: float
+    dram_clock_drop: float
     clock_spread: float
     resident_write_bytes: float
     resident_write_share: float

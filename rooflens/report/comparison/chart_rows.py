@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
@@ -11,9 +12,9 @@ from rooflens.report.plane.geometry import Line
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.path import rounded
 from rooflens.report.plane.placement import Canvas, Text, around, foot_spots, ridge_spots
-from rooflens.report.plane.roofs import Flat, Roofs, Slope, ridge_text, slope_names
+from rooflens.report.plane.roofs import NamedRoof, Roofs, ridge_text, slope_roof
 from rooflens.report.plane.viewport import SIZES, WIDE, point_box
-from rooflens.report.roofline.labels import pipe_names
+from rooflens.report.roofline.labels import pipe_roof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,9 +54,11 @@ def datasets(found: Moves) -> dict[str, list[Row]]:
         data |= {
             "slideDots": [row | {"lane": lanes[row["k"]]} for row in _dot_rows(found, found.slides)],
             "slideArrows": [
-                _arrow_row(one) | {"lane": lanes[one.row.key]} for one in found.slides if one.before and one.after
+                _arrow_row(slide) | {"lane": lanes[slide.row.key]}
+                for slide in found.slides
+                if slide.before and slide.after
             ],
-            "lanes": [_lane_row(one) | {"lane": lanes[one.row.key]} for one in found.slides],
+            "lanes": [_lane_row(slide) | {"lane": lanes[slide.row.key]} for slide in found.slides],
         }
     return data
 
@@ -109,7 +112,7 @@ def _arrow_row(move: Move) -> Row:
 
 
 def _lane_row(slide: Move) -> Row:
-    ends = [fmt.percent(one.x) if one else "" for one in (slide.before, slide.after)]
+    ends = [fmt.percent(place.x) if place else "" for place in (slide.before, slide.after)]
     text = " \u2192 ".join(end for end in ends if end)
     how = "" if slide.row.is_matched else f", {slide.row.change.how}"
     return _keys(slide) | {"t": f"{text}{how}", "name": fmt.cut_middle(slide.row.name, NAME_WIDTH)}
@@ -136,24 +139,19 @@ def _roof_rows(found: Moves, level: str) -> Iterator[tuple[str, Row]]:
     """List the lines of the roofs at a level by the keys of their names."""
     roofs = _roofs(found, level)
     for slope in roofs.slopes:
-        yield slope.key, {"kind": "slope", "v": rounded(slope.per_byte), "e": rounded(slope.top)}
+        yield slope.key, {"kind": "slope", "v": rounded(slope.peak), "e": rounded(roofs.top)}
     for flat in roofs.flats:
-        yield flat.key, {"kind": "flat", "v": rounded(flat.peak), "c": rounded(flat.begin)}
+        yield flat.key, {"kind": "flat", "v": rounded(flat.peak), "c": rounded(roofs.ridge(flat))}
     for _, x in found.ridges(level):
         yield "", {"kind": "ridge", "x": rounded(x)}
 
 
 def _roofs(found: Moves, level: str, size: SizeClass = WIDE) -> Roofs:
     slope = found.slope(level)
-    top = max((pipe.peak for pipe in found.pipes), default=None)
-    slopes = (Slope(level, slope.peak, top, slope_names(slope.keys, slope.peak)),) if slope else ()
-    named = [(pipe, pipe_names(pipe, found.clocks_hz)) for pipe in found.pipes]
-    flats = [
-        Flat(pipe.keys[0], pipe.peak, names[-1:] if size.narrow else names, pipe.peak / slope.peak if slope else None)
-        for pipe, names in named
-    ]
+    slopes = (slope_roof(slope.keys, slope.peak),) if slope else ()
+    flats = [pipe_roof(pipe, found.clocks_hz, size) for pipe in found.pipes]
     if found.in_shares:
-        flats = [Flat("roof", 1.0, (ROOF_OF_SHARES, "its own roof"))]
+        flats = [NamedRoof("roof", 1.0, (ROOF_OF_SHARES, "its own roof"))]
     return Roofs(slopes, tuple(flats), found.x_domain(), found.y_domain())
 
 
@@ -171,7 +169,7 @@ def _placed(found: Moves, level: str, size: SizeClass) -> tuple[dict[str, Any], 
     view = found.sheet(size.width_px, size.height_px)
     roofs = _roofs(found, level, size)
     here = [move for move in found.moves if move.level == level]
-    dots = [point_box(view.at(one.x, one.y), one.radius_px) for move in here for one in move.places]
+    dots = [point_box(view.at(place.x, place.y), place.radius_px) for move in here for place in move.places]
     lines = [Line(*view.at(x, 0), *view.at(x, 1)) for _, x in found.ridges(level)]
     lines += [
         Line(*view.at(move.before.x, move.before.y), *view.at(move.after.x, move.after.y))
@@ -181,10 +179,10 @@ def _placed(found: Moves, level: str, size: SizeClass) -> tuple[dict[str, Any], 
     canvas = Canvas(view, lines=[*roofs.lines(view), *lines])
     names = roofs.name(canvas, dots)
     canvas.taken.extend(dots)
-    texts = []
+    texts: list[tuple[_Label, Text, Any]] = []
     for label in _labels(found, level, size):
         tries = ((label, text, place) for text in label.texts if (place := canvas.place(text)))
-        texts += [one for one in [next(tries, None)] if one]
+        texts += islice(tries, 1)
     return names, texts
 
 
@@ -196,7 +194,7 @@ def _labels(found: Moves, level: str, size: SizeClass) -> Iterator[_Label]:
     for move in here[: size.names]:
         how = "" if move.row.is_matched else f" ({move.row.change.how})"
         words = tuple(dict.fromkeys(names[move.row.key] + how for names in named))
-        texts = tuple(Text(words, one.x, one.y, around(one.radius_px)) for one in reversed(move.places))
+        texts = tuple(Text(words, place.x, place.y, around(place.radius_px)) for place in reversed(move.places))
         yield _Label("name", move.row.key, texts)
     for name, x in found.ridges(level):
         yield _Label("ridge", "", (Text((f"{name} {fmt.intensity(x)}",), x, 0.0, foot_spots()),))

@@ -14,7 +14,7 @@ from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import QUIET, Rows, expr, place
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
-from rooflens.report.plane.roofs import Flat, Roofs, Slope, flat_names, slope_names
+from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
 from rooflens.report.plane.viewport import point_box
 
 if TYPE_CHECKING:
@@ -47,8 +47,6 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
     rows, places = _path_plane(plane).datasets(
         lambda sheet, size: _texts(plane, sheet, size),
         lambda sheet: _dot_boxes(plane, sheet),
-        # Names are all that tells parts apart.
-        roofs_last=plane.of_parts,
     )
     return {
         "dots": [_dot_row(plane, dot) | {"p": places.get(f"dot {i}", NOWHERE)} for i, dot in enumerate(plane.dots)],
@@ -63,21 +61,16 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
 
 
 def _path_plane(plane: PredictPlane) -> PathPlane:
-    bandwidth = plane.bandwidth_bytes_per_s
-    slope = Slope("dram", bandwidth, plane.top, slope_names(("dram",), bandwidth))
-    flats = [
-        Flat(key, peak, (*names, resource_label(key)), peak / bandwidth)
-        for key, peak in plane.pipes
-        for names in [flat_names((key,), peak)]
-    ]
-    return PathPlane(Roofs((slope,), tuple(flats), plane.x_domain, plane.y_domain), plane.path)
+    slope = slope_roof(("dram",), plane.bandwidth_bytes_per_s)
+    flats = tuple(flat_roof((key,), peak) for key, peak in plane.pipes)
+    return PathPlane(Roofs((slope,), flats, plane.x_domain, plane.y_domain), plane.path)
 
 
 def area_px2(plane: PredictPlane, dot: Dot) -> float:
     """Choose how large a dot is drawn."""
     if not plane.of_parts:
         return STEP_PX2
-    most = max(one.time_share for one in plane.dots) or 1.0
+    most = max(part.time_share for part in plane.dots) or 1.0
     return round(SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.time_share / most)
 
 

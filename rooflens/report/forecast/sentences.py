@@ -38,7 +38,7 @@ class Counted:
 def title(rows: Sequence[Row]) -> str:
     """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
     row = rows[0]
-    return f"{row.operation.name}, {' and '.join(dict.fromkeys(one.dtype for one in rows))}: {_range(row)}"
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_range(row)}"
 
 
 def _range(row: Row) -> str:

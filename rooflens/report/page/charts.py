@@ -14,7 +14,7 @@ from rooflens.report.plane.viewport import CROWD
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.datasheet import datasheet_roofs
 from rooflens.report.roofline.rows import LEVEL_MARKS, clock_text
-from rooflens.report.summary import biggest_losses
+from rooflens.report.summary import ranking
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ def charts(content: Content) -> Markup:
     """Place the roofline of each GPU and the time by kernel side by side."""
     if not content.timed:
         return render("report/no_charts", content=content)
-    ranks = {loss.group.worst.key: loss.rank for loss in biggest_losses(content)}
+    ranks = {row.group.worst.key: row.rank for row in ranking(content)}
     gpus = dict.fromkeys(launch.gpu for launch in content.timed)
     figures = [_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus)]
     specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}

@@ -125,8 +125,8 @@ def _wall(checked: Checked) -> str:
 def predicted(page: Content) -> Markup:
     """Show every report that has a prediction beside it; nothing where none has."""
     sources = {run.digest: PurePath(run.source).name for run in page.runs}
-    shown = sorted(page.predictions, key=lambda one: order_of(one.prediction))[:MAX_BLOCKS]
-    blocks = [_block(f"predicted-{i}", one, sources) for i, one in enumerate(shown)]
+    shown = sorted(page.predictions, key=lambda block: order_of(block.prediction))[:MAX_BLOCKS]
+    blocks = [_block(f"predicted-{i}", block, sources) for i, block in enumerate(shown)]
     left_out = len(page.predictions) - len(shown)
     is_open = len(blocks) <= OPEN_BLOCKS
     return render("report/expectations", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS)

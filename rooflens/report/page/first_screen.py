@@ -1,4 +1,4 @@
-"""The first screen: what ran where, warnings, the share of time by verdict, and where the time is lost."""
+"""The first screen: what ran where, warnings, the share of time by verdict, and what to fix first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, time_part
 from rooflens.report.html.templates import render
-from rooflens.report.summary import LOSSES_SHOWN, Segment, counts, facts, flagged, lost_time, noun, synthetic_words
+from rooflens.report.summary import Segment, counts, facts, flagged, noun, ranking, synthetic_words, unranked
 
 if TYPE_CHECKING:
     from rooflens.report.content import Content
@@ -47,20 +47,11 @@ def summary(content: Content) -> Markup:
     return render("report/summary", content=content, segments=segments)
 
 
-def losses(content: Content) -> Markup:
-    """Name the kernels where the most time is lost, the wall of each and the one move."""
-    lost = lost_time(content)
-    return render(
-        "report/losses",
-        content=content,
-        losses=lost.ranked,
-        at_roof=lost.at_roof[:LOSSES_SHOWN],
-        more_at_roof=len(lost.at_roof) > LOSSES_SHOWN,
-        at_roof_share=time_part(lost.at_roof),
-        unranked=lost.unranked,
-        unranked_share=time_part(lost.unranked),
-        advice=lost.advice,
-    )
+def what_first(content: Content) -> Markup:
+    """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
+    shown = ranking(content)
+    rest = unranked(content)
+    return render("report/ranking", content=content, ranking=shown, more=len(rest), more_share=time_part(rest))
 
 
 def many(content: Content) -> Markup:

@@ -12,7 +12,7 @@ from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.charts import charts
 from rooflens.report.page.expectations import predicted, with_predictions
-from rooflens.report.page.first_screen import banner, header, losses, many, summary
+from rooflens.report.page.first_screen import banner, header, many, summary, what_first
 from rooflens.report.page.kernels_table import kernels
 from rooflens.report.page.method import method
 from rooflens.report.page.other_gpu import what_if
@@ -35,7 +35,7 @@ SECTIONS: tuple[Section, ...] = (
     header,
     banner,
     summary,
-    losses,
+    what_first,
     many,
     selectors,
     charts,

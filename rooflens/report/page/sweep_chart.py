@@ -19,7 +19,7 @@ from rooflens.report.plane.marks import QUIET, Rows, place
 from rooflens.report.plane.path import NOWHERE, PathPlane, arrows, rounded, strong_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.plane import aired, free_edge
-from rooflens.report.plane.roofs import Flat, Roofs, Slope, flat_names, slope_names
+from rooflens.report.plane.roofs import Roofs, flat_roof, slope_roof
 from rooflens.report.plane.viewport import point_box
 
 if TYPE_CHECKING:
@@ -109,16 +109,9 @@ def sweep_plane(sweep: Sweep) -> SweepPlane:
     low, high = aired(xs, LEAST_DECADES)
     # The names of flat roofs stand at their right end: dots and rings should not reach below them.
     x_domain = low, max(high, free_edge(max(xs), low, NAMES_PART))
-    memory, top = sweep.memory, max((pipe.peak for pipe in sweep.pipes), default=None)
-    slopes = [Slope("dram", memory.peak, top, slope_names(memory.keys, memory.peak))] if memory else []
-    flats = [
-        Flat(
-            pipe.keys[0], pipe.peak, (*names, names[-1].partition("  ")[0]), pipe.peak / memory.peak if memory else None
-        )
-        for pipe in sweep.pipes
-        for names in [flat_names(pipe.keys, pipe.peak)]
-    ]
-    roofs = Roofs(tuple(slopes), tuple(flats), x_domain, aired(ys, LEAST_DECADES))
+    slopes = (slope_roof(sweep.memory.keys, sweep.memory.peak),) if sweep.memory else ()
+    flats = tuple(flat_roof(pipe.keys, pipe.peak) for pipe in sweep.pipes)
+    roofs = Roofs(slopes, flats, x_domain, aired(ys, LEAST_DECADES))
     return SweepPlane(sweep, PathPlane(roofs, tuple(places)))
 
 

@@ -58,12 +58,12 @@ def time_spec(content: Content) -> dict[str, Any]:
 
 
 def time_pieces(content: Content) -> list[dict[str, Any]]:
-    """List the launches that are drawn, those that lose most first, then the time of all others by verdict.
+    """List the launches that are drawn, those with most time at stake first, then the time of all others by verdict.
 
     Keys: `k` launch and `g` kernel (both empty for the others), `o` place of the kernel by time, `name` and the short
     `label` of the kernel, `bound`, `ns`.
     """
-    launches = sorted((launch for launch in content.timed if launch.duration_ns), key=_loss, reverse=True)
+    launches = sorted((launch for launch in content.timed if launch.duration_ns), key=_at_stake, reverse=True)
     labels = short_names({launch.group_key: launch.analysis for launch in launches}, NAME_WIDTH)
     others = content.other.bound_ns if content.other else {}
     return [_piece(launch, labels[launch.group_key]) for launch in launches] + [
@@ -72,8 +72,8 @@ def time_pieces(content: Content) -> list[dict[str, Any]]:
     ]
 
 
-def _loss(launch: Launch) -> tuple[float, float]:
-    return launch.loss_ns or 0.0, launch.duration_ns or 0.0
+def _at_stake(launch: Launch) -> tuple[float, float]:
+    return launch.at_stake_ns, launch.duration_ns or 0.0
 
 
 def _piece(launch: Launch, label: str) -> dict[str, Any]:
@@ -89,11 +89,11 @@ def _piece(launch: Launch, label: str) -> dict[str, Any]:
 
 
 def _summed() -> list[dict[str, Any]]:
-    """Sum what is not hidden by kernel and verdict; `worst` is the launch of the kernel that loses most."""
+    """Sum what is not hidden by kernel and verdict; `worst` is the launch of the kernel with most time at stake."""
     return [
         {"filter": "!hidden[datum.k]"},
         {"joinaggregate": [_op("sum", "ns", "total")], "groupby": ["g"]},
-        # Rows come in order of falling loss: the first one of a kernel is its worst.
+        # Rows come by falling time at stake: the first one of a kernel is its worst.
         {"window": [_op("first_value", "k", "worst")], "groupby": ["g"], "frame": [None, None]},
         {"aggregate": [_op("sum", "ns", "ns")], "groupby": ["g", "o", "name", "label", "worst", "total", "bound"]},
     ]

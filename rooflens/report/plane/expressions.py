@@ -58,7 +58,7 @@ _ROOF = (
     ": 'not in the report'"
 )
 _HEAD = "title: texts[datum.name], 'Verdict': texts[datum.verdict]"
-_ABOUT = "'Nearest wall': datum.wall, 'Time': datum.timeText, 'Confidence': datum.sure, 'Flags': texts[datum.flags]"
+_ABOUT = "'Busiest unit': datum.wall, 'Time': datum.timeText, 'Confidence': datum.sure, 'Flags': texts[datum.flags]"
 """Rows of a tooltip that a launch has wherever it is drawn; vega-tooltip leaves out those without a value."""
 
 POINT_TOOLTIP = (

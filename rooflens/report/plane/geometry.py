@@ -70,13 +70,9 @@ class Box(NamedTuple):
         middle = right * (self.y - y0) - down * (self.x - x0)
         return abs(middle) < abs(right) * high + abs(down) * wide
 
-    def grown(self, px: float) -> Box:
-        """Make it larger on every side."""
-        return self._replace(half_width=self.half_width + px, half_height=self.half_height + px)
-
-    def inside(self, width_px: float, height_px: float) -> bool:
-        """Return whether all of it lies between the origin and a lower right corner."""
-        wide, high = self.half_width, self.half_height
+    def inside(self, width_px: float, height_px: float, air_px: float) -> bool:
+        """Return whether it lies between the origin and a lower right corner, with some air on every side."""
+        wide, high = self.half_width + air_px, self.half_height + air_px
         return wide <= self.x <= width_px - wide and high <= self.y <= height_px - high
 
 

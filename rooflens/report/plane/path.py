@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.marks import Layer
-    from rooflens.report.plane.roofs import Flat
+    from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass
 
     Place = tuple[float, float]
@@ -51,25 +51,22 @@ class PathPlane:
     path: tuple[Place, ...]
 
     @property
-    def ridges(self) -> list[tuple[float, Flat]]:
+    def ridges(self) -> list[tuple[float, NamedRoof]]:
         """The corners of the slope with the flat roofs, by their intensities."""
-        return [(flat.begin, flat) for flat in self.roofs.flats if flat.begin]
+        return [(x, flat) for flat in self.roofs.flats if (x := self.roofs.ridge(flat))]
 
     def datasets(
         self,
         texts: Callable[[Sheet, SizeClass], Iterable[tuple[str, Text]]],
         dots: Callable[[Sheet], Sequence[Box]],
         lines: Callable[[Sheet], Iterable[Line]] = lambda _: (),
-        *,
-        roofs_last: bool = False,
     ) -> tuple[dict[str, list[Row]], dict[str, list[Any]]]:
-        """Place all texts at each class of sizes: roofs first, then what the chart adds, then ridges.
+        """Place all texts at each class of sizes: what the chart adds first, for it tells more, then roofs and ridges.
 
         Args:
             texts: Makes the texts of the chart by key, what matters most first.
             dots: Makes the boxes that are never written over; names of roofs may lie there where they must.
             lines: Makes lines that words cross only where there is no other place.
-            roofs_last: Let roofs give way: the chart's texts tell more than their names.
 
         Returns:
             The datasets of roofs, ridges and arrows, and the places of the chart's texts by key.
@@ -80,14 +77,12 @@ class PathPlane:
             way = (Line(*sheet.at(*begin), *sheet.at(*end)) for begin, end in pairwise(self.path))
             canvas = Canvas(sheet, lines=[*self.roofs.lines(sheet), *self._feet(sheet), *way, *lines(sheet)])
             boxes = dots(sheet)
-            roofs = {} if roofs_last else self.roofs.name(canvas, boxes)
             canvas.taken.extend(boxes)
             rows = {key: row for key, text in texts(sheet, size) if (row := canvas.place(text))}
-            if roofs_last:
-                canvas.taken[: len(boxes)] = []
-                roofs = self.roofs.name(canvas, boxes)
-                canvas.taken.extend(boxes)
-            rows |= roofs
+            # Names of roofs may lie over dots where they must.
+            del canvas.taken[: len(boxes)]
+            rows |= self.roofs.name(canvas, boxes)
+            canvas.taken.extend(boxes)
             rows |= {key: row for key, text in self._ridge_texts() if (row := canvas.place(text))}
             found.append(rows)
         keys = dict.fromkeys(key for rows in found for key in rows)
@@ -108,11 +103,11 @@ class PathPlane:
     def _rows(self, places: Mapping[str, list[Any]]) -> dict[str, list[Row]]:
         return {
             "slope": [
-                {"v": rounded(slope.per_byte), "e": rounded(slope.top), "p": places.get(slope.key, NOWHERE)}
+                {"v": rounded(slope.peak), "e": rounded(self.roofs.top), "p": places.get(slope.key, NOWHERE)}
                 for slope in self.roofs.slopes
             ],
             "pipes": [
-                {"v": rounded(flat.peak), "c": rounded(flat.begin), "p": places.get(flat.key, NOWHERE)}
+                {"v": rounded(flat.peak), "c": rounded(self.roofs.ridge(flat)), "p": places.get(flat.key, NOWHERE)}
                 for flat in self.roofs.flats
             ],
             "ridges": [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflens.report.plane.geometry import Box, Line, text_px
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.report.plane.viewport import Viewport
 
@@ -52,13 +52,26 @@ class Spot(NamedTuple):
     side: int
     lead: float | None = None
 
+    @property
+    def lead_part(self) -> float:
+        """Part of the way from the anchor to the words at which the thin line begins."""
+        return (self.lead or 0.0) / hypot(self.dx, self.dy)
+
     def row(self, words: str) -> Row:
         """Write words at it as the chart's data hold them: offsets, side, and the part of the way where a line begins.
 
         The chart takes the text of the row itself for words that are empty.
         """
         place: Row = [words, round(self.dx), round(self.dy), self.side]
-        return place if self.lead is None else [*place, round(self.lead / hypot(self.dx, self.dy), 2)]
+        return place if self.lead is None else [*place, round(self.lead_part, 2)]
+
+
+class Place(NamedTuple):
+    """Words at one place: as the chart's data hold them, the boxes that cover them, and the thin line to them."""
+
+    row: Row
+    boxes: Sequence[Box]
+    lead: Line | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +90,24 @@ class Text:
     y: float
     spots: Sequence[Spot]
     bold: bool = False
-    own: tuple[Box, ...] = ()
+    own: Sequence[Box] = ()
+
+    def places(self, view: Viewport) -> Iterator[Place]:
+        """List where it may stand: the whole words at all their spots, then shorter ones."""
+        right, down = view.at(self.x, self.y)
+        for words in self.words:
+            half = text_px(words, BOLD_PX if self.bold else FONT_PX, bold=self.bold) / 2
+            for spot in self.spots:
+                box = Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
+                yield Place(spot.row(words), (box,), _lead(right, down, spot))
+
+
+def _lead(right: float, down: float, spot: Spot) -> Line | None:
+    """Make the thin line to words that stand away from their point."""
+    if spot.lead is None:
+        return None
+    begin, end = spot.lead_part, LEAD_TO_PART
+    return Line(right + spot.dx * begin, down + spot.dy * begin, right + spot.dx * end, down + spot.dy * end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,51 +130,34 @@ class Canvas:
         return replace(self, taken=list(self.taken), leads=list(self.leads))
 
     def place(self, text: Text) -> Row | None:
-        """Place a text at the first of its spots that is free, and take that; None where there is none.
+        """Place a text at the best of its spots that is free, and take that; None where there is none."""
+        return self.take(text.places(self.view), text.own)
 
-        Spots that cross no line come first, even for shorter words.
-        """
-        crossing = None
-        taken = [*text.own, *self.taken]
-        for words in text.words:
-            for spot in text.spots:
-                box = text_box(self.view, text, words, spot)
-                if not box.grown(INSIDE_PX).inside(self.view.width_px, self.view.height_px):
-                    continue
-                lead = self._lead(text, spot)
-                if self._blocked(box, lead, taken):
-                    continue
-                if not any(box.crossed_by(line) for line in self.lines):
-                    return self._take(words, spot, box, lead)
-                crossing = crossing or (words, spot, box, lead)
-        return self._take(*crossing) if crossing else None
-
-    def _lead(self, text: Text, spot: Spot) -> Line | None:
-        """Make the thin line to words that stand away from their point."""
-        if spot.lead is None:
+    def take(self, places: Iterable[Place], own: Sequence[Box] = ()) -> Row | None:
+        """Take the first place that is free and crosses no line, else the first free one, clear of `own` boxes too."""
+        taken = [*own, *self.taken]
+        best = None
+        for place in places:
+            if not self._is_free(place, taken):
+                continue
+            if not any(box.crossed_by(line) for box in place.boxes for line in self.lines):
+                best = place
+                break
+            best = best or place
+        if best is None:
             return None
-        right, down = self.view.at(text.x, text.y)
-        begin = spot.lead / hypot(spot.dx, spot.dy)
-        ends = [(right + spot.dx * part, down + spot.dy * part) for part in (begin, LEAD_TO_PART)]
-        return Line(*ends[0], *ends[1])
+        self.taken.extend(best.boxes)
+        if best.lead is not None:
+            self.leads.append(best.lead)
+        return best.row
 
-    def _blocked(self, box: Box, lead: Line | None, taken: Iterable[Box]) -> bool:
-        if any(box.hits(other) for other in taken) or any(box.crossed_by(line) for line in self.leads):
-            return True
-        return lead is not None and any(other.crossed_by(lead) for other in taken)
-
-    def _take(self, words: str, spot: Spot, box: Box, lead: Line | None) -> Row:
-        self.taken.append(box)
-        if lead is not None:
-            self.leads.append(lead)
-        return spot.row(words)
-
-
-def text_box(view: Viewport, text: Text, words: str, spot: Spot) -> Box:
-    """Make the box that words cover at a spot."""
-    right, down = view.at(text.x, text.y)
-    half = text_px(words, BOLD_PX if text.bold else FONT_PX, bold=text.bold) / 2
-    return Box(right + spot.dx + spot.side * half, down + spot.dy, half, LINE_PX / 2, right)
+    def _is_free(self, place: Place, taken: Sequence[Box]) -> bool:
+        for box in place.boxes:
+            if not box.inside(self.view.width_px, self.view.height_px, INSIDE_PX):
+                return False
+            if any(box.hits(other) for other in taken) or any(box.crossed_by(lead) for lead in self.leads):
+                return False
+        return place.lead is None or not any(other.crossed_by(place.lead) for other in taken)
 
 
 def beside(radius: float, *, near_px: float = NEAR_PX) -> list[Spot]:
@@ -166,10 +179,8 @@ def around(radius: float) -> list[Spot]:
 
 
 def rank_spots(radius: float) -> list[Spot]:
-    """List the places of a number at a point: its lower left corner first, then round it."""
-    r, low = radius + NEAR_PX, 0.6 * radius + LINE_PX / 2
-    corners = [Spot(-r, low, -1), Spot(-r, -low, -1), Spot(r, low, 1), Spot(r, -low, 1), Spot(-r, 0, -1), Spot(r, 0, 1)]
-    return [*corners, Spot(0, r + LINE_PX / 2, 0), Spot(0, -r - LINE_PX / 2, 0)]
+    """List the places of a number at a point: its lower left corner first, beside it last, where names stand."""
+    return beside(radius)[::-1]
 
 
 def ridge_spots() -> list[Spot]:

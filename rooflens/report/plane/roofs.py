@@ -5,7 +5,7 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Line, text_px
 from rooflens.report.plane.marks import QUIET, Rows, at_spot, expr, place, placed, words, written
-from rooflens.report.plane.placement import FONT_PX, INSIDE_PX, LINE_PX, Spot, Text, text_box
+from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +29,18 @@ LIFT_PX = 3
 
 STEP_PX = 12
 EDGE_PX = 4
-CORNER_PX = 4
-"""Half the width of the dot at a ridge, with air."""
+CORNER_PX = 2
+"""Half the width of the dot at a ridge."""
 
 SLIDE_PX = 16
 SLIDE_PART = 0.4
 """The name of a flat roof moves left in such steps, over no more than this part of the plane."""
+
+MIDDLE_PX = LIFT_PX + LINE_PX / 2
+"""Distance of the middle of the words from their line."""
+
+END_SPOTS = tuple(Spot(-EDGE_PX, dy, -1) for off in (MIDDLE_PX, MIDDLE_PX + LINE_PX) for dy in (-off, off))
+"""Places of a flat roof's name at its right end."""
 
 LINK_PX = 10
 """Distance between the boxes that cover the words along a slope."""
@@ -49,155 +55,114 @@ BEYOND = 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class Slope:
-    """A diagonal roof: performance = `per_byte` x intensity, up to `top`; `names` are its name and shorter ones."""
-
-    key: str
-    per_byte: float
-    top: float | None
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Flat:
-    """A flat roof with its name and shorter ones; `begin` is the intensity where its line begins."""
+class NamedRoof:
+    """A roof with its name and shorter ones: a slope of so many B/s, or a flat one of so many FLOP/s."""
 
     key: str
     peak: float
     names: tuple[str, ...]
-    begin: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """The roofs of a plane over a range of intensities and of performance."""
+    """The roofs of a plane over a range of intensities and of performance.
 
-    slopes: tuple[Slope, ...]
-    flats: tuple[Flat, ...]
+    Slopes end at the highest flat roof; flat roofs begin at the steepest slope.
+    """
+
+    slopes: tuple[NamedRoof, ...]
+    flats: tuple[NamedRoof, ...]
     x_domain: tuple[float, float]
     y_domain: tuple[float, float]
 
-    def lines(self, view: Viewport) -> Iterator[Line]:
-        """Give what is seen of them."""
-        for slope in self.slopes:
-            if seen := self.visible(slope):
-                yield Line(*(px for x in seen for px in view.at(x, x * slope.per_byte)))
-        low, high = self.x_domain
-        for flat in self.flats:
-            begin = min(max(low, flat.begin or low), high)
-            yield Line(*view.at(begin, flat.peak), *view.at(high, flat.peak))
+    @property
+    def top(self) -> float | None:
+        """Give the highest flat roof in FLOP/s; None without any."""
+        return max((flat.peak for flat in self.flats), default=None)
 
-    def visible(self, slope: Slope) -> tuple[float, float] | None:
-        """Find the intensities between which a slope is seen; None where it is not."""
-        low = max(self.x_domain[0], self.y_domain[0] / slope.per_byte)
-        high = min(self.x_domain[1], min(self.y_domain[1], slope.top or self.y_domain[1]) / slope.per_byte)
-        return (low, high) if low < high else None
+    def ridge(self, flat: NamedRoof) -> float | None:
+        """Give the intensity in FLOP/B where the line of a flat roof begins; None where no slope leads to it."""
+        steepest = max((slope.peak for slope in self.slopes), default=None)
+        return flat.peak / steepest if steepest else None
+
+    def lines(self, view: Viewport) -> list[Line]:
+        """List what is seen of them."""
+        slopes = [line for slope in self.slopes if (line := self._slope_line(slope, view))]
+        low, high = self.x_domain
+        begins = [min(max(low, self.ridge(flat) or low), high) for flat in self.flats]
+        ends = zip(begins, self.flats, strict=True)
+        return [*slopes, *(Line(*view.at(x, flat.peak), *view.at(high, flat.peak)) for x, flat in ends)]
+
+    def _slope_line(self, slope: NamedRoof, view: Viewport) -> Line | None:
+        """Find what is seen of a slope."""
+        low = max(self.x_domain[0], self.y_domain[0] / slope.peak)
+        high = min(self.x_domain[1], min(self.y_domain[1], self.top or self.y_domain[1]) / slope.peak)
+        return Line(*view.at(low, low * slope.peak), *view.at(high, high * slope.peak)) if low < high else None
 
     def name(self, canvas: Canvas, avoid: Sequence[Box] = ()) -> dict[str, Row]:
         """Place the names of all roofs by their keys; the canvas then holds them as taken.
 
         Names keep clear of one another, and where they can of the boxes to avoid, then of lines.
         """
-        found = {flat.key: self._name_flat(flat, canvas, avoid) for flat in self.flats}
-        found |= {slope.key: self._name_slope(slope, canvas, avoid) for slope in self.slopes}
-        return {key: row for key, row in found.items() if row}
+        names = {flat.key: self._name_flat(flat, canvas, avoid) for flat in self.flats}
+        names |= {slope.key: self._name_slope(slope, canvas, avoid) for slope in self.slopes}
+        return {key: row for key, row in names.items() if row}
 
-    def _name_flat(self, flat: Flat, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
-        """Place a name at the right end over or under the line, else farther off, else shorter, else farther left."""
-        view, high = canvas.view, self.x_domain[1]
-        begin_px = view.at(flat.begin, flat.peak)[0] if flat.begin else 0.0
-        choices: list[tuple[int, str, Spot, Box]] = []
-        for slid, spot in _flat_spots(view.width_px):
-            for shorter, name in enumerate(flat.names):
-                box = text_box(view, Text((), high, flat.peak, ()), name, spot)
-                on_line = not slid or box.x - box.half_width >= begin_px
-                if on_line and _is_free(box, canvas):
-                    cost = 2 * _cost(box, canvas, avoid) + 4 * slid + shorter
-                    choices.append((cost, name, spot, box))
-        if not choices:
-            return None
-        _, name, spot, box = min(choices, key=lambda choice: choice[0])
-        canvas.taken.append(box)
-        return spot.row(name)
+    def _name_flat(self, flat: NamedRoof, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
+        """Place a name at the right end over or under the line, whole or shorter, else farther left."""
+        view, ridge = canvas.view, self.ridge(flat)
+        begin_px = view.at(ridge, flat.peak)[0] if ridge else 0.0
+        room_px = min(SLIDE_PART * view.width_px, view.width_px - begin_px - text_px(flat.names[0]))
+        tries = (
+            Text(flat.names, self.x_domain[1], flat.peak, spots, own=own)
+            for own in (avoid, ())
+            for spots in (END_SPOTS, _slid_spots(room_px))
+        )
+        return next((row for text in tries if (row := canvas.place(text))), None)
 
-    def _name_slope(self, slope: Slope, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
+    def _name_slope(self, slope: NamedRoof, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
         """Place a name along what is seen of a slope: over the line before under it, the lower end first."""
-        seen = self.visible(slope)
-        if seen is None:
-            return None
-        line = Line(*(px for x in seen for px in canvas.view.at(x, x * slope.per_byte)))
-        near = replace(canvas, taken=[box for box in canvas.taken if _is_near(box, line)])
-        points = [box for box in avoid if _is_near(box, line)]
-        for name in slope.names:
-            choices = []
-            for side in (ABOVE, BELOW):
-                for part, boxes in _along(line, text_px(name, FONT_PX), side):
-                    if all(_is_free(box, near) for box in boxes):
-                        cost = max(_cost(box, near, points) for box in boxes)
-                        choices.append((cost, part, side, boxes))
-                        if not cost:
-                            break
-            if choices:
-                _, part, side, boxes = min(choices, key=lambda choice: choice[0])
-                canvas.taken.extend(boxes)
-                return [name, part, side]
-        return None
+        line = self._slope_line(slope, canvas.view)
+        tries = ((name, own) for name in slope.names for own in (avoid, ()))
+        return next((row for name, own in tries if line and (row := canvas.take(_along(line, name), own))), None)
 
 
-def _is_near(box: Box, line: Line) -> bool:
-    """Return whether words beside a line may reach a box."""
-    right, down = line.x1 - line.x0, line.y1 - line.y0
-    off = abs((box.x - line.x0) * down - (box.y - line.y0) * right) / hypot(right, down)
-    return off < box.half_width + box.half_height + 3 * LINE_PX
+def _slid_spots(room_px: float) -> list[Spot]:
+    """List the places of a flat roof's name farther and farther left of its right end."""
+    steps = range(EDGE_PX + SLIDE_PX, int(room_px), SLIDE_PX)
+    return [Spot(-dx, dy, -1) for dx in steps for dy in (-MIDDLE_PX, MIDDLE_PX)]
 
 
-def _flat_spots(width_px: float) -> Iterator[tuple[bool, Spot]]:
-    near, far = LIFT_PX + LINE_PX / 2, LIFT_PX + 1.5 * LINE_PX
-    yield from ((False, Spot(-EDGE_PX, dy, -1)) for dy in (-near, near, -far, far))
-    for dx in range(EDGE_PX + SLIDE_PX, int(SLIDE_PART * width_px), SLIDE_PX):
-        yield from ((True, Spot(-dx, dy, -1)) for dy in (-near, near))
+def _along(line: Line, name: str) -> Iterator[Place]:
+    """List the places of a name beside a line from its lower end on; a row of boxes covers its turned words."""
+    length_px, whole_px = text_px(name), hypot(line.x1 - line.x0, line.y1 - line.y0)
+    right, down = (line.x1 - line.x0) / whole_px, (line.y1 - line.y0) / whole_px
+    half, count = LINE_PX / 2 - 1, max(1, round(length_px / LINK_PX))
+    for side in (ABOVE, BELOW):
+        x0, y0 = line.x0 + side * MIDDLE_PX * down, line.y0 - side * MIDDLE_PX * right
+        for step in range(max(1, int((whole_px - length_px) / STEP_PX))):
+            part = round(step * STEP_PX / whole_px, 3)
+            boxes = []
+            for link in range(count + 1):
+                turned_px = length_px * link / count
+                x, y = (at + way * (part * whole_px + turned_px) for at, way in ((x0, right), (y0, down)))
+                boxes.append(Box(x, y, half, half + TURN_PART * turned_px, x))
+            yield Place([name, part, side], boxes)
 
 
-def _along(line: Line, length_px: float, side: int) -> Iterator[tuple[float, list[Box]]]:
-    """List the places of words beside a line from its lower end on: part of the line, and boxes that cover them."""
-    whole = hypot(line.x1 - line.x0, line.y1 - line.y0)
-    right, down = (line.x1 - line.x0) / whole, (line.y1 - line.y0) / whole
-    off = side * (LIFT_PX + LINE_PX / 2)
-    count = max(1, round(length_px / LINK_PX))
-    for step in range(max(1, int((whole - length_px) / STEP_PX))):
-        part = round(step * STEP_PX / whole, 3)
-        boxes = []
-        for link in range(count + 1):
-            along = length_px * link / count
-            x = line.x0 + right * (part * whole + along) + off * down
-            y = line.y0 + down * (part * whole + along) - off * right
-            half = LINE_PX / 2 - 1
-            boxes.append(Box(x, y, half, half + TURN_PART * along, x))
-        yield part, boxes
+def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: str = "") -> NamedRoof:
+    """Name a flat roof with value and clock, then ever shorter."""
+    name = joined(keys)
+    value = fmt.si(flop_per_s, "FLOP/s")
+    whole = f"{name}{mark}  {value}"
+    names = (whole, whole.removesuffix("FLOP/s"), name)
+    return NamedRoof(keys[0], flop_per_s, (f"{whole} at {clock}", *names) if clock else names)
 
 
-def _is_free(box: Box, canvas: Canvas) -> bool:
-    if not box.grown(INSIDE_PX).inside(canvas.view.width_px, canvas.view.height_px):
-        return False
-    return not any(box.hits(other) for other in canvas.taken)
-
-
-def _cost(box: Box, canvas: Canvas, avoid: Iterable[Box]) -> int:
-    """Weigh what a name lies over: a point more than a line."""
-    return 4 * any(box.hits(other) for other in avoid) + any(box.crossed_by(line) for line in canvas.lines)
-
-
-def flat_names(keys: Iterable[str], peak: float, *, mark: str = "", clock: str = "") -> tuple[str, ...]:
-    """Name a flat roof with value and clock, then shorter; the shortest is for planes whose axis has no unit either."""
-    name = f"{joined(keys)}{mark}  {fmt.si(peak, 'FLOP/s')}"
-    short = name.removesuffix("FLOP/s")
-    return (f"{name} at {clock}", name, short) if clock else (name, short)
-
-
-def slope_names(keys: Iterable[str], peak: float) -> tuple[str, str]:
+def slope_roof(keys: Sequence[str], bytes_per_s: float) -> NamedRoof:
     """Name a diagonal roof with its value, then shorter."""
     name = joined(keys)
-    return f"{name}  {fmt.si(peak, 'B/s')}", name
+    return NamedRoof(keys[0], bytes_per_s, (f"{name}  {fmt.si(bytes_per_s, 'B/s')}", name))
 
 
 def joined(keys: Iterable[str]) -> str:

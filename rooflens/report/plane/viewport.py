@@ -6,7 +6,7 @@ Text is placed in Python for a few sizes of the plane. The chart uses the placem
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import atan2, log10, sqrt
+from math import log10, sqrt
 from typing import TYPE_CHECKING, Protocol
 
 from rooflens.report.plane.geometry import Box
@@ -89,17 +89,6 @@ class Sheet:
         right = log10(x / self.x_domain[0]) / decades(self.x_domain) * self.width_px
         up = log10(y / self.y_domain[0]) / decades(self.y_domain) * self.height_px
         return right, self.height_px - up
-
-    @property
-    def angle(self) -> float:
-        """Slope of a diagonal roof on the screen: negative, for it rises to the right."""
-        return -atan2(self.height_px / decades(self.y_domain), self.width_px / decades(self.x_domain))
-
-    def visible(self, slope: float, top: float | None) -> Domain | None:
-        """Find the intensities between which a diagonal roof is seen; None where it is not."""
-        low = max(self.x_domain[0], self.y_domain[0] / slope)
-        high = min(self.x_domain[1], min(self.y_domain[1], top or self.y_domain[1]) / slope)
-        return (low, high) if low < high else None
 
 
 @dataclass(frozen=True, slots=True)

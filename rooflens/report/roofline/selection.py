@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
@@ -12,11 +12,12 @@ from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.viewport import POINT_AIR_PX, point_box, radius_px
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from rooflens.report.plane.plane import Plane, Point
+    from rooflens.report.plane.plane import Plane, Point, StripPoint
     from rooflens.report.plane.viewport import Viewport
 
+P = TypeVar("P", "Point", "StripPoint")
 
 ALL = "all"
 """Stands for every level, shown together."""
@@ -44,9 +45,9 @@ NEAR_LEVELS_RATIO = 2.0
 """Levels whose intensities differ by less would write their names over one another."""
 
 
-def shown_at(plane: Plane, level: str) -> list[Point]:
+def shown_at(points: Iterable[P], level: str) -> list[P]:
     """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
-    return [point for point in plane.points if (point.nearest if level == ALL else point.level == level)]
+    return [point for point in points if (point.nearest if level == ALL else point.level == level)]
 
 
 def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list[Box]:

@@ -74,10 +74,10 @@ def _numbers(result: Forecast) -> dict[str, Any]:
 def to_csv(rows: Sequence[Row]) -> str:
     """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
-    for one in objects:
-        one.pop("parts")
-        sizes = one.pop("sizes")
-        one.update({f"size_{name}": value for name, value in sizes.items()})
+    for row in objects:
+        row.pop("parts")
+        sizes = row.pop("sizes")
+        row.update({f"size_{name}": value for name, value in sizes.items()})
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(objects[0]), lineterminator="\n")
     writer.writeheader()

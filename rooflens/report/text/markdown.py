@@ -1,4 +1,4 @@
-"""The report as Markdown for a pull request: what ran, where the time is lost, and the kernels with most time."""
+"""The report as Markdown for a pull request: what ran, what to fix first, and the kernels with most time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
-from rooflens.report.summary import LOSSES_SHOWN, counts, facts, flag_counts, lost_time, synthetic_words
+from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Group
     from rooflens.model.records import Bound
     from rooflens.report.content import Content
-    from rooflens.report.summary import Loss
+    from rooflens.report.summary import Ranked
 
     Section = Callable[[Content], str]
 
@@ -33,9 +33,10 @@ MAX_NAMED = 5
 """Failed kernels, unread reports and reports that are named; of more, only the count is told."""
 
 METHOD = (
-    "Peaks are the reports' own, at the profiled clock. Nearest wall: the largest share of a peak, of the launch that "
-    "loses most. AI: FLOPs of all launches over the bytes that they moved. Lost: time x (1 - largest share), which "
-    f"reaching that peak would give back. {fmt.MISSING} stands for what was not measured; it is never zero."
+    "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
+    "most to win. AI: FLOPs of all launches over the bytes that they moved. Winnable: time above the floor, which is "
+    "what the arithmetic and the bytes proven needed take at the peaks. "
+    f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
 NAME_WIDTH = 72
@@ -73,38 +74,27 @@ def _verdicts(page: Content) -> str:
     return f"**GPU time by verdict:** {', '.join(shares)}"
 
 
-def _losses(page: Content) -> str:
-    """Name the kernels where the most time is lost, the wall of each, and the one move."""
+def _ranking(page: Content) -> str:
+    """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
     if not page.groups:
         return ""
-    lost = lost_time(page)
-    parts = ["### Where the time is lost"]
-    if lost.ranked:
-        parts.append("\n".join(_loss(loss, named=len(page.gpus) > 1) for loss in lost.ranked))
-    elif lost.unranked and not lost.at_roof:
-        parts.append(f"No kernel can be ranked: the report lacks the counters of every wall. {_sentence(lost.advice)}")
-    else:
-        parts.append("Nothing to win back: every kernel that counts stands at its roof.")
-    if lost.at_roof:
-        names = ", ".join(_code_name(group.shown) for group in lost.at_roof[:LOSSES_SHOWN])
-        more = " and others" if len(lost.at_roof) > LOSSES_SHOWN else ""
-        parts.append(f"{'Also at' if lost.ranked else 'At'} a roof already{_part(lost.at_roof)}: {names}{more}.")
-    if lost.unranked and (lost.ranked or lost.at_roof):
-        kernels = fmt.count(len(lost.unranked), "kernel")
-        parts.append(f"Not ranked for lack of counters: {kernels}{_part(lost.unranked)}.")
+    rest = unranked(page)
+    parts = ["### What to fix first", "\n".join(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page))]
+    if rest:
+        parts.append(f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below.")
     return "\n\n".join(parts)
 
 
-def _loss(loss: Loss, *, named: bool) -> str:
-    group = loss.group
+def _ranked(row: Ranked, *, named: bool) -> str:
+    group = row.group
     launches = f"{fmt.count(group.launch_count, 'launch')}, " if group.launch_count > 1 else ""
-    where = f" on {code(group.gpu)}" if named else ""
-    share = f"{launches}{fmt.percent(group.time_share)} of GPU time"
-    headroom = f", {fmt.factor(loss.headroom)} to the busiest unit's peak" if loss.headroom else ""
-    cause = f" ({prose(_cut(loss.cause))})" if loss.cause else ""
-    lost = f"**{fmt.duration(loss.loss_ns)}** of {fmt.duration(group.duration_ns)} lost{headroom} ({share})"
-    verdict = f"{prose(_cut(loss.wall))}{cause}"
-    return f"{loss.rank}. {_code_name(group.shown)}{where}: {lost}.\n   {_capital(verdict)}. {_sentence(loss.move)}"
+    on = f" on {code(group.gpu)}" if named else ""
+    takes = f"{fmt.duration(group.duration_ns)} ({launches}{fmt.percent(group.time_share)} of GPU time)"
+    distance = f", {prose(row.distance)}" if row.distance else ""
+    cause = f" ({prose(_cut(row.cause))})" if row.cause else ""
+    where = f" {code(_cut(row.where))}" if row.where else ""
+    head = f"{row.rank}. {_code_name(group.shown)}{on}: **{takes}**{distance}."
+    return f"{head}\n   {_capital(prose(_cut(row.wall)))}{cause}. {_sentence(row.move)}{where}"
 
 
 def _kernels(page: Content) -> str:
@@ -112,7 +102,16 @@ def _kernels(page: Content) -> str:
     if not page.groups:
         return ""
     mixed = len(page.gpus) > 1
-    headings = ("Kernel", *(("GPU",) if mixed else ()), "Time", "Share", "Verdict", "Nearest wall", "AI at HBM", "Lost")
+    headings = (
+        "Kernel",
+        *(("GPU",) if mixed else ()),
+        "Time",
+        "Share",
+        "Verdict",
+        "Busiest unit",
+        "AI at HBM",
+        "Winnable",
+    )
     numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
     rows = [_row(group, mixed=mixed) for group in page.groups[:MAX_ROWS]]
     rest = page.groups[MAX_ROWS:]
@@ -132,7 +131,7 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         _verdict(group),
         bottleneck_words(group.worst.bottleneck, fmt.MISSING),
         fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
-        fmt.duration(group.loss_ns),
+        fmt.duration(group.winnable_ns),
     )
 
 
@@ -145,7 +144,7 @@ def _rest(groups: Sequence[Group], *, mixed: bool) -> tuple[str, ...]:
         _classes(bound_times_ns(launch for group in groups for launch in group.launches)),
         fmt.MISSING,
         fmt.MISSING,
-        fmt.duration(known_sum(group.loss_ns for group in groups)),
+        fmt.duration(known_sum(group.winnable_ns for group in groups)),
     )
 
 
@@ -211,7 +210,7 @@ def _method(page: Content) -> str:
     return f"<details><summary>Method</summary>\n\n{text}\n\n</details>"
 
 
-SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _losses, _kernels, _cautions, _method)
+SECTIONS: tuple[Section, ...] = (_head, _banner, _facts, _verdicts, _ranking, _kernels, _cautions, _method)
 """What the Markdown holds, from top to bottom."""
 
 

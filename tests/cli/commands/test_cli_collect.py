@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support import fake_ncu
 from support.left_processes import TEST, left_processes
+from support.packing import pack
 
 from rooflens import collecting
 from rooflens.cli.commands.collect import collect, progress_line
@@ -284,6 +285,26 @@ def test_profile_collects_and_draws(gpu_box: Path) -> None:
     assert run("profile", "attention", "--force").exit_code == 0
 
 
+@pytest.mark.usefixtures("torch_here")
+def test_a_compressed_report_goes_through_like_a_plain_one(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ncu compresses, the report has its name for that, which is told, drawn and not written over unasked."""
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
+    assert run("collect", "-o", "my.ncu-rep", "--", *PROGRAM).stderr.splitlines()[-1] == "wrote my.ncu-repz"
+    assert sorted(path.name for path in gpu_box.iterdir()) == ["my.ncu-repz", "my.unprofiled.json"]
+    assert read_unprofiled(Path("my.ncu-repz")) is not None
+    refused = run("collect", "-o", "my.ncu-rep", "--", *PROGRAM)
+    assert (refused.exit_code, "`my.ncu-repz` exists" in refused.stderr) == (2, True)
+    missing = run("analyze", "my.ncu-rep")
+    assert (missing.exit_code, "`my.ncu-repz` does: ncu compresses" in missing.stderr) == (1, True)
+    result = run("profile", "attention")
+    assert result.exit_code == 0
+    expected = ["attention.html", "attention.ncu-repz", "attention.unprofiled.json"]
+    assert sorted(path.name for path in (gpu_box / "out").iterdir()) == expected
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("--",), ("attention", "--", "x"), ("--case", "a", "--", "x"), ("attention", "second"), ("attention", "--no")],
@@ -352,14 +373,19 @@ def test_ctrl_c_leaves_no_process_and_no_file(
     assert [path.name for path in gpu_box.rglob("*") if path.is_file()] == ["seen"]
 
 
-def test_collecting_needs_no_reader(gpu_box: Path) -> None:
+@pytest.mark.parametrize("written", ["x.ncu-rep", "x.ncu-repz"])
+def test_collecting_needs_no_reader(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
     """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
+    if written == "x.ncu-repz":
+        monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
     blocked = "google pyarrow rich ncu_report altair numpy pandas vl_convert"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
-    assert done.stderr.splitlines()[-1] == "wrote x.ncu-rep", done.stderr
-    assert (gpu_box / "x.ncu-rep").exists()
+    assert done.stderr.splitlines()[-1] == f"wrote {written}", done.stderr
+    assert (gpu_box / written).exists()
 
 
 def test_every_option_is_documented() -> None:

@@ -5,11 +5,13 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from support import fake_ncu
 from support.left_processes import TEST, left_processes
+from support.packing import pack
 
 from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
@@ -17,10 +19,9 @@ from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu.failures import FAILURES, explain
 from rooflens.ingest.ncu.run import REFUSED, Collected, collect
 from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.unpacking import unpacked
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rooflens.ingest.ncu.log import Progress
 
 SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
@@ -43,7 +44,8 @@ def take(tmp_path: Path, behaviour: str, program: tuple[str, ...] = TRUE, **opti
     os.environ[fake_ncu.BEHAVIOUR] = behaviour
     timeout_s = options.pop("timeout_s", None)
     on_progress = options.pop("on_progress", lambda _: None)
-    collection = Collection(program, tmp_path / "new" / "a 100%i.ncu-rep", ("gpu__time_duration.sum",), **options)  # type: ignore[arg-type]
+    output = tmp_path / "new" / f"a 100%i{options.pop('suffix', '.ncu-rep')}"
+    collection = Collection(program, output, ("gpu__time_duration.sum",), **options)  # type: ignore[arg-type]
     return collect(Ncu("ncu", (2025, 3)), collection, timeout_s, on_progress)  # type: ignore[arg-type]
 
 
@@ -139,11 +141,64 @@ def test_every_failure_of_the_stand_in_is_expected() -> None:
 def test_what_a_killed_run_left_is_swept(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
     """A partial report of a process that is gone is removed by the next run; that of a living one is left alone."""
     (tmp_path / "new").mkdir()
-    dead, alive = (tmp_path / "new" / f".a 100%i.{pid}.partial.ncu-rep" for pid in (2**22 + 1, os.getppid()))
-    dead.touch()
-    alive.touch()
+    for pid in (2**22 + 1, os.getppid()):
+        for suffix in (".ncu-rep", ".ncu-repz", ".ncu-rep.ncu-repz"):
+            (tmp_path / "new" / f".a 100%i.{pid}.partial{suffix}").touch()
     take(tmp_path, "success")
-    assert left_files(tmp_path) == [alive.name, "a 100%i.ncu-rep"]
+    alive = [f".a 100%i.{os.getppid()}.partial{suffix}" for suffix in (".ncu-rep", ".ncu-rep.ncu-repz", ".ncu-repz")]
+    assert left_files(tmp_path) == [*alive, "a 100%i.ncu-rep"]
+
+
+@pytest.fixture
+def packing(tmp_path: Path, bin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let the stand-in compress its report; return the plain one."""
+    del bin_folder
+    plain = Path(os.environ[fake_ncu.REPORT])
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(plain, tmp_path / "packed")))
+    return plain
+
+
+@pytest.mark.parametrize("asked", [".ncu-rep", ".ncu-repz"])
+@pytest.mark.parametrize("behind", ["", "z", ".ncu-rep", ".ncu-repz"])
+def test_a_compressed_report_is_taken_wherever_ncu_puts_it(
+    tmp_path: Path, packing: Path, monkeypatch: pytest.MonkeyPatch, asked: str, behind: str
+) -> None:
+    """Whatever ncu makes of the name, a report that it compressed is `NAME.ncu-repz` in the end, alone and whole."""
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, behind)
+    collected = take(tmp_path, "success", suffix=asked)
+    assert left_files(tmp_path) == ["a 100%i.ncu-repz"]
+    assert collected.report.name == "a 100%i.ncu-repz"
+    with unpacked(collected.report) as plain:
+        assert plain.read_bytes() == packing.read_bytes()
+
+
+def test_a_plain_report_is_called_so(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """An ncu that does not compress leaves `NAME.ncu-rep`, whichever kind was asked for."""
+    assert take(tmp_path, "success", suffix=".ncu-repz").report.name == "a 100%i.ncu-rep"
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep"]
+    with pytest.raises(InputError, match="is no name for a report"):
+        take(tmp_path, "success", suffix=".txt")
+
+
+def test_a_report_takes_the_place_of_the_other_kind(tmp_path: Path, packing: Path) -> None:
+    """A name has one report: a compressed one replaces the plain one of an earlier run, and not if ncu failed."""
+    old = tmp_path / "new" / "a 100%i.ncu-rep"
+    old.parent.mkdir()
+    old.write_bytes(packing.read_bytes())
+    with pytest.raises(InputError):
+        take(tmp_path, "metric")
+    assert left_files(tmp_path) == [old.name]
+    take(tmp_path, "success")
+    assert left_files(tmp_path) == ["a 100%i.ncu-repz"]
+
+
+def test_half_a_compressed_report_is_put_aside(tmp_path: Path, packing: Path) -> None:
+    """A compressed report that is cut is no report, and is kept under a name that says what it is."""
+    with pytest.raises(InputError, match="not whole: damaged: the compressed report cannot be unpacked") as caught:
+        take(tmp_path, "half")
+    del packing
+    assert left_files(tmp_path) == [f"a 100%i.ncu-repz{REFUSED}"]
+    assert f"a 100%i.ncu-repz{REFUSED}" in caught.value.hint
 
 
 def test_an_old_report_survives_a_failure(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH

@@ -145,6 +145,7 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
     [
         ("gemm_1.ncu-rep", "gemm"),
         ("gemm (2).ncu-rep", "gemm"),
+        ("gemm_1.ncu-repz", "gemm"),
         ("app-2026-05-01_12.30.ncu-rep", "app"),
         ("sm_90_app.ncu-rep", "sm_90_app"),
         ("7.ncu-rep", "recording"),

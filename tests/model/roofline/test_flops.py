@@ -134,6 +134,14 @@ def test_wgmma_at_full_rate_does_all_of_the_published_peak(gpu: str, sm_count: i
     assert flop / 1e-3 / work.peak_ops_per_s == pytest.approx(1.0, abs=1e-3)
 
 
+def test_a_published_peak_is_that_of_the_sms_the_report_counts() -> None:
+    """An Orin module of 8 SMs has half of the 5.325 TFLOP/s at 1.3 GHz of the 16 in the file of that name."""
+    kernel = make_kernel(
+        {"sm_clock_hz": 1.3e9, "sm_count": 8.0}, thread_opcodes={"FFMA": 1}, gpu="Orin", compute_capability="8.7"
+    )
+    assert work_by_key(kernel)["fp32"].peak_ops_per_s == pytest.approx(8 * 256 * 1.3e9, rel=1e-3)
+
+
 @pytest.mark.parametrize("fields", [{"gpu": "NVIDIA A100-SXM4-40GB"}, {"counters": {"sm_clock_hz": 1e9}}])
 def test_no_peak_is_made_up(fields: dict[str, Any]) -> None:
     """Without clock or without GPU file there is no published peak either."""

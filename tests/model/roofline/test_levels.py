@@ -88,6 +88,7 @@ def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
     ("stage", "name"),
     [
         ("l1_data_share", "data"),
+        ("l1_lsu_input_share", "lsu_input"),
         ("l1_writeback_share", "writeback"),
         ("l1_tag_share", "tag"),
         ("l1_bank_read_share", "bank_reads"),
@@ -103,6 +104,13 @@ def test_any_stage_of_l1_can_lead(stage: str, name: str) -> None:
     others = {"l1_data_share": 0.1, "l1_tag_share": 0.2, "l1_writeback_share": 0.3}
     level = place_levels(make_kernel({**others, stage: 0.994}))["l1"]
     assert level.stages[name] == level.share == 0.994
+
+
+def test_the_lsu_pipe_stands_for_the_input_of_l1() -> None:
+    """12 million instructions in 1 ms, of 16 million that fit, keep L1's input three quarters busy."""
+    level = place_levels(make_kernel({"lsu_inst": 1.2e7, "lsu_peak_inst_per_s": 1.6e10}))["l1"]
+    assert level.stages == {"lsu_input": pytest.approx(0.75)}
+    assert level.amount_bytes is None
 
 
 def test_l1_bytes_are_those_of_the_tag_stage_first() -> None:

@@ -89,7 +89,6 @@ def test_few_bank_conflicts_are_not_named() -> None:
         ("fma", "index arithmetic"),
         ("alu", "index arithmetic"),
         ("xu", "exp2"),
-        ("lsu", "load wider"),
         ("issue", "fewer instructions"),
         ("mio", "fewer instructions"),
         (None, "fewer instructions"),
@@ -109,10 +108,10 @@ def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
 
 @pytest.mark.parametrize(
     ("pipe", "ends"),
-    [("tensor_bf16", True), ("fp64_pipe", True), ("fp32", True), ("alu", False), ("issue", False), ("lsu", False)],
+    [("tensor_bf16", True), ("fp64_pipe", True), ("fp32", True), ("alu", False), ("issue", False)],
 )
 def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
-    """At the roof of a FLOP pipe nothing is left; a full ALU, LSU or issue slot is still to be relieved."""
+    """At the roof of a FLOP pipe nothing is left; a full ALU or issue slot is still to be relieved."""
     assert advice.compute_moves(pipe, at_roof=True)[0].startswith("nothing left on this pipe") is ends
 
 

@@ -223,13 +223,14 @@ def test_the_busiest_level_leads(shares: dict[str, float], expected: Bottleneck 
         ({"issue": 0.7, "fp32": 0.6}, Bottleneck("issue", 0.7)),
         ({"fp16": 0.9, "fp32": 0.1}, Bottleneck("fp32", 0.1)),
         ({"fp16": 0.9}, None),
+        ({"lsu": 0.9, "alu": 0.2}, Bottleneck("alu", 0.2)),
         ({"tensor_fp16_acc16": 0.9}, Bottleneck("tensor_fp16_acc16", 0.9)),
         ({"tensor_int8": 0.9}, Bottleneck("tensor_int8", 0.9)),
         ({"dram": 0.9}, None),
     ],
 )
 def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck | None) -> None:
-    """The largest share leads, but CUDA-core fp16, an upper bound, never by itself."""
+    """The largest share leads, but CUDA-core fp16, an upper bound, never, and the LSU pipe is on the side of memory."""
     assert compute_bottleneck(make_case(shares)) == expected
 
 
@@ -255,6 +256,22 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
+
+
+LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}
+
+
+def test_a_full_load_store_unit_is_memory() -> None:
+    """Load and store instructions that fill L1's input are a wall of memory, and the move is to issue fewer of them."""
+    found = reach(place(make_kernel(LSU_FULL)))
+    assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
+    assert "its lsu input stage is 94 % busy" in found.sentence
+    assert found.advice[0].startswith("load wider")
+
+
+def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
+    """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
+    assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
 
 
 def test_nvidias_pair_leads_where_the_busiest_unit_may_be_hidden() -> None:
@@ -336,6 +353,30 @@ def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
     """A class that rests on one of NVIDIA's per cents, here that no memory unit is busy, is of low confidence."""
     result = analyze(make_kernel({"sol_memory": 0.2, "sol_compute": 0.3, "issue_share": 0.3, "waves": 0.5}))
     assert (result.verdict.bound, result.verdict.confidence) == ("latency", "low")
+
+
+@pytest.mark.parametrize(
+    ("device_peak_bytes_per_s", "at_roof", "confidence"),
+    [(1e12, False, "medium"), (0.83e12, True, "medium"), (0.75e12, True, "high"), (None, True, "high")],
+)
+def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, at_roof: bool, confidence: str) -> None:
+    """87 % of 0.7 TB/s are 61, 73 and 81 % of what the memory does at its own clock: 72 % are asked for besides.
+
+    More than 10 % below that clock, a step of confidence goes too.
+    """
+    counters = {
+        "dram_bytes": 0.61e9,
+        "dram_peak_bytes_per_s": 0.7e12,
+        "issue_share": 0.1,
+        "tensor_busy_share": 0.0,
+        "ffma_peak_threads_per_s": 5e12,
+    }
+    kernel = make_kernel(
+        {**counters, "device_dram_peak_bytes_per_s": device_peak_bytes_per_s}, thread_opcodes={"FADD": 400_000}
+    )
+    found = analyze(kernel).verdict
+    assert (found.bound, found.at_roof, found.confidence) == ("memory", at_roof, confidence)
+    assert ("dram_clock_low" in analyze(kernel).flags) is (confidence == "medium")
 
 
 def test_whole_kernel_by_hand() -> None:

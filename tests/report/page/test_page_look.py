@@ -107,5 +107,5 @@ def test_page_prints_to_pdf(open_page: Callable[..., Page], tmp_path: Path) -> N
     pages = [page.extract_text() for page in pypdf.PdfReader(file).pages]
     assert len(pages) > 1
     words = " ".join(" ".join(pages).split())
-    for name in ("gather_rows", "mystery_kernel", "Where the time is lost", "Kernel by kernel", "Method"):
+    for name in ("gather_rows", "mystery_kernel", "What to fix first", "Kernel by kernel", "Method"):
         assert name in words

@@ -155,7 +155,7 @@ def test_a_click_isolates_everywhere(open_page: Callable[..., Page], part: str) 
 def test_a_loss_line_isolates(open_page: Callable[..., Page]) -> None:
     """A click on a line of the list of losses isolates its kernel, and a second one lets it go."""
     opened = Opened(open_page(placed()))
-    line = opened.page.locator(".losses li").first
+    line = opened.page.locator(".ranking li").first
     key = line.get_attribute("data-k")
     line.locator(".lost").click()
     assert opened.state("k") == key
@@ -193,7 +193,7 @@ def test_isolated_kernel_is_never_filtered_away(open_page: Callable[..., Page]) 
     opened.choose(k="k1")
     opened.choose(verdicts=["memory"])
     assert opened.state("k") == ""
-    opened.page.locator(".losses a[href='#k1']").click()
+    opened.page.locator(".ranking a[href='#k1']").click()
     opened.until("lens.state.k === 'k1'")  # the page hears of a new address in its own time
     assert (opened.state("k"), opened.state("verdicts")) == ("k1", [])
 

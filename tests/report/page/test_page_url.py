@@ -77,7 +77,7 @@ def test_links_to_kernels_open_their_cards(open_page: Callable[..., Page]) -> No
     opened.page.wait_for_selector("#k2[open]")
     opened.until("Math.abs(document.getElementById('k2').getBoundingClientRect().top) < 200")
     opened.choose(device="0")
-    opened.page.locator(".losses a[href='#k4']").click()
+    opened.page.locator(".ranking a[href='#k4']").click()
     opened.page.wait_for_selector("#k4[open]")
     assert (opened.state("k"), opened.state("device")) == ("k4", "0")
 

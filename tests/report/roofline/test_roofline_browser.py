@@ -191,7 +191,7 @@ def test_an_isolated_kernel_stands_out(draw: Callable[..., Page]) -> None:
 
 
 def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
-    """A point tells verdict, place, roof, traffic, nearest wall, time, confidence and flags in words."""
+    """A point tells verdict, place, roof, traffic, busiest unit, time, confidence and flags in words."""
     page = draw(make_spec(samples.every_verdict()))
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")

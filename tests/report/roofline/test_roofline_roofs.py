@@ -10,7 +10,8 @@ from support import samples
 
 from rooflens.model.records import Kernel
 from rooflens.model.roofline.flops import instruction_peaks
-from rooflens.report.roofline.labels import pipe_names
+from rooflens.report.plane.viewport import WIDE
+from rooflens.report.roofline.labels import pipe_roof
 
 WGMMA_PER_S = 4096 * 132 * 1.5e9
 
@@ -76,5 +77,5 @@ def test_both_instructions_are_drawn_and_named() -> None:
     pipe = replace(gemm.pipes["tensor_bf16"], peak_per_s=WGMMA_PER_S * 2 / 3)
     placed = make_plane([replace(gemm, kernel=replace(gemm.kernel, compute_capability="9.0", gpu="NVIDIA H200",
                          tensor_peaks_per_s=kernel.tensor_peaks_per_s), pipes={"tensor_bf16": pipe})])  # fmt: skip
-    named = [pipe_names(roof, None)[0].replace("\u00a0", " ") for roof in placed.pipe_roofs]
+    named = [pipe_roof(roof, None, WIDE).names[0].replace("\u00a0", " ") for roof in placed.pipe_roofs]
     assert named == ["tensor bf16 wgmma  811 TFLOP/s", "tensor bf16 mma  541 TFLOP/s"]

@@ -85,12 +85,15 @@ def _hostile(one: Analysis, text: str, index: int) -> Analysis:
     return replace(one, kernel=kernel, verdict=verdict, flags=(text,))
 
 
-def test_it_says_what_ran_where_and_where_the_time_is_lost() -> None:
-    """Title, GPU, clock, ncu, time by verdict, the biggest loss with its move, and every kernel stand in it."""
+def test_it_says_what_ran_where_and_what_to_fix_first() -> None:
+    """Title, GPU, clock, ncu, time by verdict, the first to fix with its move, and every kernel stand in it."""
     text = write(samples.every_verdict())
     assert text.startswith("## attention\n\nNVIDIA A100-SXM4-40GB \u00b7 CC 8.0 \u00b7 SM 1.41 GHz")
     assert "**45 %** memory-bound, **26 %** compute-bound" in text
-    assert "1. `gather_rows(float*, const int*, const float*)`: **473 \u00b5s** of 640 \u00b5s lost" in text
+    assert (
+        "1. `gather_rows(float*, const int*, const float*)`: **640 \u00b5s (15 % of GPU time)**, 3.8x as written"
+        in text
+    )
     assert "More loads in flight: unroll, prefetch, asynchronous copies." in text
     assert all(f"| `{analysis.kernel.name}` |" in text for analysis in samples.every_verdict())
 

@@ -20,7 +20,7 @@
 
   let opened = [];
   addEventListener("beforeprint", () => {
-    const ranked = new Set([...document.querySelectorAll(".losses a[href^='#k']")].map((link) => link.hash.slice(1)));
+    const ranked = new Set([...document.querySelectorAll(".ranking a[href^='#k']")].map((link) => link.hash.slice(1)));
     opened = cards.filter((card) => !card.open && (cards.length <= PRINTED || ranked.has(card.id)));
     for (const card of opened) card.open = true;
   });

@@ -25,7 +25,7 @@
     if (lens.state.k) lens.set({ k: "" });
     else if (lens.filtered()) lens.clear();
   });
-  for (const line of all(".losses li")) {
+  for (const line of all(".ranking li")) {
     const key = line.querySelector("a[href^='#k']")?.hash.slice(1);
     line.dataset.k = key;
     line.addEventListener("click", (event) => {
@@ -73,7 +73,7 @@
   function showIsolated() {
     const bar = byId("isolated");
     const item = lens.picked();
-    for (const line of all(".losses li")) line.classList.toggle("current", Boolean(item) && isOf(line.dataset.k, item));
+    for (const line of all(".ranking li")) line.classList.toggle("current", Boolean(item) && isOf(line.dataset.k, item));
     if (!bar) return;
     bar.hidden = !item;
     if (!item) return;

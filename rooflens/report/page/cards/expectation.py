@@ -75,16 +75,16 @@ def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
         return ()
     if checked.kernel is not None:
         return tuple(_sourced(_rows_of_launch(checked, launch), checked))
-    alone = sum(one.kernel.digest == launch.analysis.kernel.digest for one in page.analyses) == 1
+    alone = sum(analysis.kernel.digest == launch.analysis.kernel.digest for analysis in page.analyses) == 1
     rows = _rows_of_whole(checked) if alone else _rows_of_part(checked, launch)
     return tuple(_sourced(rows, checked))
 
 
 def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
-    mine = [one for one in predictions if one.digest == launch.analysis.kernel.digest]
-    by_name = (one for one in mine if one.kernel is not None and fnmatchcase(launch.name, one.kernel))
-    return next(by_name, None) or next((one for one in mine if one.kernel is None), None)
+    own = [prediction for prediction in predictions if prediction.digest == launch.analysis.kernel.digest]
+    by_name = (found for found in own if found.kernel is not None and fnmatchcase(launch.name, found.kernel))
+    return next(by_name, None) or next((found for found in own if found.kernel is None), None)
 
 
 def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[PredictedRow]:

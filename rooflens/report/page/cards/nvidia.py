@@ -91,7 +91,7 @@ def _headline(launch: Launch) -> str:
     if not bottleneck:
         return ""
     says = _SAYS.get(bottleneck, bottleneck)
-    same = agrees(bottleneck, verdict)
+    same = agrees(bottleneck, verdict, launch.analysis.levels)
     if same is None:
         return f"NVIDIA's rule says: {says}."
     if same:

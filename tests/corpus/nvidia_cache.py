@@ -1,0 +1,114 @@
+"""Read reports twice, with NVIDIA's module and with rooflens, and keep both: rules change more often than readers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nvidia_results import digest_of, read_nvidia_kernels
+
+import rooflens
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from nvidia_results import NvidiaKernel
+
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.model.records import Kernel, Run
+
+_PACKAGE = Path(rooflens.__file__).parent
+_READS_KERNELS = ("ingest", "model/counters", "model/records.py")
+_READS_RULES = ("nvidia_results.py",)
+
+
+class Cache:
+    """Pickles in a folder of this user's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_uid != os.getuid():
+            raise PermissionError(f"{folder} belongs to somebody else: a pickle of theirs is not read")
+
+    def get(self, key: str) -> Any:
+        """Return what is kept under a key; None where there is nothing."""
+        file = self._folder / key
+        return pickle.loads(file.read_bytes()) if file.is_file() else None  # noqa: S301 - our own folder, see above
+
+    def put(self, key: str, value: object) -> None:
+        """Keep a value; a reader never sees half of it."""
+        with tempfile.NamedTemporaryFile(dir=self._folder, delete=False) as stream:
+            pickle.dump(value, stream)
+        Path(stream.name).replace(self._folder / key)
+
+
+class NoCache:
+    """Keeps nothing, for tests."""
+
+    def get(self, _key: str) -> Any:
+        """Know nothing."""
+        return None
+
+    def put(self, _key: str, _value: object) -> None:
+        """Forget it."""
+
+
+def user_cache() -> Cache:
+    """Return the cache in the folder of temporary files."""
+    return Cache(Path(tempfile.gettempdir()) / f"rooflens-nvidia-findings-{os.getuid()}")
+
+
+def folders_beside(corpus: Path) -> list[Path]:
+    """Return the corpus, and the cases beside it where there are any."""
+    return [folder for folder in (corpus, corpus.parent / "cases") if folder.is_dir()]
+
+
+Read = tuple["Run", tuple[tuple["NvidiaKernel", "Kernel"], ...]]
+
+
+def read_all(paths: Sequence[Path], cache: Cache | NoCache) -> list[Read]:
+    """Read every report of some folders: its run, and each kernel as NVIDIA's rules see it and as we read it."""
+    jobs = {digest_of(job.path): job for job in find_inputs([str(path) for path in paths]).jobs}
+    ours = _cached(jobs, cache, "kernels", _sources(_PACKAGE, _READS_KERNELS), _load)
+    theirs = _cached(jobs, cache, "rules", _sources(Path(__file__).parent, _READS_RULES), _rules)
+    return [
+        (ours[digest][0], tuple(zip(theirs[digest], ours[digest][1], strict=True))) for digest in jobs if ours[digest]
+    ]
+
+
+def _cached(
+    jobs: dict[str, Job], cache: Cache | NoCache, what: str, version: str, make: Callable[[dict[str, Job]], dict]
+) -> dict[str, Any]:
+    kept = {digest: cache.get(f"{what}-{version}-{digest[:16]}") for digest in jobs}
+    made = make({digest: job for digest, job in jobs.items() if kept[digest] is None})
+    for digest, value in made.items():
+        cache.put(f"{what}-{version}-{digest[:16]}", value)
+    return kept | made
+
+
+def _load(jobs: dict[str, Job]) -> dict[str, tuple[Run, tuple[Kernel, ...]] | tuple[()]]:
+    """Read reports with rooflens; nothing stands for those it cannot read."""
+    loaded = load_reports(list(jobs.values())) if jobs else None
+    found = {run.digest: (run, kernels) for run, kernels in loaded.reports} if loaded else {}
+    return {digest: found.get(digest, ()) for digest in jobs}
+
+
+def _rules(jobs: dict[str, Job]) -> dict[str, tuple[NvidiaKernel, ...]]:
+    return {digest: read_nvidia_kernels(job.path) for digest, job in jobs.items()}
+
+
+def _sources(folder: Path, names: Iterable[str]) -> str:
+    """Return a digest of the sources that decide what is kept."""
+    digest = hashlib.sha256()
+    for name in names:
+        place = folder / name
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

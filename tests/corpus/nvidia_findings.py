@@ -1,0 +1,256 @@
+"""Hold our findings against NVIDIA's own rules, which are withheld from ours.
+
+`python tests/corpus/nvidia_findings.py` prints hits and misses by topic over the corpus and the cases beside it, false
+limiters, and how good the first moves are. What is read stays in a cache, so that after a change of a rule the next run
+takes seconds. `test_nvidia_findings.py` holds the same numbers to `finding_goals.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import finding_goals as goals
+from nvidia_topics import LOAD, STORE, Excluded, choice_of
+
+from rooflens.model.analyze import analyze
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from nvidia_results import NvidiaKernel, NvidiaResult
+
+    from rooflens.model.records import Analysis, Kernel
+
+LIMITER = "limiter"
+_SPOKEN = ("optimization", "warning")
+_BOTH_SIDES = "UncoalescedGlobalAccess"
+"""The rule that speaks of loads and stores at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One kernel as NVIDIA's rules see it, and as we do without them."""
+
+    nvidia: NvidiaKernel
+    analysis: Analysis
+
+    @property
+    def severities(self) -> dict[str, str]:
+        """Severity by id of our findings."""
+        return {finding.id: finding.severity for finding in findings_of(self.analysis)}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One result of NVIDIA's with an estimate that counts, and whether we have its topic."""
+
+    judged: Judged
+    result: NvidiaResult
+    topic: str
+
+    @property
+    def severity(self) -> str | None:
+        """Severity of our finding of this topic; None where there is none: a miss."""
+        return self.judged.severities.get(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """One kernel and topic of which NVIDIA's rules say that there is nothing.
+
+    Attributes:
+        why: `ok` for an explicit one, `elsewhere` where the same rule spoke of another kernel of the report.
+    """
+
+    judged: Judged
+    topic: str
+    why: str
+
+    @property
+    def severity(self) -> str | None:
+        """Severity of our finding of this topic; None where we are silent too."""
+        return self.judged.severities.get(self.topic)
+
+    @property
+    def false(self) -> bool:
+        """True where we say that it bounds the kernel."""
+        return self.severity == LIMITER
+
+
+def findings_of(analysis: Analysis) -> tuple:
+    """Return the findings of an analysis; none where it has no such part."""
+    return tuple(getattr(analysis, "findings", ()))
+
+
+def withheld(kernel: Kernel) -> Kernel:
+    """Take NVIDIA's rule results from a kernel: what is left are counters."""
+    return replace(kernel, rules=())
+
+
+def judge(pairs: Iterable[tuple[NvidiaKernel, Kernel]]) -> list[Judged]:
+    """Analyze kernels without NVIDIA's rule results."""
+    return [Judged(nvidia, analyze(withheld(kernel))) for nvidia, kernel in pairs]
+
+
+def expected(judged: Iterable[Judged]) -> Iterator[Expected]:
+    """Yield each of NVIDIA's results that counts for recall."""
+    for one in judged:
+        for result in one.nvidia.results:
+            topic = choice_of(result, one.nvidia)
+            if (result.estimate_pct or 0.0) >= goals.NVIDIA_ESTIMATE_PCT and isinstance(topic, str):
+                yield Expected(one, result, topic)
+
+
+def unmatched(judged: Iterable[Judged]) -> Iterator[Expected]:
+    """Yield NVIDIA's results without an estimate, as of versions before 2023: they count for nothing, but tell."""
+    for one in judged:
+        for result in one.nvidia.results:
+            topic = choice_of(result, one.nvidia)
+            if result.estimate_pct is None and result.kind in _SPOKEN and isinstance(topic, str):
+                yield Expected(one, result, topic)
+
+
+def silent(judged: Sequence[Judged]) -> Iterator[Silent]:
+    """Yield each kernel and topic of which a rule had the chance to speak, and did not."""
+    reports: dict[str, list[Judged]] = {}
+    for one in judged:
+        reports.setdefault(one.nvidia.report, []).append(one)
+    for kernels in reports.values():
+        rules = {rule for one in kernels for rule in spoken(one.nvidia)}
+        for one in kernels:
+            if not one.analysis.kernel.failed:
+                yield from _silent_of(one, rules)
+
+
+def _silent_of(one: Judged, rules: set[tuple[str, str, str]]) -> Iterator[Silent]:
+    said = {topic for _, _, topic in spoken(one.nvidia)}
+    failed = {result.identifier for result in one.nvidia.results if result.kind == "error"}
+    allowed = {
+        topic
+        for result in one.nvidia.results
+        if result.kind == "ok" and isinstance(topic := choice_of(result, one.nvidia), str)
+    }
+    elsewhere = {
+        topic for identifier, section, topic in rules if section in one.nvidia.sections and identifier not in failed
+    }
+    for topic in sorted((allowed | elsewhere) - said):
+        yield Silent(one, topic, "ok" if topic in allowed else "elsewhere")
+
+
+def spoken(kernel: NvidiaKernel) -> Iterator[tuple[str, str, str]]:
+    """Yield rule, section and topic of what NVIDIA says of a kernel, however little it expects of it."""
+    for result in kernel.results:
+        if result.kind not in _SPOKEN:
+            continue
+        topic = choice_of(result, kernel)
+        topics = (LOAD, STORE) if result.identifier == _BOTH_SIDES else (topic,)
+        yield from ((result.identifier, result.section, topic) for topic in topics if isinstance(topic, str))
+
+
+def undecided(kernels: Iterable[NvidiaKernel]) -> set[tuple[str, str]]:
+    """Return the pairs of rule and title that the table of topics does not hold."""
+    return {
+        (result.identifier, result.title)
+        for kernel in kernels
+        for result in kernel.results
+        if choice_of(result, kernel) is None
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class PairCount:
+    """How often a pair of rule and title stands in the reports, and what is made of it."""
+
+    identifier: str
+    title: str
+    count: int
+    largest_pct: float | None
+    topics: tuple[str, ...]
+    exclusions: tuple[str, ...]
+
+
+def pair_counts(kernels: Sequence[NvidiaKernel]) -> list[PairCount]:
+    """Count every pair of rule and title, with the largest estimate and all that the table makes of it."""
+    found: dict[tuple[str, str], list[tuple[NvidiaResult, NvidiaKernel]]] = {}
+    for kernel in kernels:
+        for result in kernel.results:
+            found.setdefault((result.identifier, result.title), []).append((result, kernel))
+    return [_pair_count(*pair, results) for pair, results in sorted(found.items())]
+
+
+def _pair_count(identifier: str, title: str, results: list[tuple[NvidiaResult, NvidiaKernel]]) -> PairCount:
+    choices = {choice_of(result, kernel) for result, kernel in results}
+    estimates = [result.estimate_pct for result, _ in results if result.estimate_pct is not None]
+    return PairCount(
+        identifier=identifier,
+        title=title,
+        count=len(results),
+        largest_pct=max(estimates, default=None),
+        topics=tuple(sorted(choice for choice in choices if isinstance(choice, str))),
+        exclusions=tuple(sorted(choice.reason for choice in choices if isinstance(choice, Excluded))),
+    )
+
+
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+_SCALES = (1.0, 100.0, *(1000.0**power for power in (-5, -4, -3, -2, -1, 1, 2, 3)))
+"""What stands between a number as it is kept and as it is written: per cents and SI prefixes."""
+
+
+def numbers_in(text: str) -> list[tuple[float, float]]:
+    """Find the numbers of a sentence, each with half a unit of its last digit."""
+    found = []
+    for match in _NUMBER.finditer(text):
+        digits = match[0].rstrip(",").replace(",", "")
+        decimals = len(digits.partition(".")[2])
+        found.append((float(digits), 0.5 * 10.0**-decimals))
+    return found
+
+
+def holds_evidence(move: str, values: Iterable[float]) -> bool:
+    """Tell whether a sentence holds one of these values, in its own or another common unit, rounded as written."""
+    numbers = numbers_in(move)
+    return any(
+        abs(value * scale - number) <= half * (1 + 1e-9)
+        for value in values
+        if value
+        for scale in _SCALES
+        for number, half in numbers
+        if number
+    )
+
+
+def first_move(analysis: Analysis) -> str | None:
+    """Return what the verdict says to do first."""
+    return next(iter(analysis.verdict.advice), None)
+
+
+def says_number(analysis: Analysis) -> bool:
+    """Tell whether the first move holds a number of the evidence of the finding it comes from."""
+    move = first_move(analysis) or ""
+    findings = [finding for finding in findings_of(analysis) if finding.severity != "note"]
+    own = next((finding for finding in findings if finding.move == move), next(iter(findings), None))
+    return own is not None and holds_evidence(move, [item.value for item in own.evidence])
+
+
+def says_collect(analysis: Analysis) -> bool:
+    """Tell whether the first move asks for more counters."""
+    return re.match(r"(collect|record|profile)\b", first_move(analysis) or "", re.IGNORECASE) is not None
+
+
+def part(values: Iterable[bool]) -> float:
+    """Return the part that is true; 0 where there is nothing."""
+    known = list(values)
+    return sum(known) / len(known) if known else 0.0
+
+
+def timed(judged: Iterable[Judged]) -> list[Judged]:
+    """Leave out kernels whose profiling failed: nobody can say anything of them."""
+    return [one for one in judged if not one.analysis.kernel.failed]
+
+
+if __name__ == "__main__":
+    from nvidia_table import main
+
+    main()

@@ -1,0 +1,44 @@
+"""What stands first in the ranking of each report, and how much of its time that kernel takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.records import AnalyzedReport
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.summary import ranking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nvidia_findings import Judged
+
+    from rooflens.model.records import Run
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRank:
+    """The first rank of one report with several kernels.
+
+    Attributes:
+        time_share: Its part of the report's GPU time, 0 to 1; None where nothing is ranked.
+    """
+
+    report: str
+    kernel: str
+    time_share: float | None
+
+
+def first_ranks(reports: Iterable[tuple[Run, Sequence[Judged]]]) -> list[FirstRank]:
+    """Return the first rank of every report with several kernels that have a time."""
+    found = []
+    for run, judged in reports:
+        analyses = tuple(one.analysis for one in judged)
+        content = build_content([AnalyzedReport(run, analyses)], "", default_thresholds())
+        if len(content.groups) > 1 and content.total_ns:
+            group = next((ranked.group for ranked in ranking(content)), None)
+            share = group.time_share if group else None
+            found.append(FirstRank(judged[0].nvidia.report, group.name if group else "", share))
+    return found

@@ -1,0 +1,356 @@
+"""Hold our findings to NVIDIA's own rules over the published reports, and check the ruler itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import finding_goals as goals
+import pytest
+from nvidia_cache import NoCache, folders_beside, read_all
+from nvidia_findings import (
+    Judged,
+    expected,
+    holds_evidence,
+    judge,
+    part,
+    says_collect,
+    says_number,
+    silent,
+    timed,
+    undecided,
+)
+from nvidia_markers import marked
+from nvidia_ranks import first_ranks
+from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
+from nvidia_topics import LOAD, STORE, choice_of, stall_id
+
+from rooflens.model.records import Kernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nvidia_cache import Read
+
+
+def _goal(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.xfail(name in goals.OPEN, reason="an open goal of finding_goals.py", strict=False)
+
+
+@pytest.fixture(scope="module")
+def reports(corpus: Path) -> list[Read]:
+    """Read the corpus and the cases, with NVIDIA's rules and with rooflens."""
+    return read_all(folders_beside(corpus), NoCache())
+
+
+@pytest.fixture(scope="module")
+def nvidia(reports: list[Read]) -> list[NvidiaKernel]:
+    """Return every kernel as NVIDIA's rules see it."""
+    return [nvidia for _, pairs in reports for nvidia, _ in pairs]
+
+
+@pytest.fixture(scope="module")
+def by_report(reports: list[Read]) -> list[tuple]:
+    """Analyze every report without NVIDIA's rules."""
+    return [(run, judge(pairs)) for run, pairs in reports]
+
+
+@pytest.fixture(scope="module")
+def judged(by_report: list[tuple]) -> list[Judged]:
+    """Return every kernel as NVIDIA's rules and as we see it."""
+    return [one for _, part_of in by_report for one in part_of]
+
+
+def test_every_pair_of_rule_and_title_is_decided(nvidia: list[NvidiaKernel]) -> None:
+    """The table of topics gives every rule result of every report an id or a reason why it has none."""
+    assert undecided(nvidia) == set()
+
+
+def test_both_readers_see_the_same_kernels(reports: list[Read]) -> None:
+    """Findings are held against the rules of the very same result: index and function name agree."""
+    for _, pairs in reports:
+        for nvidia, kernel in pairs:
+            assert (nvidia.index, nvidia.name) == (kernel.index, kernel.function_name)
+
+
+def test_estimates_are_read_as_nvidia_works_them_out(nvidia: list[NvidiaKernel]) -> None:
+    """A block of 9 threads leaves 23 of 32 lanes empty, and 57 blocks of 132 SMs idle: the estimates say just that."""
+    found = {
+        (kernel.report, result.title): result
+        for kernel in nvidia
+        for result in kernel.results
+        if result.title in {"Block Size", "Small Grid"} and result.estimate_pct is not None
+    }
+    block = found["A5_TP_conway__kernel_profile2.ncu-rep", "Block Size"]
+    assert block.estimate_pct == pytest.approx(100 * 23 / 32)
+    grid = found["sglang__profile.ncu-rep", "Small Grid"]
+    assert grid.estimate_pct == pytest.approx(100 * (132 - 8) / 132)
+    assert (block.scope, grid.scope, grid.kind) == ("global", "global", "optimization")
+
+
+def test_uncoalesced_accesses_are_told_apart_by_their_instructions(nvidia: list[NvidiaKernel]) -> None:
+    """The excess of NVIDIA's message is the sum of ours over loads and stores, so the larger side is known."""
+    kernel = next(kernel for kernel in nvidia if kernel.report.startswith("A5_TP_conway"))
+    result = next(result for result in kernel.results if "excessive sectors" in result.message)
+    assert f"total of {sum(kernel.excess_sectors.values())} excessive sectors" in result.message
+    assert set(kernel.excess_sectors) == {LOAD, STORE}
+    assert choice_of(result, kernel) == LOAD
+
+
+@_goal("recall")
+def test_nvidias_results_have_our_finding_of_the_same_topic(judged: list[Judged]) -> None:
+    """Of NVIDIA's results with an estimate of 20 % or more, 95 % have our finding of exactly that topic."""
+    results = list(expected(judged))
+    missed = [(e.judged.nvidia.report, e.judged.nvidia.index, e.topic) for e in results if e.severity is None]
+    assert len(results) >= 45
+    assert part(e.severity is not None for e in results) >= goals.RECALL, missed
+
+
+@_goal("recall")
+def test_every_miss_has_a_reason(judged: list[Judged]) -> None:
+    """What no finding matches is listed with its reason, and nothing is listed that is matched."""
+    missed = {(e.judged.nvidia.report, e.judged.nvidia.index, e.topic) for e in expected(judged) if e.severity is None}
+    assert missed == set(goals.MISSES)
+
+
+@_goal("false_limiters")
+def test_no_limiter_stands_where_nvidias_rules_see_nothing(judged: list[Judged]) -> None:
+    """Where a rule said OK, or spoke of another kernel only, a limiter of its topic stands in at most 5 % of cases."""
+    cases = list(silent(judged))
+    unexplained = [
+        key
+        for case in cases
+        if case.false
+        and (key := (case.judged.nvidia.report, case.judged.nvidia.index, case.topic)) not in goals.RIGHT_LIMITERS
+    ]
+    assert len(cases) >= 300
+    assert len(unexplained) / len(cases) <= goals.FALSE_LIMITERS, unexplained
+
+
+def test_few_findings_a_kernel(judged: list[Judged]) -> None:
+    """No kernel has more than six findings that are not notes."""
+    for one in judged:
+        more = [key for key, severity in one.severities.items() if severity != "note"]
+        assert len(more) <= goals.FINDINGS_A_KERNEL, (one.nvidia.report, one.nvidia.index, more)
+
+
+@_goal("moves_with_evidence")
+def test_first_moves_hold_a_number_of_the_kernel(judged: list[Judged]) -> None:
+    """60 % of the first moves hold a number of the evidence of the finding they come from."""
+    assert part(says_number(one.analysis) for one in timed(judged)) >= goals.MOVES_WITH_EVIDENCE
+
+
+@_goal("collect_first")
+def test_collecting_more_is_seldom_the_first_move(judged: list[Judged]) -> None:
+    """At most 15 % of the first moves ask for more counters."""
+    assert part(says_collect(one.analysis) for one in timed(judged)) <= goals.COLLECT_FIRST
+
+
+@_goal("unknown")
+def test_unknown_is_a_last_resort(judged: list[Judged]) -> None:
+    """At most 10 % of the kernels have no verdict."""
+    assert part(one.analysis.verdict.bound == "unknown" for one in timed(judged)) <= goals.UNKNOWN
+
+
+@_goal("first_rank")
+def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
+    """In reports with several kernels, rank 1 has a tenth of the time; one report in ten may be an exception."""
+    ranks = first_ranks(by_report)
+    low = [rank for rank in ranks if (rank.time_share or 0.0) < goals.FIRST_RANK_TIME]
+    assert len(ranks) >= 15
+    assert len(low) / len(ranks) <= goals.RANK_EXCEPTIONS, low
+
+
+@_goal("marked_places")
+def test_nvidias_marked_lines_are_among_our_hottest(judged: list[Judged]) -> None:
+    """The lines and instructions that NVIDIA marks are among our top three of the same topic."""
+    places = [place for one in judged for place in marked(one.nvidia, one.analysis.kernel)]
+    assert len(places) >= 50
+    assert part(place.hit for place in places) >= goals.MARKED_PLACES, [place for place in places if not place.hit]
+
+
+# The ruler itself, on records made by hand.
+
+
+@dataclass(frozen=True)
+class _Finding:
+    id: str
+    severity: str
+    move: str = ""
+    evidence: tuple = ()
+
+
+def _kernel(index: int = 0, *results: NvidiaResult, **known: object) -> NvidiaKernel:
+    sections = frozenset(result.section for result in results) | {"LaunchStats", "WarpStateStats", "Occupancy"}
+    return NvidiaKernel("r.ncu-rep", index, "f", sections, results, **known)
+
+
+def _result(identifier: str, title: str = "", *, kind: str = "optimization", pct: float | None = None) -> NvidiaResult:
+    section = {"CPIStall": "WarpStateStats", "Occupancy": "Occupancy"}.get(identifier, "LaunchStats")
+    return NvidiaResult(identifier, section, title, "", kind, pct, None if pct is None else "global")
+
+
+def _judged(nvidia: NvidiaKernel, *findings: _Finding, advice: tuple[str, ...] = ()) -> Judged:
+    kernel = Kernel(digest="", source="", index=nvidia.index, name="f", function_name="f", status="ok")
+    return Judged(nvidia, SimpleNamespace(kernel=kernel, findings=findings, verdict=SimpleNamespace(advice=advice)))
+
+
+@pytest.mark.parametrize(
+    ("title", "topic"),
+    [
+        ("Long Scoreboard Stalls", "stall_long_scoreboard"),
+        ("Long Scoreboard", "stall_long_scoreboard"),
+        ("imc_miss", "stall_imc_miss"),
+        ("No Instructions Stalls", "stall_no_instruction"),
+        ("Lg Throttle Stalls", "stall_lg_throttle"),
+    ],
+)
+def test_every_spelling_of_a_stall_is_its_own_topic(title: str, topic: str) -> None:
+    """Titles of all versions name the reason that our id names."""
+    assert stall_id(title) == topic
+
+
+@pytest.mark.parametrize(
+    ("instruction", "access_type", "side"),
+    [
+        ("@!P3 LDG.E.SYS R11, [R4+-0x4]", 0, LOAD),
+        ("     LDGSTS.E.BYPASS.128 [R5], [R2.64]", 6, LOAD),
+        ("     STG.E.128 [R2.64], R4", 4, STORE),
+        ("???", 2, LOAD),
+        ("???", 4, STORE),
+        ("???", 6, LOAD),
+        ("     ATOMG.E.ADD PT, R2, [R2.64], R5", 0, None),
+    ],
+)
+def test_an_instruction_loads_or_stores(instruction: str, access_type: int, side: str | None) -> None:
+    """The opcode tells loads from stores; without SASS the type of access does, whose copies to shared memory load."""
+    assert _side(instruction, access_type) == side
+
+
+def test_a_tail_counts_only_where_the_sms_are_idle() -> None:
+    """NVIDIA's computed tail is a topic at 10 % measured idle, and none below or where nothing is measured."""
+    tail = _result("LaunchConfiguration", "Tail Effect", pct=50.0)
+    assert choice_of(tail, _kernel(idle_share=0.10)) == "tail_wave"
+    assert not isinstance(choice_of(tail, _kernel(idle_share=0.09)), str)
+    assert not isinstance(choice_of(tail, _kernel()), str)
+
+
+def test_fp64_is_slow_only_on_chips_where_it_is() -> None:
+    """NVIDIA speaks of fp64 at half the rate of fp32, too; that is not our topic."""
+    said = "The ratio of peak float (fp32) to double (fp64) performance on this device is {}:1."
+    slow = replace(_result("SOLFPRoofline", "FP64/32 Utilization"), message=said.format(64))
+    assert choice_of(slow, _kernel()) == "slow_fp64"
+    for other in (said.format(2), "See whether using fused instructions can benefit this kernel."):
+        assert not isinstance(choice_of(replace(slow, message=other), _kernel()), str)
+
+
+def test_a_result_counts_from_twenty_per_cent_and_needs_its_very_topic() -> None:
+    """Estimates below 20 %, none, and excluded rules are not asked for; another topic is no hit."""
+    results = (
+        _result("CPIStall", "Wait Stalls", pct=20.0),
+        _result("CPIStall", "Lg Throttle Stalls", pct=19.9),
+        _result("LaunchConfiguration", "Small Grid", kind="warning"),
+        _result("IssueSlotUtilization", pct=60.0),
+    )
+    for finding, severity in (("stall_wait", "note"), ("stall_lg_throttle", None)):
+        (only,) = expected([_judged(_kernel(0, *results), _Finding(finding, "note"))])
+        assert (only.topic, only.severity) == ("stall_wait", severity)
+
+
+def test_a_limiter_is_false_where_the_rule_spoke_of_another_kernel_only() -> None:
+    """The kernel of which the rule spoke is no case; of the other one a note is right and a limiter is not."""
+    spoken = _judged(_kernel(0, _result("LaunchConfiguration", "Small Grid")), _Finding("small_grid", "limiter"))
+    for severity, false in (("limiter", True), ("contributes", False), ("note", False)):
+        (case,) = silent([spoken, _judged(_kernel(1), _Finding("small_grid", severity))])
+        assert (case.judged.nvidia.index, case.topic, case.why, case.false) == (1, "small_grid", "elsewhere", false)
+
+
+def test_a_rule_that_had_no_chance_is_not_silent() -> None:
+    """A kernel without the rule's section, or on which the rule failed, is no case."""
+    spoken = _judged(_kernel(0, _result("CPIStall", "Wait Stalls")))
+    other = replace(_kernel(1), sections=frozenset({"LaunchStats"}))
+    failed = _kernel(2, _result("CPIStall", kind="error"))
+    assert list(silent([spoken, _judged(other), _judged(failed)])) == []
+
+
+def test_an_explicit_ok_is_a_case() -> None:
+    """Occupancy that no limit impacts is said to be fine: a limiter there is false."""
+    fine = _kernel(0, _result("Occupancy", "Occupancy Limiters", kind="ok"))
+    (case,) = silent([_judged(fine, _Finding("low_occupancy", "limiter"))])
+    assert (case.topic, case.why, case.false) == ("low_occupancy", "ok", True)
+
+
+@pytest.mark.parametrize(
+    ("move", "value", "holds"),
+    [
+        ("only 25 % of each sector is used", 0.25, True),
+        ("only 25 % of each sector is used", 0.256, False),
+        ("only 25.6 % of each sector is used", 0.2564, True),
+        ("move 3.94 TB less", 3.9412e12, True),
+        ("blocks of 9 threads", 9, True),
+        ("blocks of few threads", 9, False),
+        ("take fp32 in place of fp64", 32, False),
+        ("1,240 sectors", 1240.2, True),
+    ],
+)
+def test_a_move_holds_a_number_as_it_is_written(move: str, value: float, holds: bool) -> None:  # noqa: FBT001
+    """Per cents, SI prefixes and rounding stand between a value and its text; a digit in a name is no number."""
+    assert holds_evidence(move, [value]) is holds
+
+
+def test_a_first_move_is_held_against_its_own_finding() -> None:
+    """A number of another finding, or of a note, does not make a first move concrete."""
+    nine, four = SimpleNamespace(value=9.0), SimpleNamespace(value=4.0)
+    own = _Finding("partial_warps", "limiter", "blocks of 9 threads: take 32", (nine,))
+    other = _Finding("low_occupancy", "contributes", "registers allow 4 blocks", (four,))
+    assert says_number(_judged(_kernel(), own, other, advice=(own.move, other.move)).analysis)
+    assert says_number(_judged(_kernel(), own, other, advice=(other.move,)).analysis)
+    assert not says_number(_judged(_kernel(), own, other, advice=("take 4 blocks",)).analysis)
+    assert not says_number(_judged(_kernel(), replace(own, severity="note"), advice=(own.move,)).analysis)
+    assert not says_collect(_judged(_kernel(), own, advice=(own.move,)).analysis)
+    assert says_collect(_judged(_kernel(), advice=("collect what this report lacks",)).analysis)
+
+
+@dataclass(frozen=True)
+class _Spot:
+    by: str
+    measures: dict[str, float]
+    pc: int | None = None
+    file: str | None = None
+    line: int | None = None
+
+
+def _spots(name: str, **by_pc: float) -> SimpleNamespace:
+    return SimpleNamespace(hotspots=tuple(_Spot("sass", {name: v}, pc=int(pc[1:])) for pc, v in by_pc.items()))
+
+
+def test_marked_stalls_must_be_among_our_top_three() -> None:
+    """The strongest three of the marked instructions are asked for, and only our hottest three answer."""
+    markers = tuple(
+        Marker("CPIStall", f"This line is responsible for {share}% of all warp stalls.", pc=pc)
+        for pc, share in ((16, 12.0), (32, 40.0), (48, 20.0), (64, 11.0))
+    )
+    spots = _spots("samples", p32=400, p48=200, p80=130, p16=120)
+    hits = {place.what: place.hit for place in marked(_kernel(markers=markers), spots)}
+    assert hits == {"0x20": True, "0x30": True, "0x10": False}
+    tied = (*markers, Marker("CPIStall", "This line is responsible for 12.0% of all warp stalls.", pc=96))
+    assert {place.what for place in marked(_kernel(markers=tied), spots)} == {"0x20", "0x30"}
+
+
+def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
+    """Where more than three places are marked without a weight, ours must be among them."""
+    markers = tuple(Marker("UncoalescedGlobalAccess", "75.00% excessive.", pc=pc) for pc in (16, 32, 48, 64))
+    spots = _spots("load_excess_sectors", p16=9, p32=8, p80=7, p48=6)
+    hits = {place.what: place.hit for place in marked(_kernel(markers=markers), spots)}
+    assert hits == {"0x10": True, "0x20": True, "0x50": False}
+    assert not any(place.hit for place in marked(_kernel(markers=markers), SimpleNamespace(hotspots=())))
+
+
+def test_marked_lines_are_compared_by_file_name_and_line() -> None:
+    """Reports name files by the paths of two machines: name and line decide."""
+    marker = Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/a/k.cu", line=9)
+    for file, hit in (("k.cu", True), ("/b/k.cu", True), ("/a/other.cu", False)):
+        spot = _Spot("line", {"store_excess_sectors": 5.0}, file=file, line=9)
+        (place,) = marked(_kernel(markers=(marker,)), SimpleNamespace(hotspots=(spot,)))
+        assert (place.by, place.hit) == ("line", hit)

@@ -1,0 +1,285 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import ncu_report
+import pytest
+from support.damage import block_starts
+from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
+from support.packing import pack, packed
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports import unpacking
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import ingest_reports, load_reports
+from rooflens.ingest.reports.pool import Job, read_reports
+from rooflens.ingest.reports.reader import Report, read_report
+from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, is_packed, likely_bytes, unpacked
+from rooflens.model.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+METRICS = {"gpu__time_duration.sum": 1000.0, "launch__grid_size": 8}
+REPORT = encode_report(ReportSpec([KernelSpec(f"kernel_{number}(float *)", METRICS) for number in range(3)]))
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder where temporary files go, here and in children."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+def _error(file: Path) -> InputError:
+    """Return the error that reading `file` raises."""
+    with pytest.raises(InputError) as caught:
+        read_report(file, file.name, with_raw=False)
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["attention", "verdict_memory_dram", "arch_cc90"])
+def test_a_compressed_report_reads_like_the_plain_one(fixtures: Path, tmp_path: Path, scratch: Path, name: str) -> None:
+    """Run, kernels and every raw value are those of the report before it was compressed, the digest too."""
+    plain = fixtures / "synthetic" / f"{name}.synthetic.ncu-rep"
+    file = pack(plain, tmp_path / "report.ncu-repz")
+    assert file.stat().st_size < plain.stat().st_size
+    assert read_report(file, "one", with_raw=True) == read_report(plain, "one", with_raw=True)
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.ncu-rep", "a.ncu-repz", "a.NCU-REPZ", "a.bin", "a", "\udce9.ncu-repz"])
+@pytest.mark.parametrize("compress", [packed, bytes], ids=["packed", "plain"])
+def test_what_a_file_is_its_bytes_say(tmp_path: Path, scratch: Path, name: str, compress: Callable[..., bytes]) -> None:
+    """A report is read under any name, compressed or not, though NVIDIA's reader goes by the name."""
+    file = tmp_path / name
+    file.write_bytes(compress(REPORT))
+    assert len(read_report(file, "one", with_raw=False).kernels) == 3
+    assert list(scratch.iterdir()) == []
+
+
+def test_nvidias_own_reader_takes_what_these_tests_compress(tmp_path: Path) -> None:
+    """The files of these tests are `.ncu-repz` files to NVIDIA too, in one frame or several; under no other name."""
+    half = len(REPORT) // 2
+    for name, data in {"one": packed(REPORT), "two": packed(REPORT[:half]) + packed(REPORT[half:])}.items():
+        file = tmp_path / f"{name}.ncu-repz"
+        file.write_bytes(data)
+        context = ncu_report.load_report(str(file))
+        assert context.range_by_idx(0).num_actions() == 3
+        assert len(read_report(file, "one", with_raw=False).kernels) == 3
+        other = ncu_report.load_report(str(shutil.copy(file, tmp_path / f"{name}.ncu-rep")))
+        assert other is None or other.num_ranges() == 0
+
+
+def test_a_cut_compressed_report_is_damaged_wherever_it_is_cut(tmp_path: Path, scratch: Path) -> None:
+    """Cut at any byte, a compressed report is refused as damaged, and nothing stays in the temporary folder."""
+    file, data = tmp_path / "cut.ncu-repz", packed(REPORT)
+    for end in range(4, len(data)):
+        file.write_bytes(data[:end])
+        assert str(_error(file)) == "damaged: the compressed report cannot be unpacked: Truncated compressed stream"
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("tail", [b"==PROF== Disconnected", b"\0" * 64, b"x"])
+def test_bytes_behind_the_frame_are_damage(tmp_path: Path, scratch: Path, tail: bytes) -> None:
+    """What follows a compressed report is refused as damage."""
+    file = tmp_path / "tail.ncu-repz"
+    file.write_bytes(packed(REPORT) + tail)
+    assert str(_error(file)).startswith("damaged: the compressed report cannot be unpacked: ")
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: Path) -> None:
+    """Inverting any one byte of a compressed report gives an input error or the right number of kernels."""
+    data = packed(REPORT)
+    jobs = []
+    for offset in range(len(data)):
+        flipped = bytearray(data)
+        flipped[offset] ^= 0xFF
+        file = tmp_path / f"{offset}.ncu-repz"
+        file.write_bytes(flipped)
+        jobs.append(Job(file, str(offset)))
+    results = [outcome.result for outcome in read_reports(jobs, with_raw=False, children=2)]
+    refused = [result for result in results if isinstance(result, InputError)]
+    assert len(refused) > len(data) / 2
+    assert [error for error in refused if "bug of rooflens" in error.hint] == []
+    assert {len(result.kernels) for result in results if isinstance(result, Report)} <= {3}
+    assert list(scratch.iterdir()) == []
+
+
+def test_damage_inside_the_frame_is_found_as_in_a_plain_report(tmp_path: Path, scratch: Path) -> None:
+    """A report that was cut before it was compressed is refused with the place in the plain one."""
+    file = tmp_path / "inside.ncu-repz"
+    file.write_bytes(packed(REPORT[:-5]))
+    place = f"block {len(block_starts(REPORT)) - 1} needs 5 more bytes at offset {len(REPORT) - 5:,}"
+    assert str(_error(file)) == f"truncated: {place}"
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"NV", b"a folder, archived", packed(REPORT)])
+def test_what_holds_no_report_is_refused_before_it_is_unpacked(tmp_path: Path, scratch: Path, content: bytes) -> None:
+    """Anything else that is zstd-compressed is named as what it is."""
+    file = tmp_path / "archive.tar.zst"
+    file.write_bytes(packed(content))
+    error = _error(file)
+    assert "it is zstd-compressed, but what is in it does not start with `NVR`" in str(error)
+    assert ".ncu-repz" in error.hint
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_wrong_name_gets_a_hint(tmp_path: Path) -> None:
+    """A file called `.ncu-repz` that is neither kind of report is refused with a word about its name."""
+    file = tmp_path / "a.ncu-repz"
+    file.write_bytes(b"\x97\0\0\0\x08\0\x10\x01")
+    assert "first bytes are not" in _error(file).hint
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report may unpack to the limit and not to a byte more; unpacking stops there, and nothing of it stays."""
+    file = tmp_path / "large.ncu-repz"
+    file.write_bytes(packed(REPORT))
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT))
+    assert len(read_report(file, "one", with_raw=False).kernels) == 3
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT) - 1)
+    error = _error(file)
+    assert str(error).startswith("unpacks to more than ")
+    assert "zstd -d" in error.hint
+    assert list(scratch.iterdir()) == []
+
+
+def test_no_more_than_the_limit_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file that grows a thousandfold only the limit is unpacked before it is refused."""
+    file = tmp_path / "bomb.ncu-repz"
+    file.write_bytes(packed(b"NVR\0" + bytes(64 << 20)))
+    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", 4 << 20)
+    sizes: list[int] = []
+    with pytest.raises(InputError, match="unpacks to more than 4 MiB"):
+        sizes.extend(len(chunk) for chunk in unpacking.chunks(file))
+    assert file.stat().st_size < 10_000
+    assert 0 < sum(sizes) <= 4 << 20
+
+
+def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be unpacked to, the hint names TMPDIR; plain reports are read all the same."""
+    file, plain = tmp_path / "a.ncu-repz", tmp_path / "a.ncu-rep"
+    file.write_bytes(packed(REPORT))
+    plain.write_bytes(REPORT)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    error = _error(file)
+    assert str(error) == "cannot be unpacked: No such file or directory"
+    assert "TMPDIR" in error.hint
+    (outcome,) = read_reports([Job(plain, "a")], with_raw=False)
+    assert isinstance(outcome.result, Report)
+
+
+def unpack_and_abort(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+    """Die with a temporary file open, as NVIDIA's reader may on damage."""
+    with unpacked(path) as plain:
+        assert plain.exists()
+        os.abort()
+
+
+def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Path) -> None:
+    """What a child had unpacked when it died is removed."""
+    file = tmp_path / "a.ncu-repz"
+    file.write_bytes(packed(REPORT))
+    (outcome,) = read_reports([Job(file, "a")], with_raw=False, read=unpack_and_abort)
+    assert "SIGABRT" in str(outcome.result)
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_folder_takes_both_kinds_and_counts_a_report_once(fixtures: Path, tmp_path: Path) -> None:
+    """A folder's compressed reports are read like its plain ones; one that stands there in both kinds counts once."""
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    for name in ("attention", "failed_kernel"):
+        pack(fixtures / "synthetic" / f"{name}.synthetic.ncu-rep", folder / f"{name}.ncu-repz")
+    shutil.copy(fixtures / "synthetic" / "attention.synthetic.ncu-rep", folder / "copy.ncu-rep")
+    (folder / "archive.zst").write_bytes(packed(b"no report"))
+    inputs = find_inputs([str(folder)])
+    assert [job.path.name for job in inputs.jobs] == ["attention.ncu-repz", "copy.ncu-rep", "failed_kernel.ncu-repz"]
+    assert [path.name for path in inputs.ignored] == ["archive.zst"]
+    loaded = load_reports(inputs.jobs)
+    assert (len(loaded.reports), loaded.failures, loaded.skipped_count) == (2, [], 1)
+
+
+def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) -> None:
+    """What was stored plain is skipped compressed, what was stored compressed is skipped plain, and both read alike."""
+    plain = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+    file = pack(plain, tmp_path / "attention.ncu-repz")
+    read = {}
+    for first, second in ((plain, file), (file, plain)):
+        store = Store(tmp_path / f"store-{first.suffix}")
+        assert len(ingest_reports(find_inputs([str(first)]).jobs, store).reports) == 1
+        again = ingest_reports(find_inputs([str(second)]).jobs, store)
+        assert (len(again.reports), again.failures, again.skipped_count) == (0, [], 1)
+        (report,), _ = store.load()
+        assert report[0].digest == hashlib.sha256(plain.read_bytes()).hexdigest()
+        read[first.suffix] = (
+            replace(report[0], source=""),
+            tuple(replace(kernel, source="") for kernel in report[1]),
+        )
+    assert read[".ncu-rep"] == read[".ncu-repz"]
+
+
+def test_a_damaged_compressed_report_is_a_failure_of_ingest(tmp_path: Path) -> None:
+    """A store that cannot tell whether it holds a damaged report asks the reader, which says what is wrong."""
+    file = tmp_path / "cut.ncu-repz"
+    file.write_bytes(packed(REPORT)[:-3])
+    ((_, error),) = ingest_reports(find_inputs([str(file)]).jobs, Store(tmp_path / "store")).failures
+    assert "Truncated compressed stream" in str(error)
+
+
+def test_the_time_limit_counts_what_is_unpacked(tmp_path: Path) -> None:
+    """A compressed file gets the time of the report in it, which is no longer than that of the largest one taken."""
+    file = tmp_path / "a.ncu-repz"
+    file.write_bytes(packed(REPORT))
+    assert len(REPORT) <= likely_bytes(file) <= MAX_UNPACKED_BYTES
+    plain = tmp_path / "a.ncu-rep"
+    plain.write_bytes(REPORT)
+    assert likely_bytes(plain) == len(REPORT)
+    assert likely_bytes(tmp_path) == likely_bytes(tmp_path / "none") == 0
+
+
+def test_what_cannot_be_opened_is_not_compressed(tmp_path: Path) -> None:
+    """A folder, a missing file and one of three bytes are left to whoever opens them next."""
+    (tmp_path / "short").write_bytes(b"\x28\xb5\x2f")
+    assert not any(is_packed(path) for path in (tmp_path, tmp_path / "none", tmp_path / "short"))
+
+
+@pytest.mark.parametrize(("compress", "needs_pyarrow"), [(bytes, False), (packed, True)], ids=["plain", "packed"])
+def test_only_compressed_reports_need_pyarrow(
+    tmp_path: Path,
+    compress: Callable[..., bytes],
+    needs_pyarrow: bool,  # noqa: FBT001 - a table
+) -> None:
+    """A process that reads plain reports never pays for pyarrow."""
+    file = tmp_path / "a.ncu-rep"
+    file.write_bytes(compress(REPORT))
+    code = f"""import pathlib, sys
+from rooflens.ingest.reports.reader import read_report
+read_report(pathlib.Path({str(file)!r}), "a", with_raw=False)
+print("pyarrow" in sys.modules)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert done.stdout == f"{needs_pyarrow}\n"
+
+
+@pytest.mark.corpus
+def test_published_reports_shrink_less_than_the_time_limit_assumes(corpus: Path, tmp_path: Path) -> None:
+    """Compressed, no published report gets less time than plain."""
+    file = tmp_path / "a.ncu-repz"
+    for report in sorted(corpus.glob("*.ncu-rep")):
+        assert likely_bytes(pack(report, file)) >= report.stat().st_size, report.name
