@@ -41,6 +41,9 @@ UNITS = (
     "_rate",
     "_occupancy",
     "_per_cycle",
+    "_cycles_active_avg",
+    "_cycles_active_max",
+    "_cycles_elapsed_avg",
     "_per_thread",
     "_wavefronts",
     "_sectors",
@@ -59,11 +62,11 @@ COUNTS = frozenset(
         "passes",
         "sol_compute",
         "sol_memory",
-        "sm_cycles_active_avg",
-        "sm_cycles_active_max",
+        "sm_registers",
+        "sm_warps",
     }
 )
-"""Names that say it without such an ending: plain counts, roll-ups of cycles, and NVIDIA's two fractions."""
+"""Names that say it without such an ending: plain counts, and NVIDIA's two fractions."""
 
 SOURCE_COUNTERS = ("memory_l1_", "memory_l2_")
 """How ncu names what its source view adds up over the instructions: without a unit before two underscores."""
