@@ -290,7 +290,7 @@ def _issued(facts: Facts) -> float | None:
 
 
 def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, ...], str]:
-    what = STALLS[reason]
+    what = _NEUTRAL.get(reason, STALLS[reason])
     counter = f"stall_{reason}_cycles"
     if facts.counter(counter) is None or not facts.counter("warp_latency_cycles"):
         evidence = Evidence(f"{reason} stalls", share, "share", "samples of the warps")
@@ -302,6 +302,13 @@ def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, .
         f"{significant(between.value)} cycles between two instructions"
     )
     return (evidence, cycles, between), words
+
+
+_NEUTRAL = {
+    "short_scoreboard": "waits for results from behind the memory instruction queue",
+    "mio_throttle": "waits for room in the memory instruction queue",
+}
+"""What a move says in place of the general words, which name what the kernel may not use at all."""
 
 
 def _during(what: str) -> str:
