@@ -73,7 +73,7 @@ USE: tuple[Counter, ...] = (
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
     ),
     amount(
-        "divergent_branches",
+        "divergent_branch_count",
         "branches at which the threads of a warp part",
         "smsp__sass_branch_targets_threads_divergent",
         "smsp__branch_targets_threads_divergent",
@@ -84,7 +84,7 @@ USE: tuple[Counter, ...] = (
 def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
     return (
         amount(
-            f"smem_{key}_conflicts",
+            f"smem_{key}_conflict_wavefronts",
             f"shared-memory wavefronts of {of} that were bank-conflict replays",
             f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}",
         ),

@@ -216,7 +216,8 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
     tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
     products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because another
-    instruction needs other data paths: how far it goes is for memory to say. TF32 holds 10 bits of each factor, bf16 7 and fp16 10.
+    instruction needs other data paths: how far it goes is for memory to say. TF32 and fp16 hold 10
+    bits of each factor, bf16 7.
     """
     kernel, mix = facts.kernel, _mix(facts.kernel, "fp32")
     busy = facts.share("fp32")

@@ -41,10 +41,10 @@ def thread_divergence(facts: Facts) -> Found | None:
     idle = 1 - threads.value / WARP_THREADS
     by_block = _block_explains(facts.kernel, threads.value)
     waste = Waste(dict.fromkeys(facts.pipes, idle))
-    branches = facts.counter("divergent_branches")
+    branches = facts.counter("divergent_branch_count")
     evidence = [threads]
     if branches:
-        evidence.append(facts.measured("divergent_branches", "branches"))
+        evidence.append(facts.measured("divergent_branch_count", "branches"))
     return Found(
         evidence=tuple(evidence),
         move=_divergence_move(facts, threads, by_block=by_block),

@@ -92,9 +92,9 @@ def _counted(facts: Facts) -> _Conflicts | None:
     """Return the side, loads or stores, with the larger part of replays; all accesses where they are not told apart."""
     sides = []
     for side in _SIDES:
-        excess, wavefronts = facts.counter(f"smem_{side}_conflicts"), facts.counter(f"smem_{side}_wavefronts")
+        excess, wavefronts = facts.counter(f"smem_{side}_conflict_wavefronts"), facts.counter(f"smem_{side}_wavefronts")
         if excess is not None and wavefronts:
-            source = facts.kernel.counter_sources.get(f"smem_{side}_conflicts", "")
+            source = facts.kernel.counter_sources.get(f"smem_{side}_conflict_wavefronts", "")
             sides.append(_Conflicts(wavefronts, excess, f"wavefronts of shared {side}s", source, by_address=False))
     if sides:
         return max(sides, key=lambda one: one.part)
@@ -131,7 +131,7 @@ SHARED: tuple[FindingRule, ...] = (
         bank_conflicts,
         (
             ("smem_access_wavefronts", "smem_ideal_wavefronts"),
-            ("smem_load_conflicts", "smem_load_wavefronts"),
+            ("smem_load_conflict_wavefronts", "smem_load_wavefronts"),
             ("smem_conflict_bytes", "smem_bytes"),
         ),
     ),

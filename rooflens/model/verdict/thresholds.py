@@ -35,6 +35,7 @@ class Thresholds:
     imbalance_share: float
     imbalance_cost_share: float
     tail_idle_share: float
+    limiter_gain: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float

@@ -117,7 +117,7 @@ def sweep_plane(sweep: Sweep) -> SweepPlane:
 
 def datasets(plane: SweepPlane, groups: Mapping[str, str]) -> dict[str, list[Row]]:
     """Make all rows of the chart; `groups` gives the group of each launch's key."""
-    rows, places = plane.plane.datasets(plane.texts, plane.dots, plane.ways)
+    rows, places = plane.plane.datasets(plane.texts, plane.dots, plane.ways, roofs_last=True)
     steps = enumerate(plane.sweep.placed)
     return {
         "steps": [_step_row(at, step, groups) | {"p": places.get(f"step {at}", NOWHERE)} for at, step in steps],
