@@ -1,7 +1,8 @@
 """The store's tables as Arrow schemas, and the one way from records to rows and back.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+resource; `findings.py` has `hotspots` and `findings`. All join on `digest`, the report's SHA-256; those of kernels also
+on `kernel_index`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.store.findings import FINDINGS, HOTSPOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, Hotspot
 
 SCHEMA_VERSION = 3
 """Raised whenever a table changes; a store of another version is read again from its reports."""
@@ -122,7 +124,14 @@ ROOFLINE = pa.schema(
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {"runs": RUNS, "kernels": KERNELS, "metrics": METRICS, "roofline": ROOFLINE}
+TABLES: dict[str, pa.Schema] = {
+    "runs": RUNS,
+    "kernels": KERNELS,
+    "metrics": METRICS,
+    "hotspots": HOTSPOTS,
+    "roofline": ROOFLINE,
+    "findings": FINDINGS,
+}
 
 
 def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
@@ -167,8 +176,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
     return row
 
 
-def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
-    """Make a kernel of a row of `kernels`."""
+def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot, ...] = ()) -> Kernel:
+    """Make a kernel of a row of `kernels` and its hot spots."""
     maps: dict[str, Any] = {name: dict(row[name]) for name in _MAPS}
     return Kernel(
         digest=row["digest"],
@@ -189,6 +198,7 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
         series=_series(row),
+        hotspots=hotspots,
         **maps,
     )
 
