@@ -34,6 +34,7 @@ class Thresholds:
     resident_write_bytes: float
     resident_write_share: float
     conflict_share: float
+    atomic_share: float
     sectors_per_request: float
     pipe_explained: float
     smem_part_of_l1: float
