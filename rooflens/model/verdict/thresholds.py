@@ -37,6 +37,7 @@ class Thresholds:
     atomic_share: float
     sectors_per_request: float
     pipe_explained: float
+    issue_filled: float
     smem_part_of_l1: float
     open_headroom: float
     integer_dram_share: float
