@@ -92,7 +92,7 @@ def _dram_share(results: Iterable[Result]) -> Row:
             ours = result.analysis.levels["dram"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     return Row(
-        "share_dram", "HBM share: bytes / time / peak", f"`{DRAM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs)
+        "share_dram", "DRAM share: bytes / time / peak", f"`{DRAM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs)
     )
 
 
@@ -139,7 +139,7 @@ def _dram_rate(results: Iterable[Result]) -> Row:
         resolver = Resolver(numbers)
         resolver.run()
         pairs.append(pair_of(result, relative(resolver.values["dram_bytes"], theirs)))
-    what = "HBM bytes: `dram__bytes.sum.per_second` x time"
+    what = "DRAM bytes: `dram__bytes.sum.per_second` x time"
     return Row("bytes_dram", what, "bytes read + bytes written", "relative", ROUNDED, SAME_COUNTERS, tuple(pairs))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.summary import lost_time
+from rooflens.report.summary import ranking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ def first_ranks(reports: Iterable[tuple[Run, Sequence[Judged]]]) -> list[FirstRa
         analyses = tuple(one.analysis for one in judged)
         content = build_content([AnalyzedReport(run, analyses)], "", default_thresholds())
         if len(content.groups) > 1 and content.total_ns:
-            group = next((loss.group for loss in lost_time(content).ranked), None)
+            group = next((ranked.group for ranked in ranking(content)), None)
             share = group.time_share if group else None
             found.append(FirstRank(judged[0].nvidia.report, group.name if group else "", share))
     return found

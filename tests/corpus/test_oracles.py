@@ -10,6 +10,7 @@ import pytest
 
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.reader import read_report
+from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.time_bounds import time_bounds
 
 if TYPE_CHECKING:
@@ -67,8 +68,31 @@ def test_fp_per_cents_equal_nvidias_rule_text(rows: dict[str, Row]) -> None:
 
 
 def test_dram_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
-    """Bytes over peak at HBM is NVIDIA's DRAM throughput, on every kernel that has both."""
+    """Bytes over peak at DRAM is NVIDIA's DRAM throughput, on every kernel that has both."""
     _held(rows["share_dram"], SHARE_TOLERANCE, 61)
+
+
+def test_the_peak_of_device_memory_is_the_datasheet_s(analyses: list[Analysis]) -> None:
+    """Memory clock x 2 x bus width / 8 is the published bandwidth within 1 %, on all kinds of memory.
+
+    The profiled peak is above it by no more than a clock's jitter, and below 0.9 of it on kernels that are flagged.
+    """
+    checked, kinds, low = 0, set(), 0
+    for analysis in analyses:
+        gpu, counters = datasheet_of(analysis.kernel.gpu), analysis.kernel.counters
+        device = counters.get("device_dram_peak_bytes_per_s")
+        if gpu is None or device is None:
+            continue
+        checked += 1
+        kinds.add(gpu.chip)
+        assert device == pytest.approx(gpu.dram_bandwidth.value, rel=0.01), analysis.kernel.source
+        profiled = counters.get("dram_peak_bytes_per_s", device)
+        assert profiled < 1.03 * device, analysis.kernel.source
+        assert ("dram_clock_low" in analysis.flags) == (profiled < 0.9 * device)
+        low += "dram_clock_low" in analysis.flags
+    assert checked >= 200
+    assert {"ga100", "gh100", "gv100", "ga102", "gb202", "tu102"} <= kinds
+    assert low >= 10
 
 
 def test_shared_memory_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
@@ -77,7 +101,7 @@ def test_shared_memory_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> No
 
 
 def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
-    """At least 58 of the 65 kernels with FP counters (four of them failed) have HBM, L2 and shared-memory roofs."""
+    """At least 58 of the 65 kernels with FP counters (four of them failed) have DRAM, L2 and shared-memory roofs."""
     roofed = [
         analysis
         for analysis in analyses

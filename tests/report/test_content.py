@@ -62,7 +62,7 @@ def test_failed_kernels_count_in_nothing() -> None:
 
 
 def test_missing_durations_are_missing_and_not_zero() -> None:
-    """A launch without a duration has no time, no share and nothing to win; one with a duration beside it keeps the whole time."""
+    """A launch without a duration has no time, share or winnable time; one with a duration beside it keeps all time."""
     timed, untimed = samples.every_verdict()[0], without_durations()[1]
     page = make_page(timed, untimed)
     first, second = page.groups

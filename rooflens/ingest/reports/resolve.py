@@ -6,7 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model.counters.recipes import Amount, CyclesOverTime, Exact, Peak, PerSm, RateOverShare, Same, Share
+from rooflens.model.counters.recipes import (
+    Amount,
+    CyclesOverTime,
+    Exact,
+    MemoryBus,
+    Peak,
+    PerSm,
+    RateOverShare,
+    Same,
+    Share,
+)
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:
@@ -15,6 +25,8 @@ if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Counter, Recipe
 
 NS_PER_S = 1e9
+BITS_PER_BYTE = 8
+BITS_PER_PIN_AND_CYCLE = 2
 MIN_PCT_FOR_PEAK = 0.01
 """A peak is divided out of a per cent of peak only above this: below, too few events were counted for a quotient."""
 
@@ -199,6 +211,14 @@ class Resolver:
                 return self.stored[name] / duration_s, f"{name} / t"
         return None
 
+    def _memory_bus(self, _: MemoryBus) -> Found | None:
+        attributes = [f"device__attribute_{name}" for name in ("memory_clock_rate", "global_memory_bus_width")]
+        clock_khz, pins = (self.stored.get(name) for name in attributes)
+        if not clock_khz or not pins or self.stored.get("device__attribute_integrated"):
+            return None
+        per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
+        return per_s, f"{attributes[0]} x 2 x {attributes[1]} / 8"
+
 
 _FINDERS: dict[type[Any], Callable[[Resolver, Any], Found | None]] = {
     Exact: Resolver._exact,
@@ -209,4 +229,5 @@ _FINDERS: dict[type[Any], Callable[[Resolver, Any], Found | None]] = {
     Share: Resolver._share,
     CyclesOverTime: Resolver._cycles_over_time,
     Same: Resolver._same,
+    MemoryBus: Resolver._memory_bus,
 }

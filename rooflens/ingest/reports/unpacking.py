@@ -32,7 +32,7 @@ NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files t
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _MOST_RATIO = 40
-"""Published reports shrink 4 to 19 times; only a time limit is made of this."""
+"""Published reports shrink 1.9 to 19 times; only a time limit is made of this."""
 
 _CHUNK_BYTES = 1 << 20
 

@@ -23,6 +23,7 @@ from rooflens.model.counters.recipes import (
     Counter,
     CyclesOverTime,
     Exact,
+    MemoryBus,
     Peak,
     PerSm,
     RateOverShare,
@@ -158,6 +159,11 @@ DRAM: tuple[Counter, ...] = (
             Peak("dram__bytes_read", "dram_clock_hz"),
             Peak("dram__bytes_op_read", "dram_clock_hz"),
         ),
+    ),
+    Counter(
+        "device_dram_peak_bytes_per_s",
+        "peak rate of device memory at its own top clock",
+        (MemoryBus(),),
     ),
     Counter(
         "dram_share",

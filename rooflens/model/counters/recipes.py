@@ -81,7 +81,16 @@ class Same:
     counter: str
 
 
-Recipe: TypeAlias = Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | Same
+@dataclass(frozen=True, slots=True)
+class MemoryBus:
+    """Multiply the driver's memory clock by two bits a pin and the width of the bus, in bytes per second.
+
+    Two bits hold for HBM2 to HBM3e and for GDDR5 to GDDR7: the driver counts the clock of each that way. They do not
+    hold for chips that share the host's memory: the driver does not tell the clock of that, so these have no value.
+    """
+
+
+Recipe: TypeAlias = Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | Same | MemoryBus
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ class Facts:
         bound: The class of the verdict, decided before.
         wall: The resource of the wall; None for latency, overhead and unknown.
         at_roof: The wall's resource is full.
+        gap_share: Part of the wall time of an un-profiled run in which no kernel ran; None where there was none.
     """
 
     kernel: Kernel
@@ -49,6 +50,7 @@ class Facts:
     distances: Distances
     limits: Thresholds
     phases: Phases | None = None
+    gap_share: float | None = None
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""
@@ -67,6 +69,16 @@ class Facts:
         """
         counter = counter or name
         return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
+
+    def without_wait(self, factor: float) -> float | None:
+        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
+
+        Of their time nobody can tell what a wait costs and what the launch.
+        """
+        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
+        if time_ns is None or time_ns < self.limits.overhead_duration_ns:
+            return None
+        return max(1.0, factor if headroom is None else min(factor, headroom))
 
     def places(self, measure: str) -> tuple[Place, ...]:
         """Return the lines, or where there are none the instructions, with most of a measure; at most three."""

@@ -1,4 +1,4 @@
-"""Memory levels of a kernel: bytes, roofs and shares of HBM, L2, L1 and shared memory, each by its stages.
+"""Memory levels of a kernel: bytes, roofs and shares of DRAM, L2, L1 and shared memory, each by its stages.
 
 A level's share is that of its busiest stage. Sources of the stages: Nsight Compute's memory chart and the breakdowns of
 its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM. A kernel without shared
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import LEVELS, Level
+from rooflens.model.records import LEVELS, Level, ratio
 from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
 
 if TYPE_CHECKING:
@@ -114,6 +114,16 @@ def binding_stage(level: Level) -> str | None:
 def leading_stage(level: Level) -> str | None:
     """Name the busiest stage; None where none is measured."""
     return max(level.stages, key=lambda name: level.stages[name], default=None)
+
+
+def dram_clock_part(kernel: Kernel) -> float | None:
+    """Return the profiled peak of device memory over the one at its own top clock; None where either is unknown."""
+    return ratio(kernel.counters.get("dram_peak_bytes_per_s"), kernel.counters.get("device_dram_peak_bytes_per_s"))
+
+
+def device_dram_share(kernel: Kernel, share: float) -> float:
+    """Turn a share of device memory at the profiled clock into one at its own top clock, where both are known."""
+    return share * (dram_clock_part(kernel) or 1.0)
 
 
 def _level(kernel: Kernel, level: str) -> Level:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.records import Kernel
 
 LIMITERS: dict[str, str] = {
@@ -76,3 +78,96 @@ def tail_share(waves: float) -> float | None:
     It assumes blocks of equal time: 1.25 waves take the time of two and leave 0.375 of it; 0.25 waves leave 0.75.
     """
     return 1 - waves / math.ceil(waves) if waves > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one resource of a launch must become for an SM to hold more blocks.
+
+    Attributes:
+        now: What a block or a thread takes: registers a thread, bytes of the program's shared memory, threads a block.
+        to: What it may take at most, or for block slots must take at least, so that `blocks` fit.
+        blocks: Blocks that an SM can hold by this resource then.
+        unit: Of `now` and `to`.
+    """
+
+    now: float
+    to: float
+    blocks: float
+    unit: str
+
+
+def next_step(kernel: Kernel, limiter: str) -> Step | None:
+    """Return the next step of a resource that limits occupancy; None where there is none or it cannot be told.
+
+    It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
+    scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
+    """
+    find = {
+        "registers": _fewer_registers,
+        "shared memory": _less_shared_memory,
+        "warps a block": _fitting_block,
+        "block slots": _larger_block,
+    }.get(limiter)
+    return find(kernel.counters) if find else None
+
+
+_WARP = 32
+_REGISTER_UNIT = 256
+_SCHEDULERS = 4
+
+
+def blocks_by_registers(registers: float, block_size: float, sm_registers: float) -> int:
+    """Return how many blocks an SM can hold by their registers a thread."""
+    warp_registers = max(1, math.ceil(registers * _WARP / _REGISTER_UNIT)) * _REGISTER_UNIT
+    warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
+    return int(warps // math.ceil(block_size / _WARP))
+
+
+def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
+    registers, block, held = (counters.get(name) for name in ("registers_per_thread", "block_size", "sm_registers"))
+    if not registers or not block or not held:
+        return None
+    now = blocks_by_registers(registers, block, held)
+    fewer = range(int(registers) - 1, 15, -1)
+    to = next((count for count in fewer if blocks_by_registers(count, block, held) > now), None)
+    return None if to is None else Step(registers, to, blocks_by_registers(to, block, held), "registers")
+
+
+def set_aside_bytes(counters: Mapping[str, float]) -> float | None:
+    """Return the shared memory of an SM by which the launch's limit was worked out; None where it fits neither.
+
+    It is what the SM set aside for this launch, or all that it could.
+    """
+    block, limit = counters.get("smem_per_block_bytes"), counters.get("blocks_limit_smem")
+    candidates = (counters.get("sm_smem_bytes"), counters.get("smem_config_bytes"))
+    if not block or limit is None:
+        return None
+    return next((held for held in candidates if held is not None and held // block == limit), None)
+
+
+def _less_shared_memory(counters: Mapping[str, float]) -> Step | None:
+    held, block = set_aside_bytes(counters), counters.get("smem_per_block_bytes")
+    limit, driver = counters.get("blocks_limit_smem"), counters.get("smem_driver_bytes", 0.0)
+    if held is None or block is None or limit is None:
+        return None
+    unit = 128 if driver else 256
+    to = held // (limit + 1) // unit * unit - driver
+    return Step(block - driver, to, limit + 1, "B") if to > 0 else None
+
+
+def _fitting_block(counters: Mapping[str, float]) -> Step | None:
+    block, held = counters.get("block_size"), counters.get("sm_warps")
+    if not block or not held:
+        return None
+    warps = math.ceil(block / _WARP)
+    to = next((count for count in range(warps - 1, 0, -1) if held // count * count > held // warps * warps), None)
+    return None if to is None else Step(block, to * _WARP, held // to, "threads")
+
+
+def _larger_block(counters: Mapping[str, float]) -> Step | None:
+    block, held, slots = (counters.get(name) for name in ("block_size", "sm_warps", "blocks_limit_blocks"))
+    if not block or not held or not slots:
+        return None
+    to = math.ceil(held / slots) * _WARP
+    return Step(block, to, slots, "threads") if to > block else None

@@ -14,7 +14,7 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.records import Kernel, Level, Phases, Pipe
     from rooflens.model.verdict.thresholds import Thresholds
 
 WARP_THREADS = 32
@@ -27,6 +27,7 @@ class Case:
 
     Attributes:
         gap_share: Part of the wall time without any kernel, from an un-profiled run; None where there was none.
+        phases: How its run divides; None without a series.
     """
 
     kernel: Kernel
@@ -35,6 +36,7 @@ class Case:
     flags: tuple[str, ...]
     limits: Thresholds
     gap_share: float | None = None
+    phases: Phases | None = None
 
 
 def memory_bottleneck(case: Case) -> Bottleneck | None:
@@ -139,6 +141,18 @@ def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
     shares = _busy(shares_of(case.levels, case.pipes))
     name = max(shares, key=lambda resource: shares[resource])
     return Bottleneck(name, shares[name])
+
+
+def plateau_bottleneck(case: Case) -> Bottleneck | None:
+    """Find the unit that is full on the plateau of the run, with its share of the whole run; None where none is."""
+    phases = case.phases
+    if phases is None or phases.share < case.limits.bound_share:
+        return None
+    place = case.levels.get(phases.resource) or case.pipes.get(phases.resource)
+    if place is None or place.share is None:
+        return None
+    resource = phases.resource
+    return Bottleneck(resource if resource in case.levels else _explained(case, resource, place.share), place.share)
 
 
 def _busy(shares: Mapping[str, float]) -> dict[str, float]:

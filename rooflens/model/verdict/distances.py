@@ -86,17 +86,23 @@ def _is_integer_work(case: Case) -> bool:
 def _uses_operands_once(case: Case) -> bool:
     """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
     operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
-    moved = _ideal_bytes(case.kernel) or case.kernel.counters.get("dram_bytes")
+    needed_bytes = _needed_bytes(case.kernel)
     matrix = any(name.startswith("tensor_") for name in operations)
-    return moved is not None and not matrix and sum(operations.values()) < moved
+    return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes
 
 
 def needed_memory_ns(kernel: Kernel) -> float | None:
     """Return the time that the bytes proven needed take at the peak of device memory; None where not known."""
     counters = kernel.counters
     peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
-    needed = [amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None]
-    return min(needed) / peak * 1e9 if needed and peak else None
+    needed_bytes = _needed_bytes(kernel)
+    return needed_bytes / peak * 1e9 if needed_bytes is not None and peak else None
+
+
+def _needed_bytes(kernel: Kernel) -> float | None:
+    return min(
+        (amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None
+    )
 
 
 def _without_local(kernel: Kernel) -> float | None:
@@ -109,9 +115,10 @@ def local_part(kernel: Kernel) -> float | None:
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
         (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),
+        (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        if any(name in amounts for name in local_names):
+        if all(any(name in amounts for name in names) for names in (local_names, global_names)):
             local, other = (sum(amounts.get(name, 0.0) for name in names) for names in (local_names, global_names))
             return local / (local + other) if local else 0.0
     return None

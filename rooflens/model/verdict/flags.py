@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
+from rooflens.model.roofline.levels import dram_clock_part
 from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ MEANINGS: dict[str, str] = {
     "atomics_cross_twice": "L2 bytes are low: an atomic goes to L2 and comes back, and is counted once.",
     "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
-    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
+    "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
+    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the DRAM intensity looks too good.",
     "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
     "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
     "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
@@ -89,6 +91,9 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
     wrote = to_l2 is not None and to_l2 >= limits.resident_write_bytes
     if wrote and to_l2 and to_dram is not None and to_dram < to_l2 * limits.resident_write_share:
         yield "dram_writes_stay_in_l2"
+    clock_part = dram_clock_part(kernel)
+    if clock_part is not None and clock_part < 1 - limits.dram_clock_drop:
+        yield "dram_clock_low"
     if "dram_bytes" not in counters and levels["dram"].amount_bytes is not None:
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):

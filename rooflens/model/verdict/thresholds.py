@@ -17,6 +17,7 @@ class Thresholds:
     """Limits of the classes; shares are fractions, 0 to 1. `thresholds.toml` says where each comes from."""
 
     at_roof_share: float
+    at_roof_device_share: float
     bound_share: float
     balanced_lead: float
     overhead_gap_share: float
@@ -27,9 +28,18 @@ class Thresholds:
     dominant_stall: float
     imbalance_ratio: float
     tail_share: float
+    full_issue_share: float
+    full_occupancy_share: float
+    covered_issue_share: float
+    occupancy_gap_share: float
+    imbalance_share: float
+    imbalance_cost_share: float
+    tail_idle_share: float
+    limiter_gain: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float
+    dram_clock_drop: float
     clock_spread: float
     resident_write_bytes: float
     resident_write_share: float
@@ -43,6 +53,19 @@ class Thresholds:
     integer_dram_share: float
     integer_flop_part: float
     contributing_share: float
+    contributing_cost_share: float
+    limiting_waste_share: float
+    wasted_sector_share: float
+    local_share: float
+    bank_conflict_share: float
+    active_threads: float
+    atomic_share: float
+    fusable_share: float
+    division_part: float
+    slow_fp64_ratio: float
+    matrix_pipe_share: float
+    matrix_fma_part: float
+    matrix_special_part: float
 
     @property
     def digest(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
@@ -53,9 +54,11 @@ def datasets(found: Moves) -> dict[str, list[Row]]:
         data |= {
             "slideDots": [row | {"lane": lanes[row["k"]]} for row in _dot_rows(found, found.slides)],
             "slideArrows": [
-                _arrow_row(one) | {"lane": lanes[one.row.key]} for one in found.slides if one.before and one.after
+                _arrow_row(slide) | {"lane": lanes[slide.row.key]}
+                for slide in found.slides
+                if slide.before and slide.after
             ],
-            "lanes": [_lane_row(one) | {"lane": lanes[one.row.key]} for one in found.slides],
+            "lanes": [_lane_row(slide) | {"lane": lanes[slide.row.key]} for slide in found.slides],
         }
     return data
 
@@ -109,7 +112,7 @@ def _arrow_row(move: Move) -> Row:
 
 
 def _lane_row(slide: Move) -> Row:
-    ends = [fmt.percent(one.x) if one else "" for one in (slide.before, slide.after)]
+    ends = [fmt.percent(place.x) if place else "" for place in (slide.before, slide.after)]
     text = " \u2192 ".join(end for end in ends if end)
     how = "" if slide.row.is_matched else f", {slide.row.change.how}"
     return _keys(slide) | {"t": f"{text}{how}", "name": fmt.cut_middle(slide.row.name, NAME_WIDTH)}
@@ -166,7 +169,7 @@ def _placed(found: Moves, level: str, size: SizeClass) -> tuple[dict[str, Any], 
     view = found.sheet(size.width_px, size.height_px)
     roofs = _roofs(found, level, size)
     here = [move for move in found.moves if move.level == level]
-    dots = [point_box(view.at(one.x, one.y), one.radius_px) for move in here for one in move.places]
+    dots = [point_box(view.at(place.x, place.y), place.radius_px) for move in here for place in move.places]
     lines = [Line(*view.at(x, 0), *view.at(x, 1)) for _, x in found.ridges(level)]
     lines += [
         Line(*view.at(move.before.x, move.before.y), *view.at(move.after.x, move.after.y))
@@ -176,10 +179,10 @@ def _placed(found: Moves, level: str, size: SizeClass) -> tuple[dict[str, Any], 
     canvas = Canvas(view, lines=[*roofs.lines(view), *lines])
     names = roofs.name(canvas, dots)
     canvas.taken.extend(dots)
-    texts = []
+    texts: list[tuple[_Label, Text, Any]] = []
     for label in _labels(found, level, size):
         tries = ((label, text, place) for text in label.texts if (place := canvas.place(text)))
-        texts += [one for one in [next(tries, None)] if one]
+        texts += islice(tries, 1)
     return names, texts
 
 
@@ -191,7 +194,7 @@ def _labels(found: Moves, level: str, size: SizeClass) -> Iterator[_Label]:
     for move in here[: size.names]:
         how = "" if move.row.is_matched else f" ({move.row.change.how})"
         words = tuple(dict.fromkeys(names[move.row.key] + how for names in named))
-        texts = tuple(Text(words, one.x, one.y, around(one.radius_px)) for one in reversed(move.places))
+        texts = tuple(Text(words, place.x, place.y, around(place.radius_px)) for place in reversed(move.places))
         yield _Label("name", move.row.key, texts)
     for name, x in found.ridges(level):
         yield _Label("ridge", "", (Text((f"{name} {fmt.intensity(x)}",), x, 0.0, foot_spots()),))

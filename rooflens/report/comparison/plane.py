@@ -112,7 +112,7 @@ class Side:
 
     def places(self) -> Mapping[str, Mapping[str, Point]]:
         """Place its kernels: by key and level."""
-        return {key: {point.level: point for point in points(one)} for key, one in self.analyses.items()}
+        return {key: {point.level: point for point in points(analysis)} for key, analysis in self.analyses.items()}
 
     def ridge(self, level: str) -> float | None:
         """Find the ridge of the pipe that does most FLOPs."""
@@ -161,13 +161,13 @@ class Moves:
     @property
     def levels(self) -> tuple[str, ...]:
         """Levels at which anything stands, far to near."""
-        present = {one.level for one in (*self.moves, *self.slides)}
+        present = {move.level for move in (*self.moves, *self.slides)}
         return tuple(level for level in LEVELS if level in present)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Verdict classes of all dots."""
-        dots = [place for one in (*self.moves, *self.slides) for place in (one.before, one.after) if place]
+        dots = [place for move in (*self.moves, *self.slides) for place in (move.before, move.after) if place]
         present = {place.bound for place in dots}
         return tuple(bound for bound in BOUNDS if bound in present)
 
@@ -264,7 +264,7 @@ class _Radii:
 
 def _side(rows: Iterable[Row], name: Literal["base", "head"]) -> Side:
     """Take the kernels of one side."""
-    analyses = {row.key: one for row in rows if (one := getattr(row.change, name)) is not None}
+    analyses = {row.key: analysis for row in rows if (analysis := getattr(row.change, name)) is not None}
     return Side(analyses, roofs_over(analyses.values()))
 
 

@@ -72,7 +72,7 @@ def area_px2(plane: PredictPlane, dot: Dot) -> float:
     """Choose how large a dot is drawn."""
     if not plane.of_parts:
         return STEP_PX2
-    most = max(one.time_share for one in plane.dots) or 1.0
+    most = max(part.time_share for part in plane.dots) or 1.0
     return round(SMALLEST_PX2 + (LARGEST_PX2 - SMALLEST_PX2) * dot.time_share / most)
 
 

@@ -89,11 +89,6 @@ class PredictPlane:
         return tuple((key, peak / self.bandwidth_bytes_per_s, peak) for key, peak in self.pipes)
 
     @property
-    def top(self) -> float:
-        """The highest flat roof."""
-        return self.pipes[0][1]
-
-    @property
     def of_parts(self) -> bool:
         """True where the dots are parts of one composite prediction."""
         return len(self.row.steps) == 1 and bool(self.row.steps[0][1].parts)
@@ -111,22 +106,22 @@ class PredictPlane:
 def planes(rows: Iterable[Row]) -> tuple[PredictPlane, ...]:
     """Place each row; all planes share their axes, so that GPUs can be compared by eye."""
     alone = [_plane(row) for row in rows]
-    xs = [x for one in alone for x in _xs(one)]
-    ys = [y for one in alone for y in _ys(one)]
+    xs = [x for plane in alone for x in _xs(plane)]
+    ys = [y for plane in alone for y in _ys(plane)]
     low, high = aired(xs, LEAST_DECADES)
-    furthest = max((dot.x for one in alone for dot in one.dots), default=low)
+    furthest = max((dot.x for plane in alone for dot in plane.dots), default=low)
     # The names of flat roofs stand at their right end: dots should not reach below them.
     free = free_edge(furthest, low, NAMES_PART)
-    return tuple(replace(one, x_domain=(low, max(high, free)), y_domain=aired(ys, LEAST_DECADES)) for one in alone)
+    return tuple(replace(plane, x_domain=(low, max(high, free)), y_domain=aired(ys, LEAST_DECADES)) for plane in alone)
 
 
-def _xs(one: PredictPlane) -> list[float]:
-    return [*(dot.x for dot in one.dots), *(ridge for _, ridge, _ in one.ridges)]
+def _xs(plane: PredictPlane) -> list[float]:
+    return [*(dot.x for dot in plane.dots), *(ridge for _, ridge, _ in plane.ridges)]
 
 
-def _ys(one: PredictPlane) -> list[float]:
-    reached = [one.achieved[1]] if one.achieved else []
-    return [*(dot.y for dot in one.dots), *(peak for _, peak in one.pipes), *reached]
+def _ys(plane: PredictPlane) -> list[float]:
+    reached = [plane.achieved[1]] if plane.achieved else []
+    return [*(dot.y for dot in plane.dots), *(peak for _, peak in plane.pipes), *reached]
 
 
 def _plane(row: Row) -> PredictPlane:

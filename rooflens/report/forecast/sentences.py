@@ -38,7 +38,7 @@ class Counted:
 def title(rows: Sequence[Row]) -> str:
     """Name predictions of one operation: `gemm, bf16: m = n = k = 128 to 8,192`."""
     row = rows[0]
-    return f"{row.operation.name}, {' and '.join(dict.fromkeys(one.dtype for one in rows))}: {_range(row)}"
+    return f"{row.operation.name}, {' and '.join(dict.fromkeys(row.dtype for row in rows))}: {_range(row)}"
 
 
 def _range(row: Row) -> str:
@@ -131,7 +131,7 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     gpu, result = row.gpu, row.steps[-1][1]
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
     found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
-    return [*found, ("HBM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
+    return [*found, ("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
 
 
 def counted(row: Row) -> list[Counted]:

@@ -92,7 +92,7 @@ class Group:
     @property
     def drawn(self) -> tuple[Series, ...]:
         """Kernels that are drawn: those with a time."""
-        return tuple(one for one in self.series if any(point.time_ns for point in one.points))[:MAX_LINES]
+        return tuple(series for series in self.series if any(point.time_ns for point in series.points))[:MAX_LINES]
 
     @property
     def is_drawable(self) -> bool:
@@ -106,7 +106,7 @@ class Group:
     def total_ns(self, at: int) -> float | None:
         """Add up the GPU time of all kernels of one run; None where one of them has none."""
         digest = self.runs[at].digest
-        times = [point.time_ns for one in self.series for point in one.points if point.run.digest == digest]
+        times = [point.time_ns for series in self.series for point in series.points if point.run.digest == digest]
         return sum(time or 0.0 for time in times) if times and all(time is not None for time in times) else None
 
     @property
@@ -130,13 +130,13 @@ def _moment(unix_s: int) -> str:
 def groups(series: Iterable[Series]) -> tuple[Group, ...]:
     """Sort kernels by program and GPU, in the order of their longest kernels."""
     found: dict[tuple[str, str | None], list[Series]] = {}
-    for one in series:
-        found.setdefault((one.program, one.gpu), []).append(one)
+    for kernel in series:
+        found.setdefault((kernel.program, kernel.gpu), []).append(kernel)
     return tuple(Group(program, gpu, _runs(own), tuple(own)) for (program, gpu), own in found.items())
 
 
 def _runs(series: Iterable[Series]) -> tuple[Run, ...]:
-    runs = {point.run.digest: point.run for one in series for point in one.points}
+    runs = {point.run.digest: point.run for kernel in series for point in kernel.points}
     return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, run.source)))
 
 
@@ -158,7 +158,7 @@ class TimeAxis:
 
 def time_axis(group: Group) -> TimeAxis:
     """Choose the axis: from zero, or logarithmic where times differ by much."""
-    times = [point.time_ns for one in group.drawn for point in one.points if point.time_ns]
+    times = [point.time_ns for series in group.drawn for point in series.points if point.time_ns]
     low, high = min(times), max(times)
     if high / low <= LOG_FROM_RATIO:
         step = _nice(high * 1.08 / TICKS)
@@ -177,7 +177,7 @@ def _nice(value: float) -> float:
 
 def labels(group: Group, width: int) -> list[str]:
     """Name the drawn kernels in so many characters."""
-    newest = {f"g{s}": one.points[-1].analysis for s, one in enumerate(group.drawn)}
+    newest = {f"g{s}": series.points[-1].analysis for s, series in enumerate(group.drawn)}
     names = short_names(newest, width)
     return [names[key] for key in newest]
 
@@ -185,7 +185,7 @@ def labels(group: Group, width: int) -> list[str]:
 def label_room_px(group: Group, size: SizeClass) -> int:
     """Measure the room that the names at the right end need."""
     names = labels(group, _width(size))
-    ends = [name for name, one in zip(names, group.drawn, strict=True) if _is_last(group, one)]
+    ends = [name for name, series in zip(names, group.drawn, strict=True) if _is_last(group, series)]
     return round(max((text_px(name) for name in ends), default=0.0)) + LABEL_GAP_PX + 4
 
 
@@ -193,25 +193,25 @@ def _width(size: SizeClass) -> int:
     return NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
 
 
-def _is_last(group: Group, one: Series) -> bool:
+def _is_last(group: Group, series: Series) -> bool:
     """Return whether a kernel was timed in the newest run."""
-    return group.at(one.points[-1]) == len(group.runs) - 1 and bool(one.points[-1].time_ns)
+    return group.at(series.points[-1]) == len(group.runs) - 1 and bool(series.points[-1].time_ns)
 
 
 def datasets(group: Group) -> dict[str, list[Row]]:
     """Make all rows of the chart: points, parts of lines without gaps, and labels."""
     return {
-        "points": [row for s, one in enumerate(group.drawn) for row in _point_rows(group, s, one)],
+        "points": [row for s, series in enumerate(group.drawn) for row in _point_rows(group, s, series)],
         "labels": _label_rows(group),
     }
 
 
-def _point_rows(group: Group, s: int, one: Series) -> list[Row]:
+def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
     """Write the points of one kernel; `part` counts the stretches between runs that lack it."""
     rows: list[Row] = []
     part, before = 0, None
     when = group.when
-    for point in one.points:
+    for point in series.points:
         at = group.at(point)
         if not point.time_ns:
             continue
@@ -244,10 +244,10 @@ def _label_rows(group: Group) -> list[Row]:
     """Place the names: in a column at the right for kernels of the newest run, beside their last point for others."""
     axis, found = time_axis(group), [_placed(group, size) for size in SIZES]
     rows = []
-    for s, one in enumerate(group.drawn):
-        last = next(point for point in reversed(one.points) if point.time_ns)
+    for s, series in enumerate(group.drawn):
+        last = next(point for point in reversed(series.points) if point.time_ns)
         row: Row = {"x": group.at(last) + 1, "y": fmt.round_significant(last.time_ns or 0.0, 5)}
-        if _is_last(group, one):
+        if _is_last(group, series):
             height = [size.height_px * (1 - axis.part(last.time_ns or 0.0)) for size in SIZES]
             row |= {"ends": [round(px, 1) for px in height], "parts": [ends[s] for ends, _ in found]}
             row |= {"texts": [labels(group, _width(size))[s] for size in SIZES]}
@@ -260,15 +260,15 @@ def _label_rows(group: Group) -> list[Row]:
 def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, list[Any] | None]]:
     view = TimeView(group, time_axis(group), size.width_px - label_room_px(group, size), size.height_px)
     drawn = list(enumerate(group.drawn))
-    ends = {s: view.at(0, one.points[-1].time_ns or 0)[1] for s, one in drawn if _is_last(group, one)}
-    dots = [[view.at(group.at(p), p.time_ns) for p in one.points if p.time_ns] for _, one in drawn]
+    ends = {s: view.at(0, series.points[-1].time_ns or 0)[1] for s, series in drawn if _is_last(group, series)}
+    dots = [[view.at(group.at(p), p.time_ns) for p in series.points if p.time_ns] for _, series in drawn]
     lines = [Line(*begin, *end) for line in dots for begin, end in pairwise(line)]
     canvas = Canvas(view, taken=[point_box(dot, 5) for line in dots for dot in line], lines=lines)
     names = labels(group, _width(size))
     gone: dict[int, list[Any] | None] = {}
-    for s, one in drawn:
+    for s, series in drawn:
         if s not in ends:
-            last = next(point for point in reversed(one.points) if point.time_ns)
+            last = next(point for point in reversed(series.points) if point.time_ns)
             gone[s] = canvas.place(Text((names[s],), group.at(last), last.time_ns or 0.0, around(5)))
     return {s: round(y, 1) for s, y in apart(ends, size.height_px).items()}, gone
 
@@ -301,14 +301,14 @@ def apart(wanted: dict[int, float], height_px: float) -> dict[int, float]:
     return dict(zip(keys, placed, strict=True))
 
 
-def sparkline_parts(group: Group, one: Series, width: float, height: float) -> list[str]:
+def sparkline_parts(group: Group, series: Series, width: float, height: float) -> list[str]:
     """Draw a kernel over all runs of its program as points of SVG lines; a run without it leaves a gap."""
-    most = max((point.time_ns or 0.0 for point in one.points), default=0.0)
+    most = max((point.time_ns or 0.0 for point in series.points), default=0.0)
     if not most or len(group.runs) < 2:
         return []
     parts: list[list[tuple[float, float]]] = []
     before: int | None = None
-    for point in one.points:
+    for point in series.points:
         if not point.time_ns:
             continue
         at = group.at(point)
@@ -328,7 +328,7 @@ def point_area_px2(group: Group) -> int:
 
 def runs_of(series: Sequence[Series]) -> int:
     """Count the runs of all series."""
-    return len({point.run.digest for one in series for point in one.points})
+    return len({point.run.digest for kernel in series for point in kernel.points})
 
 
 def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
@@ -341,7 +341,7 @@ def history_spec(group: Group, *, title: str, subtitle: str) -> dict[str, Any]:
         *_gone_labels(at),
         _points(group, at),
     ]
-    room = " : ".join(f"w >= {one.from_px} ? {label_room_px(group, one)}" for one in SIZES[:-1])
+    room = " : ".join(f"w >= {size.from_px} ? {label_room_px(group, size)}" for size in SIZES[:-1])
     params = [
         *values(w=WIDTH, h=HEIGHT),
         *expressions(slot=SLOT, room=f"w - ({room} : {label_room_px(group, SIZES[-1])})"),
@@ -404,7 +404,7 @@ def _gone_labels(at: Layer) -> list[Layer]:
 
 def _points(group: Group, at: Layer) -> Layer:
     """Draw each run of each kernel in the colour and shape of its verdict, with one legend for both."""
-    present = {point.analysis.verdict.bound for one in group.drawn for point in one.points if point.time_ns}
+    present = {point.analysis.verdict.bound for series in group.drawn for point in series.points if point.time_ns}
     hollow = {"condition": {"test": "datum.bound === 'unknown'", "value": 0}, "value": 1}
     channels = {**at, **verdict_channels(present), "fillOpacity": hollow}
     look = {"filled": True, "opacity": 1, "size": point_area_px2(group), "tooltip": expr(_TOOLTIP)}

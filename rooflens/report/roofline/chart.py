@@ -127,10 +127,10 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Sequence[
 def _own_names(plane: Plane, drawn: Sequence[Drawing]) -> dict[str, Any]:
     """Say how much of the right edge names of flat roofs take, and where those of slopes begin and end."""
     flats, slopes = [], []
-    for one in with_wider(drawn):
-        names = [one.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in one.roofs]
+    for drawing in with_wider(drawn):
+        names = [drawing.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in drawing.roofs]
         flats.append(round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX)
-        along = [one.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
+        along = [drawing.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
         slopes.append([[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along])
     return {"flatRoom": flats, "slopeNames": slopes}
 
@@ -151,7 +151,7 @@ def _datasets(
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
         }
-        data |= {"datasheet": [one.row for one in gpus]} if gpus else {}
+        data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
     if plane.strip:
         data |= {"strip": rows.strip_rows(plane), "stripLabels": strip_label_rows(plane, ranks)}
     return data

@@ -63,21 +63,22 @@ def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
         InputError: No kernel has a place in a roofline.
     """
     planes = [plane(gpu, [launch for launch in page.timed if launch.gpu == gpu]) for gpu in page.gpus]
-    placed = [one for one in planes if one.placed]
+    placed = [roofline for roofline in planes if roofline.placed]
     if not placed:
         raise InputError(
             "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
             "collect them with `ncu --set full`; --format md or html shows what the reports do hold",
         )
-    notes = [f"no kernel of {one.gpu} can be placed: it is not in the picture" for one in planes if not one.placed]
+    empty = [roofline.gpu for roofline in planes if not roofline.placed]
+    notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in empty]
     if len(placed) > MAX_GPUS:
         notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports for the others")
-    drawings = [_renamed(_draw(one, page, dark=dark), f"gpu{i}") for i, one in enumerate(placed[:MAX_GPUS])]
+    drawings = [_renamed(_draw(roofline, page, dark=dark), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])]
     return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
 
 
-def _draw(one: Plane, page: Content, *, dark: bool) -> str:
-    spec = roofline_spec(one, title=_title(one, page), picked="", ranks={})
+def _draw(plane: Plane, page: Content, *, dark: bool) -> str:
+    spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={})
     svg: str = vl_convert.vegalite_to_svg(
         _drawable(spec),
         vl_version=".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]),
@@ -87,10 +88,10 @@ def _draw(one: Plane, page: Content, *, dark: bool) -> str:
     return svg
 
 
-def _title(one: Plane, page: Content) -> str:
+def _title(plane: Plane, page: Content) -> str:
     """Name what ran and where; that data is synthetic comes first, where no title is too long for it."""
-    clock = clock_text(one.clocks_hz)
-    where = f"{one.gpu}, SM {clock}" if clock else one.gpu
+    clock = clock_text(plane.clocks_hz)
+    where = f"{plane.gpu}, SM {clock}" if clock else plane.gpu
     synthetic = "Synthetic data: " if page.synthetic else ""
     return f"{synthetic}{cut_middle(page.title, TITLE_WIDTH)}, {where}" if page.title else f"{synthetic}{where}"
 
@@ -100,9 +101,9 @@ def _drawable(value: Any) -> Any:
     if isinstance(value, str):
         return _NO_XML.sub("?", value)
     if isinstance(value, dict):
-        return {key: _drawable(one) for key, one in value.items()}
+        return {key: _drawable(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [_drawable(one) for one in value]
+        return [_drawable(part) for part in value]
     return value
 
 

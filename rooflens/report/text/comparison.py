@@ -42,7 +42,7 @@ def to_json(compared: Sequence[Compared], gate: Gate | None = None) -> str:
     """Write every program with all its kernels: SI base units, null where nothing was measured."""
     document = {
         "schema_version": SCHEMA_VERSION,
-        "programs": [_program(one) for one in compared],
+        "programs": [_program(program) for program in compared],
         "gate": _gate(compared, gate),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
@@ -55,14 +55,14 @@ def _gate(compared: Sequence[Compared], gate: Gate | None) -> dict[str, Any] | N
     return {"fail_on": gate.fail_on, "per_kernel": gate.per_kernel, "failed": bool(failures), "failures": failures}
 
 
-def _program(one: Compared) -> dict[str, Any]:
-    comparison = one.comparison
+def _program(program: Compared) -> dict[str, Any]:
+    comparison = program.comparison
     return {
-        "program": one.program,
+        "program": program.program,
         "base": _side(comparison.base),
         "head": _side(comparison.head),
         "threshold": comparison.threshold,
-        "warnings": list(one.warnings),
+        "warnings": list(program.warnings),
         "total": _timing(comparison.total, comparison.threshold),
         "kernels": [_change(change, comparison) for change in comparison.changes],
     }
@@ -121,11 +121,11 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
     }
 
 
-def print_comparison(console: Console, one: Compared) -> None:
+def print_comparison(console: Console, program: Compared) -> None:
     """Print one program: the total, a line for each kernel with its story, and what to keep in mind."""
-    comparison = one.comparison
+    comparison = program.comparison
     console.print(
-        printable(f"{one.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
+        printable(f"{program.program}: {total_sentence(comparison)}"), style="bold", markup=False, highlight=False
     )
     console.print(_ranges(comparison.total), markup=False, highlight=False)
     lines = new_table(_HEADINGS, right=_TIMES, overflow="fold")
@@ -134,7 +134,7 @@ def print_comparison(console: Console, one: Compared) -> None:
     console.print(lines, markup=False, highlight=False)
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
         console.print(f"and {left} more with smaller differences", style="dim")
-    for warning in one.warnings:
+    for warning in program.warnings:
         console.print(printable(f"note: {warning}"), markup=False, highlight=False)
 
 
@@ -156,7 +156,7 @@ def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
 
 def to_markdown(compared: Sequence[Compared], gate: Gate | None = None) -> str:
     """Write GitHub-flavoured Markdown for a pull request."""
-    blocks = [block for one in compared for block in _markdown(one)]
+    blocks = [block for program in compared for block in _markdown(program)]
     if gate is not None:
         failures = gate.failures(compared)
         lines = [f"- {prose(line)}" for line in failures] or ["- nothing"]
@@ -164,9 +164,9 @@ def to_markdown(compared: Sequence[Compared], gate: Gate | None = None) -> str:
     return "\n\n".join(blocks)
 
 
-def _markdown(one: Compared) -> Iterator[str]:
-    comparison = one.comparison
-    yield f"### {prose(one.program)}: {prose(total_sentence(comparison))}"
+def _markdown(program: Compared) -> Iterator[str]:
+    comparison = program.comparison
+    yield f"### {prose(program.program)}: {prose(total_sentence(comparison))}"
     yield prose(_ranges(comparison.total))
     rows = [
         (f"{code_cell(name)}{mark}", before, after, prose(sentence))
@@ -175,8 +175,8 @@ def _markdown(one: Compared) -> Iterator[str]:
     yield table(_HEADINGS, rows, _TIMES)
     if (left := len(comparison.changes) - KERNELS_SHOWN) > 0:
         yield f"and {left} more with smaller differences"
-    if one.warnings:
-        yield "\n".join(f"- {prose(warning)}" for warning in one.warnings)
+    if program.warnings:
+        yield "\n".join(f"- {prose(warning)}" for warning in program.warnings)
 
 
 def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
@@ -185,15 +185,15 @@ def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
     Without a gate no case fails; a single sample is skipped, for it says nothing about noise.
     """
     suites = ET.Element("testsuites", name="rooflens")
-    for one in compared:
-        _add_suite(suites, one, gate)
+    for program in compared:
+        _add_suite(suites, program, gate)
     _break_lines(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}'
 
 
-def _add_suite(suites: ET.Element, one: Compared, gate: Gate | None) -> None:
-    comparison = one.comparison
-    suite = ET.SubElement(suites, "testsuite", name=printable(one.program, " "))
+def _add_suite(suites: ET.Element, program: Compared, gate: Gate | None) -> None:
+    comparison = program.comparison
+    suite = ET.SubElement(suites, "testsuite", name=printable(program.program, " "))
     _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), gate)
     for change in comparison.changes:
         of_kernels = gate if gate is not None and gate.per_kernel else None

@@ -74,10 +74,10 @@ def _numbers(result: Forecast) -> dict[str, Any]:
 def to_csv(rows: Sequence[Row]) -> str:
     """Write a line for each prediction: SI base units, sizes in columns of their own, parts left out."""
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
-    for one in objects:
-        one.pop("parts")
-        sizes = one.pop("sizes")
-        one.update({f"size_{name}": value for name, value in sizes.items()})
+    for row in objects:
+        row.pop("parts")
+        sizes = row.pop("sizes")
+        row.update({f"size_{name}": value for name, value in sizes.items()})
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=list(objects[0]), lineterminator="\n")
     writer.writeheader()
@@ -133,7 +133,7 @@ def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    said = [f"roofs: {resource_label(last.peak)} {compute}, HBM {memory}"]
+    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}"]
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")

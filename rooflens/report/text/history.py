@@ -31,24 +31,24 @@ def print_overview(console: Console, series: Sequence[Series]) -> None:
     blocks = BLOCKS if (console.encoding or "").lower().startswith("utf") else PLAIN_BLOCKS
     headings = ("kernel", "program", "runs", "first", "last", "faster", "time", "verdict")
     table = new_table(headings, right={"runs", "first", "last", "faster"}, wrapping=())
-    for one in series[:KERNELS_SHOWN]:
-        table.add_row(*map(printable, _overview_cells(one, blocks)))
+    for kernel in series[:KERNELS_SHOWN]:
+        table.add_row(*map(printable, _overview_cells(kernel, blocks)))
     console.print(table, markup=False, highlight=False)
     if (left := len(series) - KERNELS_SHOWN) > 0:
         console.print(f"and {left} more that take less time", style="dim")
 
 
-def _overview_cells(one: Series, blocks: str) -> tuple[str, ...]:
-    first, last = one.points[0], one.points[-1]
+def _overview_cells(kernel: Series, blocks: str) -> tuple[str, ...]:
+    first, last = kernel.points[0], kernel.points[-1]
     return (
-        cut_name(plain_name(one.name), NAME_WIDTH),
-        one.program,
-        str(len(one.points)),
+        cut_name(plain_name(kernel.name), NAME_WIDTH),
+        kernel.program,
+        str(len(kernel.points)),
         _time(first),
         _time(last),
-        "-" if one.factor is None else f"{significant(one.factor)}x",
-        sparkline([point.time_ns for point in one.points], blocks),
-        verdicts([point.analysis for point in one.points]),
+        "-" if kernel.factor is None else f"{significant(kernel.factor)}x",
+        sparkline([point.time_ns for point in kernel.points], blocks),
+        verdicts([point.analysis for point in kernel.points]),
     )
 
 
@@ -67,7 +67,7 @@ def wall(analysis: Analysis) -> str:
     """Say the class of a verdict, where its wall is and how near it is."""
     verdict = analysis.verdict
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{wall_words(verdict.bound, verdict.resource)}{share}"
+    return f"{wall_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
@@ -80,26 +80,26 @@ def verdicts(analyses: Sequence[Analysis]) -> str:
 
 def print_runs(console: Console, series: Sequence[Series]) -> None:
     """Print each kernel run by run."""
-    for one in series:
-        title = Text(printable(f"{plain_name(one.name)}, {one.program}, {one.gpu or 'unknown GPU'}"))
-        headings = ("recorded", "report", "time", "to the run before", "HBM", "verdict")
-        table = new_table(headings, right={"time", "to the run before", "HBM"}, title=title)
-        for cells in run_cells(one):
+    for kernel in series:
+        title = Text(printable(f"{plain_name(kernel.name)}, {kernel.program}, {kernel.gpu or 'unknown GPU'}"))
+        headings = ("recorded", "report", "time", "to the run before", "DRAM", "verdict")
+        table = new_table(headings, right={"time", "to the run before", "DRAM"}, title=title)
+        for cells in run_cells(kernel):
             table.add_row(*map(printable, cells))
         console.print(table, markup=False, highlight=False)
         console.print()
 
 
-def run_cells(one: Series) -> Iterator[tuple[str, ...]]:
-    """Write a line for each run: date, report, time, change to the run before, share of HBM, verdict."""
+def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:
+    """Write a line for each run: date, report, time, change to the run before, share of DRAM, verdict."""
     before: float | None = None
-    for point in one.points:
+    for point in kernel.points:
         now, share = point.time_ns, point.analysis.levels["dram"].share
         change = f"{(now / before - 1) * 100:+.1f} %" if now is not None and before else "-"
         name = point.analysis.kernel.name
         yield (
             date(point.run.created_unix_s),
-            point.run.source + (f" ({cut_name(plain_name(name), NAME_WIDTH)})" if name != one.name else ""),
+            point.run.source + (f" ({cut_name(plain_name(name), NAME_WIDTH)})" if name != kernel.name else ""),
             _time(point),
             change,
             "-" if share is None else percent(share),
@@ -110,16 +110,16 @@ def run_cells(one: Series) -> Iterator[tuple[str, ...]]:
 
 def to_json(series: Sequence[Series]) -> str:
     """Write every kernel with its runs: SI base units, null where nothing was measured."""
-    document = {"schema_version": SCHEMA_VERSION, "kernels": [_series(one) for one in series]}
+    document = {"schema_version": SCHEMA_VERSION, "kernels": [_series(kernel) for kernel in series]}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _series(one: Series) -> dict[str, Any]:
+def _series(kernel: Series) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "program": one.program,
-        "gpu": one.gpu,
-        "runs": [_point(point) for point in one.points],
+        "name": kernel.name,
+        "program": kernel.program,
+        "gpu": kernel.gpu,
+        "runs": [_point(point) for point in kernel.points],
     }
 
 

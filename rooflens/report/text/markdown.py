@@ -35,7 +35,8 @@ MAX_NAMED = 5
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
     "most to win. AI: FLOPs of all launches over the bytes that they moved. Winnable: time above the floor, which is "
-    f"what the arithmetic and the bytes proven needed take at the peaks. {fmt.MISSING} stands for what was not measured; it is never zero."
+    "what the arithmetic and the bytes proven needed take at the peaks. "
+    f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 
 NAME_WIDTH = 72
@@ -108,7 +109,7 @@ def _kernels(page: Content) -> str:
         "Share",
         "Verdict",
         "Busiest unit",
-        "AI at HBM",
+        "AI at DRAM",
         "Winnable",
     )
     numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
@@ -128,7 +129,7 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        bottleneck_words(group.worst.bottleneck, fmt.MISSING),
+        bottleneck_words(group.worst.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
         fmt.duration(group.winnable_ns),
     )

@@ -88,18 +88,19 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     if paper.width < MIN_WIDTH:
         return [Text(f"A roofline needs {MIN_WIDTH} columns; this terminal has {paper.width}.")]
     known = timed(analyses)
-    one = _Drawing(tuple(_Dot(analysis, place) for analysis in known for place in places(analysis)), roofs_over(known))
-    if not one.points:
+    dots = tuple(_Dot(analysis, place) for analysis in known for place in places(analysis))
+    drawing = _Drawing(dots, roofs_over(known))
+    if not drawing.points:
         return [Text("No kernel of this GPU has both FLOPs and bytes: there is nothing to place in a roofline.")]
     numbers = {id(analysis): number for number, analysis in enumerate(analyses[:NUMBERED], 1)}
-    present = {point.place.level for point in one.points}
+    present = {point.place.level for point in drawing.points}
     level = next(level for level in LEVELS if level in present)
-    points = sorted((p for p in one.points if p.place.level == level), key=lambda p: p.analysis.gpu_time_ns or 0.0)
+    points = sorted((p for p in drawing.points if p.place.level == level), key=lambda p: p.analysis.gpu_time_ns or 0.0)
     rows = [(point, numbers.get(id(point.analysis), 0)) for point in points]
-    drawn = Text.from_ansi(_drawn(one, rows, paper)).split("\n")
+    drawn = Text.from_ansi(_drawn(drawing, rows, paper)).split("\n")
     for line in drawn:
         line.rstrip()
-    return [*drawn, *(Text(line) for line in _caption(one, rows, len(known), paper.signs))]
+    return [*drawn, *(Text(line) for line in _caption(drawing, rows, len(known), paper.signs))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class _Drawing:
     roofs: RoofSet
 
 
-def _drawn(one: _Drawing, rows: Sequence[tuple[_Dot, int]], paper: Paper) -> str:
+def _drawn(drawing: _Drawing, rows: Sequence[tuple[_Dot, int]], paper: Paper) -> str:
     """Let plotext draw on axes of powers of ten, which are linear to it."""
     import plotext  # noqa: PLC0415 - an optional library, wanted by one option only
 
@@ -127,12 +128,12 @@ def _drawn(one: _Drawing, rows: Sequence[tuple[_Dot, int]], paper: Paper) -> str
     figure.clear.all()
     figure.theme("colorless")
     figure.plot_size(paper.width, paper.height)
-    _axis(figure.ruler("x", "lower"), _x_domain(one), _x_labels(_x_domain(one), paper.width))
-    _axis(figure.ruler("y", "left"), _y_domain(one), _y_labels(_y_domain(one), paper.width))
-    for xs, ys, flat in _lines(one):
+    _axis(figure.ruler("x", "lower"), _x_domain(drawing), _x_labels(_x_domain(drawing), paper.width))
+    _axis(figure.ruler("y", "left"), _y_domain(drawing), _y_labels(_y_domain(drawing), paper.width))
+    for xs, ys, flat in _lines(drawing):
         marker = paper.signs.flat if flat else paper.signs.slope
         figure.draw(figure.signal(_logs(xs), _logs(ys), marker=marker).lines())
-    left, column = log10(_x_domain(one)[0]), _column(one, paper)
+    left, column = log10(_x_domain(drawing)[0]), _column(drawing, paper)
     for point, number in rows:
         if number:
             cell = round((log10(point.place.intensity_flop_per_byte) - left) / column) + 1
@@ -171,18 +172,18 @@ def _round(quantity: str) -> str:
     return f"{float(number.replace(',', '')):g} {rest}"
 
 
-def _x_domain(one: _Drawing) -> tuple[float, float]:
+def _x_domain(drawing: _Drawing) -> tuple[float, float]:
     """Find the range of intensities: points and ridges."""
-    ridges = [pipe.peak / level.peak for pipe in one.roofs.pipes for level in one.roofs.levels]
-    return _domain([*ridges, *(point.place.intensity_flop_per_byte for point in one.points)])
+    ridges = [pipe.peak / level.peak for pipe in drawing.roofs.pipes for level in drawing.roofs.levels]
+    return _domain([*ridges, *(point.place.intensity_flop_per_byte for point in drawing.points)])
 
 
-def _y_domain(one: _Drawing) -> tuple[float, float]:
+def _y_domain(drawing: _Drawing) -> tuple[float, float]:
     """Find the range of performance: points, the roofs over them, and flat roofs."""
     reached = [
-        value for point in one.points for value in (point.place.flop_per_s, point.place.roof_flop_per_s) if value
+        value for point in drawing.points for value in (point.place.flop_per_s, point.place.roof_flop_per_s) if value
     ]
-    return _domain([*reached, *(roof.peak for roof in one.roofs.pipes)])
+    return _domain([*reached, *(roof.peak for roof in drawing.roofs.pipes)])
 
 
 def _domain(values: Sequence[float]) -> tuple[float, float]:
@@ -195,26 +196,26 @@ def _decades(domain: tuple[float, float]) -> list[float]:
     return [10.0**power for power in range(ceil(log10(domain[0])), floor(log10(domain[1])) + 1)]
 
 
-def _lines(one: _Drawing) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
+def _lines(drawing: _Drawing) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
     """Give both ends of each roof: intensities, FLOP/s, and whether it is flat."""
-    (x_low, x_high), (y_low, y_high) = _x_domain(one), _y_domain(one)
-    top = max((roof.peak for roof in one.roofs.pipes), default=y_high)
-    fastest = max((roof.peak for roof in one.roofs.levels), default=None)
-    for roof in one.roofs.levels:
+    (x_low, x_high), (y_low, y_high) = _x_domain(drawing), _y_domain(drawing)
+    top = max((roof.peak for roof in drawing.roofs.pipes), default=y_high)
+    fastest = max((roof.peak for roof in drawing.roofs.levels), default=None)
+    for roof in drawing.roofs.levels:
         start, stop = max(x_low, y_low / roof.peak), min(x_high, top / roof.peak)
         if start < stop:
             yield (start, stop), (start * roof.peak, stop * roof.peak), False
-    for roof in one.roofs.pipes:
+    for roof in drawing.roofs.pipes:
         start = max(x_low, roof.peak / fastest) if fastest else x_low
         if start < x_high:
             yield (start, x_high), (roof.peak, roof.peak), True
 
 
-def _column(one: _Drawing, paper: Paper) -> float:
+def _column(drawing: _Drawing, paper: Paper) -> float:
     """Measure a column of the field that plotext leaves between frame and labels, in decades of intensity."""
-    labels = _y_labels(_y_domain(one), paper.width).values()
+    labels = _y_labels(_y_domain(drawing), paper.width).values()
     frame = max(map(len, labels), default=0) + len("||")
-    low, high = _x_domain(one)
+    low, high = _x_domain(drawing)
     return log10(high / low) / (paper.width - frame - 1)
 
 
@@ -222,11 +223,11 @@ def _roof_name(roof: Roof, comma: str = ", ") -> str:
     return comma.join(resource_label(key) for key in roof.keys)
 
 
-def _caption(one: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, signs: Signs) -> Iterator[str]:
+def _caption(drawing: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, signs: Signs) -> Iterator[str]:
     """Explain axes, roofs and signs, and count what has no place."""
     units = (
-        *((roof, "B/s") for roof in reversed(one.roofs.levels)),
-        *((r, "FLOP/s") for r in reversed(one.roofs.pipes)),
+        *((roof, "B/s") for roof in reversed(drawing.roofs.levels)),
+        *((r, "FLOP/s") for r in reversed(drawing.roofs.pipes)),
     )
     peaks = [f"{_roof_name(roof, ' and ')} {si(roof.peak, unit)}" for roof, unit in units]
     synthetic = any(point.analysis.kernel.synthetic for point, _ in rows)
@@ -235,7 +236,7 @@ def _caption(one: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, signs:
     bounds = [bound for bound in BOUNDS if any(point.analysis.verdict.bound == bound for point, _ in rows)]
     numbers = "; digits: rows of the table" if any(number for _, number in rows) else ""
     yield f"{', '.join(f'{signs.bounds[bound]} {bound}' for bound in bounds)}{numbers}"
-    unplaced = count - len({id(point.analysis) for point in one.points})
+    unplaced = count - len({id(point.analysis) for point in drawing.points})
     if unplaced:
         yield f"not placed, for lack of FLOPs or bytes: {unplaced} of {unplaced + len(rows)}"
 

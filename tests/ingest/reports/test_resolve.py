@@ -410,3 +410,25 @@ def test_the_parts_of_a_sum_need_not_have_one_form() -> None:
     """Bytes read as a sum and bytes written as a rate are a total: 7 + 7 a second for 1 ms."""
     stored = {"gpu__time_duration.sum": 1e6, "dram__bytes_read.sum": 7.0, "dram__bytes_write.sum.per_second": 7.0}
     assert value(stored, "dram_bytes") == pytest.approx(7.007)
+
+
+BUS = {"device__attribute_memory_clock_rate": 10_501_000.0, "device__attribute_global_memory_bus_width": 384.0}
+"""What the driver says of an RTX 4090."""
+
+
+def test_the_device_s_own_bandwidth_is_two_bits_a_pin_and_cycle() -> None:
+    """21 Gbit/s on 384 pins are the 1.008 TB/s of an RTX 4090, whatever clock the profiled run had."""
+    assert value({**ALL, **BUS}, "device_dram_peak_bytes_per_s") == pytest.approx(1.008e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device__attribute_integrated": 1.0},
+        {"device__attribute_memory_clock_rate": 0.0},
+        {"device__attribute_global_memory_bus_width": 0.0},
+    ],
+)
+def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, float]) -> None:
+    """An Orin states its GPU clock there, a GB10 twice the right one, a Thor 0: no bandwidth is made of those."""
+    assert value({**ALL, **BUS, **changes}, "device_dram_peak_bytes_per_s") is None

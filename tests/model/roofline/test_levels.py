@@ -160,7 +160,7 @@ def test_dram_counters_go_before_system_memory() -> None:
 
 
 def test_intensity_is_flop_per_byte() -> None:
-    """1e9 FLOP over 2e8 bytes at HBM and 5e8 at L2 are 5 and 2 FLOP/B."""
+    """1e9 FLOP over 2e8 bytes at DRAM and 5e8 at L2 are 5 and 2 FLOP/B."""
     levels = with_intensity(place_levels(make_kernel({"dram_bytes": 2e8, "l2_bytes": 5e8})), 1e9)
     assert levels["dram"].intensity_flop_per_byte == 5
     assert levels["l2"].intensity_flop_per_byte == 2

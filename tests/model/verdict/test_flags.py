@@ -47,6 +47,10 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({**CLOCK, "elapsed_cycles": 1.06e6}),
         make_kernel({**CLOCK, "elapsed_cycles": 1.04e6}),
     ),
+    "dram_clock_low": (
+        make_kernel({"dram_peak_bytes_per_s": 0.89e12, "device_dram_peak_bytes_per_s": 1e12}),
+        make_kernel({"dram_peak_bytes_per_s": 0.91e12, "device_dram_peak_bytes_per_s": 1e12}),
+    ),
     "dram_writes_stay_in_l2": (make_kernel(RESIDENT), make_kernel({**RESIDENT, "dram_write_bytes": 328.0})),
     "fp16_is_upper_bound": (make_kernel(thread_opcodes={"HFMA2": 1}), make_kernel(thread_opcodes={"HADD2.F32": 1})),
     "l1_misses_async_copies": (

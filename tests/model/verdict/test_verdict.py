@@ -386,8 +386,32 @@ def test_a_side_of_nvidias_pair_lowers_confidence() -> None:
     assert (result.verdict.bound, result.verdict.confidence) == ("latency", "low")
 
 
+@pytest.mark.parametrize(
+    ("device_peak_bytes_per_s", "at_roof", "confidence"),
+    [(1e12, False, "medium"), (0.83e12, True, "medium"), (0.75e12, True, "high"), (None, True, "high")],
+)
+def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, at_roof: bool, confidence: str) -> None:
+    """87 % of 0.7 TB/s are 61, 73 and 81 % of what the memory does at its own clock: 72 % are asked for besides.
+
+    More than 10 % below that clock, a step of confidence goes too.
+    """
+    counters = {
+        "dram_bytes": 0.61e9,
+        "dram_peak_bytes_per_s": 0.7e12,
+        "issue_share": 0.1,
+        "tensor_busy_share": 0.0,
+        "ffma_peak_threads_per_s": 5e12,
+    }
+    kernel = make_kernel(
+        {**counters, "device_dram_peak_bytes_per_s": device_peak_bytes_per_s}, thread_opcodes={"FADD": 400_000}
+    )
+    found = analyze(kernel).verdict
+    assert (found.bound, found.at_roof, found.confidence) == ("memory", at_roof, confidence)
+    assert ("dram_clock_low" in analyze(kernel).flags) is (confidence == "medium")
+
+
 def test_whole_kernel_by_hand() -> None:
-    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of HBM, 4 % of fp32, intensity 0.25."""
+    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of DRAM, 4 % of fp32, intensity 0.25."""
     kernel = make_kernel(
         {"dram_bytes": 1.6e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
         thread_opcodes={"FADD": 400_000_000},

@@ -55,7 +55,7 @@ def _rows(checked: Checked) -> tuple[PredictedRow, ...]:
     if prediction.flop:
         rows.append(_row(unit, prediction.flop, measured.work, unit, least=least))
     if prediction.moved_bytes:
-        rows.append(_row("HBM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
+        rows.append(_row("DRAM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
     if prediction.flop and prediction.moved_bytes and unit == "FLOP":
         found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
         expected = prediction.flop / prediction.moved_bytes
@@ -75,16 +75,16 @@ def predicted_rows(page: Content, launch: Launch) -> tuple[PredictedRow, ...]:
         return ()
     if checked.kernel is not None:
         return tuple(_sourced(_rows_of_launch(checked, launch), checked))
-    alone = sum(one.kernel.digest == launch.analysis.kernel.digest for one in page.analyses) == 1
+    alone = sum(analysis.kernel.digest == launch.analysis.kernel.digest for analysis in page.analyses) == 1
     rows = _rows_of_whole(checked) if alone else _rows_of_part(checked, launch)
     return tuple(_sourced(rows, checked))
 
 
 def _checked_for(launch: Launch, predictions: Iterable[Checked]) -> Checked | None:
     """Find the prediction of a launch: that of its kernel before that of its whole report."""
-    mine = [one for one in predictions if one.digest == launch.analysis.kernel.digest]
-    by_name = (one for one in mine if one.kernel is not None and fnmatchcase(launch.name, one.kernel))
-    return next(by_name, None) or next((one for one in mine if one.kernel is None), None)
+    own = [prediction for prediction in predictions if prediction.digest == launch.analysis.kernel.digest]
+    by_name = (found for found in own if found.kernel is not None and fnmatchcase(launch.name, found.kernel))
+    return next(by_name, None) or next((found for found in own if found.kernel is None), None)
 
 
 def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[PredictedRow]:
@@ -95,7 +95,7 @@ def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[Predict
 def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     """Write the rows of a kernel that is all of its report."""
     why = {gap.topic: gap for gap in checked.gaps if not gap.as_predicted}
-    topics: Mapping[str, Topic] = {checked.unit: "work", "HBM bytes": "bytes"}
+    topics: Mapping[str, Topic] = {checked.unit: "work", "DRAM bytes": "bytes"}
     rows = [
         replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
         for row in _rows(checked)
@@ -115,7 +115,7 @@ def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | No
     work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == unit and pipe.amount]
     return (
         (unit, prediction.flop, sum(work) if analysis.flop_total is not None else None, unit),
-        ("HBM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
+        ("DRAM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
     )
 
 

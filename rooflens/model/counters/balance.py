@@ -1,0 +1,99 @@
+"""Rows of the table of counters: how evenly units work, what warps wait for, and what an SM can hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.counters.recipes import Counter, exact
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNITS: tuple[tuple[str, str, str], ...] = (
+    ("sm", "sm", "SM"),
+    ("smsp", "smsp", "SM sub-partition"),
+    ("l1", "l1tex", "L1 cache"),
+    ("l2", "lts", "L2 slice"),
+    ("dram", "dram", "DRAM channel"),
+)
+"""Key, unit in metric names, and name for people, of what stands several times on a chip."""
+
+STALLS: Mapping[str, str] = {
+    "long_scoreboard": "waits for global memory",
+    "lg_throttle": "waits for the queue of global memory instructions",
+    "tex_throttle": "waits for the texture queue",
+    "short_scoreboard": "waits for shared memory or special functions",
+    "mio_throttle": "waits for the shared-memory queue",
+    "barrier": "waits at barriers",
+    "membar": "waits at memory fences",
+    "gmma": "waits for warpgroup matrix instructions",
+    "warpgroup_arrive": "waits for the warpgroup",
+    "wait": "waits for fixed instruction latency",
+    "math_pipe_throttle": "waits for a math pipe",
+    "dispatch_stall": "waits for the dispatcher",
+    "branch_resolving": "waits for branches",
+    "no_instruction": "waits for instructions to arrive",
+    "imc_miss": "waits for constants",
+    "drain": "waits for writes to drain at exit",
+    "sleeping": "sleeps",
+    "misc": "waits for other reasons",
+    "not_selected": "ready, another warp was picked",
+}
+"""Stall reason -> what the warp does."""
+
+SAMPLED_AS: Mapping[str, str] = {"no_instruction": "no_instructions"}
+"""Reasons that the warp sampler spells otherwise than the counters."""
+
+_SAMPLED_ONLY = frozenset({"warpgroup_arrive"})
+_KNOWN = frozenset({"sm_cycles_active_avg", "sm_cycles_active_max"})
+
+
+def _unit_rows(key: str, unit: str, name: str) -> tuple[Counter, ...]:
+    rows = (
+        exact(f"{key}_cycles_active_avg", f"cycles with work, mean over the {name}s", f"{unit}__cycles_active.avg"),
+        exact(f"{key}_cycles_active_max", f"cycles with work, busiest {name}", f"{unit}__cycles_active.max"),
+        exact(f"{key}_cycles_elapsed_avg", f"elapsed cycles, mean over the {name}s", f"{unit}__cycles_elapsed.avg"),
+    )
+    return tuple(row for row in rows if row.name not in _KNOWN)
+
+
+BALANCE: tuple[Counter, ...] = tuple(row for unit in UNITS for row in _unit_rows(*unit))
+
+WAITS: tuple[Counter, ...] = (
+    exact(
+        "warp_latency_cycles",
+        "cycles between two instructions of a warp",
+        "smsp__average_warp_latency_per_inst_issued.ratio",
+    ),
+    *(
+        exact(
+            f"stall_{reason}_cycles",
+            f"cycles between two instructions in which a warp {what}",
+            f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
+        )
+        for reason, what in STALLS.items()
+        if reason not in _SAMPLED_ONLY
+    ),
+    exact(
+        "issued_samples",
+        "warp samples in which the warp issued",
+        "smsp__pcsamp_warps_issue_stalled_selected",
+        "warpsampling:smsp__pcsamp_warps_issue_stalled_selected",
+    ),
+)
+
+CAPACITY: tuple[Counter, ...] = (
+    exact("sm_registers", "registers of an SM", "device__attribute_max_registers_per_multiprocessor"),
+    exact("sm_warps", "warps an SM can hold", "device__attribute_max_warps_per_multiprocessor"),
+    exact(
+        "sm_smem_bytes",
+        "most shared memory an SM can set aside",
+        "device__attribute_max_shared_memory_per_multiprocessor",
+    ),
+    exact("smem_config_bytes", "shared memory that an SM set aside", "launch__shared_mem_config_size"),
+    exact(
+        "smem_driver_bytes",
+        "part of a block's shared memory that is the driver's",
+        "launch__shared_mem_per_block_driver",
+    ),
+)

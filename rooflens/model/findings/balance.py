@@ -1,0 +1,248 @@
+"""Findings about units that stand idle while others work: grids, waves, SMs, slices and channels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.format import count, percent, significant
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.occupancy import tail_share
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Severity
+
+_WAITS = frozenset({LATENCY})
+
+
+def small_grid(facts: Facts) -> Found | None:
+    """Say that the grid has fewer blocks than the GPU holds at once.
+
+    A wave is as many blocks as all SMs hold together. A grid below one wave leaves SMs, or room on them, empty for its
+    whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
+    problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
+    more than the busiest unit allows; it does not show whether the problem can be cut into more blocks.
+    """
+    waves, blocks, sms = (facts.counter(name) for name in ("waves", "grid_size", "sm_count"))
+    if not waves or not blocks or not sms:
+        return None
+    if waves >= facts.limits.small_grid_waves and blocks >= sms:
+        return None
+    many = f"{count(int(blocks), 'block')} on {sms:,.0f} SMs"
+    what = "leave SMs without any" if blocks < sms else "do not fill the GPU once"
+    evidence = (
+        facts.measured("waves", "waves"),
+        facts.measured("grid_size", "blocks"),
+        facts.measured("sm_count", "SMs"),
+    )
+    return Found(
+        evidence=evidence,
+        move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {many} are "
+        f"{significant(waves)} waves and {what}",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(max(1 / waves, sms / blocks)),
+        severity=None if blocks < sms else ("note" if facts.at_roof else "contributes"),
+    )
+
+
+def idle_share(facts: Facts) -> float | None:
+    """Return the part of the run in which the mean SM had no work, 0 to 1; None where not measured."""
+    active = facts.counter("sm_cycles_active_avg")
+    elapsed = facts.counter("sm_cycles_elapsed_avg") or facts.counter("elapsed_cycles")
+    return max(0.0, 1 - active / elapsed) if active is not None and elapsed else None
+
+
+def tail_wave(facts: Facts) -> Found | None:
+    """Say that the last wave of blocks does not fill the GPU, where SMs were measured to stand idle.
+
+    When the blocks do not divide into whole waves, the last ones run with part of the SMs empty. What that would
+    cost is easily computed but rarely true, because blocks do not end together: so it is said only where SMs were idle
+    for part of the run, and it promises no more than the smaller of the two. Counters: waves, cycles with
+    work of the mean SM, elapsed cycles. Confirm with the time series, or with a grid of whole waves. It does not
+    tell the tail from SMs that idle at the start.
+    """
+    waves, idle = facts.counter("waves"), idle_share(facts)
+    if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
+        return None
+    whole, rest = math.floor(waves), waves - math.floor(waves)
+    computed = tail_share(waves)
+    if not computed or not rest:
+        return None
+    return Found(
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
+        move=f"choose blocks that fill the last wave, or a persistent kernel: after {count(whole, 'full wave')} of "
+        f"{significant(waves)} the last one is {percent(rest)} full, and SMs are idle for {percent(idle)} of the time",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - min(idle, computed))),
+        severity=_tail_severity(facts, min(idle, computed)),
+    )
+
+
+def _tail_severity(facts: Facts, waste: float) -> Severity | None:
+    """Judge a tail by what it costs: idle SMs that whole waves would leave as well are no reason to change them."""
+    if waste < facts.limits.tail_idle_share or facts.at_roof:
+        return "note"
+    return "contributes" if waste < facts.limits.tail_share else None
+
+
+def _idle(facts: Facts, idle: float) -> Evidence:
+    names = ("sm_cycles_active_avg", "sm_cycles_elapsed_avg", "elapsed_cycles")
+    sources = [facts.kernel.counter_sources.get(name, name) for name in names if facts.counter(name) is not None]
+    return Evidence("idle SM time", idle, "share", f"1 - {sources[0]} / {sources[1]}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Uneven:
+    """How unevenly the units of one kind work.
+
+    Attributes:
+        ratio: Busiest unit over the mean.
+        waste: Part of the run that goes if all did as much as the mean, 0 to 1.
+    """
+
+    key: str
+    name: str
+    ratio: float
+    waste: float
+    evidence: Evidence
+
+
+_SM_UNITS = (("sm", "SM"), ("smsp", "SM sub-partition"), ("l1", "L1 cache"))
+_MEMORY_UNITS = (("l2", "L2 slice"), ("dram", "DRAM channel"))
+
+
+def _most_uneven(facts: Facts, units: tuple[tuple[str, str], ...]) -> _Uneven | None:
+    found = [uneven for key, name in units if (uneven := _uneven(facts, key, name)) is not None]
+    return max(found, key=lambda uneven: uneven.waste, default=None)
+
+
+def _uneven(facts: Facts, key: str, name: str) -> _Uneven | None:
+    mean, most = facts.counter(f"{key}_cycles_active_avg"), facts.counter(f"{key}_cycles_active_max")
+    elapsed = facts.counter(f"{key}_cycles_elapsed_avg") or (
+        facts.counter("elapsed_cycles") if key in {"sm", "smsp", "l1"} else None
+    )
+    if not mean or not most or not elapsed or most < mean:
+        return None
+    sources = facts.kernel.counter_sources
+    source = " / ".join(
+        sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg")
+    )
+    waste = (1 - mean / most) * min(1.0, mean / elapsed)
+    return _Uneven(key, name, most / mean, waste, Evidence(f"busiest {name} over the mean", most / mean, "x", source))
+
+
+def _cost(facts: Facts, waste: float) -> Severity | None:
+    return "note" if waste < facts.limits.imbalance_cost_share else None
+
+
+def load_imbalance(facts: Facts) -> Found | None:
+    """Say that some SMs, or parts of them, work longer than others.
+
+    A kernel ends with its slowest SM; what the others idle until then is lost. Blocks or warps with more work than
+    others do that, and triangular or sparse problems. Counters: cycles with work of the busiest SM, SM
+    sub-partition or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness
+    would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series
+    (a long tail) or by handing out the work dynamically. It does not show which blocks take longer.
+    """
+    worst = _most_uneven(facts, _SM_UNITS)
+    if worst is None:
+        return _tail_seen(facts) or _idle_seen(facts)
+    if worst.waste < facts.limits.imbalance_share:
+        return _tail_seen(facts)
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the mean one",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        severity=_cost(facts, worst.waste),
+    )
+
+
+def _tail_seen(facts: Facts) -> Found | None:
+    """Say the same by the time series: a long tail in which ever fewer warps run."""
+    phases = facts.phases
+    if phases is None or phases.warps_in_tail is None:
+        return None
+    waste = phases.tail * (1 - phases.warps_in_tail)
+    if waste < facts.limits.imbalance_share:
+        return None
+    evidence = (
+        Evidence("part of the run after the plateau", phases.tail, "share", "time series"),
+        Evidence("warps in that part over those on the plateau", phases.warps_in_tail, "share", "time series"),
+    )
+    return Found(
+        evidence=evidence,
+        move=f"cut the work finer or hand it out dynamically: for the last {percent(phases.tail)} of the run only "
+        f"{percent(phases.warps_in_tail)} of the warps are left",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        confidence="medium",
+        severity=_cost(facts, waste),
+    )
+
+
+def _idle_seen(facts: Facts) -> Found | None:
+    """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
+    waves, idle, time_ns = facts.counter("waves"), idle_share(facts), facts.kernel.duration_ns
+    if waves is None or waves < 1 or idle is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
+        return None
+    waste = idle - (tail_share(waves) or 0.0)
+    if waste < facts.limits.imbalance_cost_share:
+        return None
+    return Found(
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
+        move=f"cut the work finer or hand it out dynamically: SMs are idle for {percent(idle)} of the time, more than "
+        f"the last of {significant(waves)} waves explains, so some blocks take longer than others",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        confidence="medium",
+    )
+
+
+def partition_imbalance(facts: Facts) -> Found | None:
+    """Say that some L2 slices or DRAM channels take more of the traffic than others.
+
+    Addresses are spread over L2 slices and DRAM channels; a stride that is a multiple of that pattern meets the same
+    few again and again, and they fill while others idle. Counters: cycles with work of the busiest slice or
+    channel against the mean, weighted with the part of the time in which they work at all: next to no traffic is uneven
+    by nature. Confirm by padding the leading dimension. It does not show which array it is.
+    """
+    worst = _most_uneven(facts, _MEMORY_UNITS)
+    if worst is None or worst.waste < facts.limits.imbalance_share:
+        return None
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"pad the leading dimension or change the stride, so that addresses spread: the busiest {worst.name} "
+        f"works {significant(worst.ratio)}x as long as the mean one",
+        bears_on=frozenset({worst.key}),
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
+        severity=_cost(facts, worst.waste),
+    )
+
+
+_WAVES = ("waves", "grid_size", "sm_count")
+
+BALANCE: tuple[FindingRule, ...] = (
+    FindingRule("small_grid", "grid below one wave", small_grid, (_WAVES,)),
+    FindingRule("tail_wave", "partial last wave", tail_wave, (("waves", "sm_cycles_active_avg", "elapsed_cycles"),)),
+    FindingRule(
+        "load_imbalance",
+        "imbalance between SMs",
+        load_imbalance,
+        (
+            *((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _SM_UNITS),
+            ("series",),
+            ("waves", "sm_cycles_active_avg", "elapsed_cycles"),
+        ),
+    ),
+    FindingRule(
+        "partition_imbalance",
+        "imbalance between memory partitions",
+        partition_imbalance,
+        tuple((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _MEMORY_UNITS),
+    ),
+)

@@ -1,0 +1,167 @@
+"""Findings about warps: how many the launch allows on an SM, and how many are really there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.format import count, percent, si, significant
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.occupancy import find_occupancy, next_step, set_aside_bytes
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Severity
+
+_WAITS = frozenset({LATENCY})
+
+
+def low_occupancy(facts: Facts) -> Found | None:
+    """Say that the launch allows few warps on an SM, and what would allow more.
+
+    An SM hides waiting by switching to another warp, so fewer warps hide less. A launch may put as many blocks on an SM
+    as the scarcest of registers, shared memory, warp slots and block slots allows; all that tie are named, each with
+    the amount that would let one more block in, by CUDA's occupancy arithmetic. Counters: the theoretical occupancy
+    and the `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where
+    warps were not what it lacked, nothing changes. It is a note where the schedulers have warps enough as it is, or
+    where the grid holds no more blocks anyway. It does not show whether each warp could do more by itself.
+    """
+    allowed = facts.counter("theoretical_occupancy")
+    if not allowed or allowed >= facts.limits.full_occupancy_share:
+        return None
+    reasons, evidence = _limits(facts)
+    because = f": {'; '.join(reasons)}" if reasons else ""
+    together = ", and all of these must give way together" if len(reasons) > 1 else ""
+    return Found(
+        evidence=(facts.measured("theoretical_occupancy", "share"), *evidence),
+        move=f"let more warps onto an SM than {percent(allowed)} of its slots{because}{together}",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / allowed),
+        severity=_severity(facts),
+    )
+
+
+def _severity(facts: Facts) -> Severity | None:
+    """Tell occupancy that costs nothing: warps are ready and issue as it is, or the grid has no more blocks to hold."""
+    ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
+    enough = ready is not None and issued is not None and ready >= facts.limits.eligible_warps
+    blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
+    limits = find_occupancy(facts.kernel).block_limits
+    no_more = bool(limits and blocks and sms and blocks <= sms * limits[0][1])
+    return "note" if no_more or (enough and (issued or 0.0) >= facts.limits.covered_issue_share) else None
+
+
+def _limits(facts: Facts) -> tuple[list[str], list[Evidence]]:
+    """Say each limiter in words with its numbers, and give the numbers as evidence."""
+    reasons, evidence = [], []
+    found = find_occupancy(facts.kernel)
+    blocks = found.block_limits[0][1] if found.block_limits else 0.0
+    for limiter in _real(facts, found.limiters):
+        words, numbers = _limit(facts, limiter, blocks)
+        reasons.append(words)
+        evidence += numbers
+    return reasons, evidence
+
+
+def _real(facts: Facts, limiters: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out shared memory where the program uses none and something else allows no more blocks."""
+    used = (facts.counter("smem_per_block_bytes") or 0.0) > (facts.counter("smem_driver_bytes") or 0.0)
+    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
+    return limiters if used or not others else others
+
+
+def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidence]]:
+    step = next_step(facts.kernel, limiter)
+    if limiter == "shared memory" and (wider := _wider(facts, blocks)):
+        return wider
+    if step is None:
+        return f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {_blocks(blocks)}", []
+    if limiter == "registers":
+        words = (
+            f"{step.now:.0f} registers a thread allow {_blocks(blocks)}, {step.to:.0f} would allow {step.blocks:.0f}"
+        )
+    elif limiter == "shared memory":
+        now, to = si(step.now, "B"), si(step.to, "B")
+        words = f"{now} of shared memory a block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
+    elif limiter == "warps a block":
+        words = (
+            f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of "
+            f"{step.to:,.0f} would fill more of them with {step.blocks:.0f}"
+        )
+    else:
+        words = (
+            f"blocks of {count(int(step.now), 'thread')} use up the slots for blocks with {_blocks(blocks)}, blocks of "
+            f"{step.to:,.0f} would fill the slots for warps too"
+        )
+    return words, [
+        Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
+        Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
+    ]
+
+
+_SOURCES = {
+    "registers": "launch__registers_per_thread",
+    "shared memory": "launch__shared_mem_per_block_allocated",
+    "warps a block": "launch__block_size",
+    "block slots": "launch__block_size",
+}
+
+
+def _wider(facts: Facts, blocks: float) -> tuple[str, list[Evidence]] | None:
+    """Say that the SM could set aside more shared memory than it did for this launch."""
+    held, most = set_aside_bytes(facts.kernel.counters), facts.counter("sm_smem_bytes")
+    block, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes") or 0.0
+    if held is None or most is None or not block or most // block <= blocks:
+        return None
+    words = (
+        f"{si(block - driver, 'B')} of shared memory a block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
+        f"SM set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
+    )
+    numbers = [
+        Evidence("shared memory set aside", held, "B", "launch__shared_mem_config_size"),
+        Evidence("shared memory an SM can set aside", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
+    ]
+    return words, numbers
+
+
+def _blocks(limit: float) -> str:
+    return f"{count(int(limit), 'block')} an SM"
+
+
+def achieved_occupancy_gap(facts: Facts) -> Found | None:
+    """Say that far fewer warps are on an SM than the launch allows.
+
+    The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
+    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
+    their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
+    occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
+    does not show which of these it is where neither stands out.
+    """
+    allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
+    if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
+        return None
+    return Found(
+        evidence=(facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")),
+        move=f"{_even(facts)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
+        f"{percent(allowed)}",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(allowed / achieved),
+    )
+
+
+def _even(facts: Facts) -> str:
+    waves = facts.counter("waves")
+    if waves is not None and waves < 1:
+        return f"launch more blocks than the {significant(waves)} waves of this grid"
+    return "give blocks and the warps in them equal work, or more of it each where they are short"
+
+
+OCCUPANCY: tuple[FindingRule, ...] = (
+    FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
+    FindingRule(
+        "achieved_occupancy_gap",
+        "fewer warps than the launch allows",
+        achieved_occupancy_gap,
+        (("theoretical_occupancy", "achieved_occupancy"),),
+    ),
+)
