@@ -98,7 +98,7 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
         yield "l1_misses_async_copies"
-    if _atomic_part(kernel) > limits.atomic_share:
+    if _atomic_part(kernel) > limits.uncounted_l2_share:
         yield "atomics_cross_twice"
     delivered_by_smem = delivered_bytes(kernel)
     if delivered_by_smem is not None and delivered_by_smem.accuracy in FLAGS:

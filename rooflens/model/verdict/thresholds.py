@@ -44,7 +44,7 @@ class Thresholds:
     resident_write_bytes: float
     resident_write_share: float
     conflict_share: float
-    atomic_share: float
+    uncounted_l2_share: float
     sectors_per_request: float
     pipe_explained: float
     issue_filled: float
