@@ -44,8 +44,10 @@ class Thresholds:
     resident_write_bytes: float
     resident_write_share: float
     conflict_share: float
+    uncounted_l2_share: float
     sectors_per_request: float
     pipe_explained: float
+    issue_filled: float
     smem_part_of_l1: float
     open_headroom: float
     integer_dram_share: float
