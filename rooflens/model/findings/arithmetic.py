@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import factor, percent, si, si_of
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, spared, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05

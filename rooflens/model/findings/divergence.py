@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence, Place
 
 if TYPE_CHECKING:
@@ -137,7 +136,7 @@ def partial_warps(facts: Facts) -> Found | None:
         move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in "
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
-        speedup_up_to=_at_most(facts, 1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
+        speedup_up_to=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
         severity="limiter" if holds_back else weigh(facts, waste),
     )
 
@@ -153,11 +152,6 @@ def _block_size(kernel: Kernel) -> int | None:
         return kernel.block[0] * kernel.block[1] * kernel.block[2]
     threads = kernel.counters.get("block_size")
     return int(threads) if threads else None
-
-
-def _at_most(facts: Facts, factor: float) -> float:
-    """Hold a speed-up to what the busiest unit allows."""
-    return factor if facts.distances.headroom is None else min(factor, facts.distances.headroom)
 
 
 DIVERGENCE: tuple[FindingRule, ...] = (

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.verdict.distances import local_part
 
