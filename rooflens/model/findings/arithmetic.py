@@ -239,7 +239,6 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     return Found(
         evidence=(
             Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
-            Evidence("fma_share", mix.fma / mix.total, "share", mix.source),
             Evidence("tensor_roof_over_fp32", higher, "x", f"{key} peak / fp32 peak"),
         ),
         move=f"put it on the tensor cores if it is a matrix product and {name} is accurate enough: it does "
