@@ -90,8 +90,8 @@ def _divergence_move(
         )
     part = f" and the threads of a warp part at {si_of(branches[0].value, 'branches')}" if branches else ""
     return (
-        f"bring threads that take the same way together: {said}{part}; sort or compact the work by its branch, or let a "
-        "warp share the items of one thread"
+        f"bring threads that take the same way together: {said}{part}; sort or compact the work by its branch, or "
+        "let a warp share the items of one thread"
     )
 
 
