@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:

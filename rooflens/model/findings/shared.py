@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:
