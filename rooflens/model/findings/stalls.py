@@ -270,6 +270,18 @@ def _stall(
     )
 
 
+def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
+    """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
+    shares = {
+        rule.id: stall_share(facts, rule.id.removeprefix(STALL)) or 0.0
+        for rule in STALLED
+        if rule.find is not not_selected
+    }
+    rule = next(rule for rule in STALLED if rule.id == max(shares, key=lambda name: shares[name]))
+    found = rule.find(replace(facts, limits=replace(facts.limits, dominant_stall=0.0)))
+    return (rule, replace(found, severity="contributes", confidence="low")) if found else None
+
+
 def stall_share(facts: Facts, reason: str) -> float | None:
     """Return the part of the time between two instructions of a warp that passes for one reason, 0 to 1."""
     cycles, between = facts.counter(f"stall_{reason}_cycles"), facts.counter("warp_latency_cycles")

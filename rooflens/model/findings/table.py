@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import FindingRule
 
 RULES: tuple[FindingRule, ...] = (
+    *LAUNCH,
     *BALANCE,
     *OCCUPANCY,
     *STALLED,
-    *LAUNCH,
 )
