@@ -95,9 +95,14 @@ def _digest(path: Path) -> str:
 
 
 def _commit(report: Report, store: Store) -> None:
-    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415 - pyarrow: only where a store is written
+    from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
+    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
 
-    tables = {"kernels": kernel_table(report.kernels), "runs": run_table(report.run, int(time.time()))}
+    tables = {
+        "kernels": kernel_table(report.kernels),
+        "hotspots": hotspot_table(report.kernels),
+        "runs": run_table(report.run, int(time.time())),
+    }
     if report.raw is not None:
         tables["metrics"] = report.raw
     store.put(report.run.digest, tables)

@@ -37,7 +37,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
     """
     wall = facts.wall
     if wall is not None and wall.resource in facts.levels:
-        label, share = resource_label(wall.resource), percent(wall.share)
+        label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
         return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
     do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
     if _capability(facts) >= (8, 0) and _uses_shared_memory(facts):

@@ -1,7 +1,8 @@
 """The store's tables as Arrow schemas, and the one way from records to rows and back.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+resource; `findings.py` has `hotspots` and `findings`. All join on `digest`, the report's SHA-256; those of kernels also
+on `kernel_index`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel, Rule, Run
+from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.store.findings import FINDINGS, HOTSPOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, Hotspot
 
 SCHEMA_VERSION = 3
 """Raised whenever a table changes; a store of another version is read again from its reports."""
@@ -55,6 +57,7 @@ _MAPS: dict[str, pa.DataType] = {
     "code_totals": pa.map_(_TEXT, _REAL),
 }
 _RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
+_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
 _AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(
@@ -74,12 +77,9 @@ KERNELS = pa.schema(
         *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
         *((counter.name, _REAL) for counter in COUNTERS),
         *_MAPS.items(),
-        (
-            "rules",
-            pa.list_(
-                pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
-            ),
-        ),
+        ("rules", pa.list_(_RULE)),
+        ("series_interval_ns", _REAL),
+        ("series", pa.map_(_TEXT, pa.list_(_REAL))),
     ]
 )
 
@@ -124,7 +124,14 @@ ROOFLINE = pa.schema(
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {"runs": RUNS, "kernels": KERNELS, "metrics": METRICS, "roofline": ROOFLINE}
+TABLES: dict[str, pa.Schema] = {
+    "runs": RUNS,
+    "kernels": KERNELS,
+    "metrics": METRICS,
+    "hotspots": HOTSPOTS,
+    "roofline": ROOFLINE,
+    "findings": FINDINGS,
+}
 
 
 def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
@@ -159,6 +166,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
         "nvtx_range": kernel.nvtx_range,
         "synthetic": kernel.synthetic,
         "rules": [asdict(rule) for rule in kernel.rules],
+        "series_interval_ns": kernel.series.interval_ns if kernel.series else None,
+        "series": list(kernel.series.shares.items()) if kernel.series else None,
         **kernel.counters,
     }
     for what, size in (("grid", kernel.grid), ("block", kernel.block)):
@@ -167,8 +176,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
     return row
 
 
-def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
-    """Make a kernel of a row of `kernels`."""
+def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot, ...] = ()) -> Kernel:
+    """Make a kernel of a row of `kernels` and its hot spots."""
     maps: dict[str, Any] = {name: dict(row[name]) for name in _MAPS}
     return Kernel(
         digest=row["digest"],
@@ -188,8 +197,15 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         synthetic=row["synthetic"],
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
+        series=_series(row),
+        hotspots=hotspots,
         **maps,
     )
+
+
+def _series(row: Mapping[str, Any]) -> Series | None:
+    interval_ns = row["series_interval_ns"]
+    return None if interval_ns is None else Series(interval_ns, {unit: tuple(s) for unit, s in row["series"]})
 
 
 def _size(row: Mapping[str, Any], what: str) -> tuple[int, int, int] | None:
