@@ -14,8 +14,7 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
-    from rooflens.model.verdict.causes import Cause
+    from rooflens.model.records import Bottleneck, Bound, Distances, Finding, Kernel, Level, Phases, Pipe, Verdict
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -41,7 +40,7 @@ class Facts:
     memory: Bottleneck | None
     compute: Bottleneck | None
     wall: Bottleneck | None
-    causes: Sequence[Cause]
+    causes: Sequence[Finding]
     gap_share: float | None = None
     phases: Phases | None = None
 
@@ -169,7 +168,7 @@ def _balanced(facts: Facts) -> str:
 
 
 def _latency(facts: Facts) -> str:
-    causes = "; ".join(cause.evidence for cause in facts.causes[:2])
+    causes = "; ".join(cause.title for cause in facts.causes[:2])
     return f"Latency-bound: no unit above {percent(_top(facts))}{f'; {causes}' if causes else ''}"
 
 
@@ -213,7 +212,7 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
         if level.share is not None and level.share >= _SHOWN_SHARE:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
-        yield from (f"cause: {cause.evidence}" for cause in facts.causes)
+        yield from (f"cause: {cause.title}" for cause in facts.causes)
     yield from _residency(facts.kernel)
 
 

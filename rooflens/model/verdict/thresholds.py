@@ -23,10 +23,8 @@ class Thresholds:
     overhead_gap_share: float
     overhead_duration_ns: float
     small_grid_waves: float
-    low_occupancy: float
     eligible_warps: float
     dominant_stall: float
-    imbalance_ratio: float
     tail_share: float
     full_issue_share: float
     full_occupancy_share: float

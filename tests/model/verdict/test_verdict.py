@@ -162,7 +162,7 @@ def test_latency_names_its_first_cause() -> None:
     found = verdict(
         LOW,
         {"waves": 0.2},
-        kernel=make_kernel({"waves": 0.2, "eligible_warps_per_cycle": 0.3}, stalls={"barrier": 0.5}),
+        kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}),
     )
     assert (found.bound, found.cause) == ("latency", "grid below one wave")
     assert sum(line.startswith("cause: ") for line in found.evidence) == 2
