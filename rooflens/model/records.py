@@ -22,6 +22,9 @@ Grain = Literal["line", "sass", "function"]
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
+RESIDENT = "resident"
+"""The series of resident warps: it shows when the GPU is full, and is no unit with a roof."""
+
 BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
 
 
@@ -73,8 +76,8 @@ class Series:
 
     Attributes:
         interval_ns: Time between two samples.
-        shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name, or
-            `warps` for resident warps over the most that fit; None where a sample is missing.
+        shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name; under
+            `RESIDENT` the resident warps over the most at any moment; None where a sample is missing.
     """
 
     interval_ns: float

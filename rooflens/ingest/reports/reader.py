@@ -18,6 +18,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports.code import read_code
 from rooflens.ingest.reports.container import Origin, inspect
 from rooflens.ingest.reports.results import RawResult, is_wanted, thread_opcodes, to_kernel
+from rooflens.ingest.reports.series import read_series
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, unpacked
 from rooflens.model.records import Rule, Run
 
@@ -203,6 +204,7 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         tables=values.tables,
         nan_count=values.nan_count,
         rules=_rules(action),
+        series=read_series(action),
         process=origin.process,
         nvtx_range=origin.nvtx_range,
         code=read_code(action, thread_opcodes(values.tables), _clean),

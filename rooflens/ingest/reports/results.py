@@ -15,7 +15,7 @@ from rooflens.model.records import Kernel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Rule, Status
+    from rooflens.model.records import Rule, Series, Status
 
 THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
@@ -59,6 +59,7 @@ class RawResult:
         texts: Metric -> string value.
         tables: Instanced metric -> {instance key: count}.
         nan_count: How many metrics were NaN: all of them when profiling this result failed.
+        series: What was sampled while it ran.
         process: Name and number of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
         code: What is stored of its instructions.
@@ -73,6 +74,7 @@ class RawResult:
     tables: Mapping[str, Mapping[str, int]]
     nan_count: int
     rules: tuple[Rule, ...]
+    series: Series | None = None
     process: str | None = None
     nvtx_range: str | None = None
     code: Code = field(default_factory=Code)
@@ -109,6 +111,7 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         rules=raw.rules,
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
+        series=raw.series,
     )
 
 

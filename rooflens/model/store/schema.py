@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel, Rule, Run
+from rooflens.model.records import Kernel, Rule, Run, Series
 from rooflens.model.store.findings import FINDINGS, HOTSPOTS
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _MAPS: dict[str, pa.DataType] = {
     "code_totals": pa.map_(_TEXT, _REAL),
 }
 _RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
+_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
 _AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(
@@ -77,6 +78,8 @@ KERNELS = pa.schema(
         *((counter.name, _REAL) for counter in COUNTERS),
         *_MAPS.items(),
         ("rules", pa.list_(_RULE)),
+        ("series_interval_ns", _REAL),
+        ("series", pa.map_(_TEXT, pa.list_(_REAL))),
     ]
 )
 
@@ -163,6 +166,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
         "nvtx_range": kernel.nvtx_range,
         "synthetic": kernel.synthetic,
         "rules": [asdict(rule) for rule in kernel.rules],
+        "series_interval_ns": kernel.series.interval_ns if kernel.series else None,
+        "series": list(kernel.series.shares.items()) if kernel.series else None,
         **kernel.counters,
     }
     for what, size in (("grid", kernel.grid), ("block", kernel.block)):
@@ -193,8 +198,14 @@ def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
         hotspots=hotspots,
+        series=_series(row),
         **maps,
     )
+
+
+def _series(row: Mapping[str, Any]) -> Series | None:
+    interval_ns = row["series_interval_ns"]
+    return None if interval_ns is None else Series(interval_ns, {unit: tuple(s) for unit, s in row["series"]})
 
 
 def _size(row: Mapping[str, Any], what: str) -> tuple[int, int, int] | None:
