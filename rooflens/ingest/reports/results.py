@@ -109,9 +109,9 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         tensor_peaks_per_s=tensor_peaks,
         stalls=_stalls(raw.numbers),
         rules=raw.rules,
+        series=raw.series,
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
-        series=raw.series,
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.accesses import ACCESSES
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
@@ -22,7 +23,21 @@ from rooflens.model.counters.metric import BARE, SUM, Ask
 if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Counter
 
-COUNTERS: tuple[Counter, ...] = (*CLOCKS, *DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES, *WARPS, *REPORT, *BALANCE, *WAITS, *CAPACITY)
+COUNTERS: tuple[Counter, ...] = (
+    *CLOCKS,
+    *DRAM,
+    *L2,
+    *L1,
+    *SMEM,
+    *FLOPS,
+    *PIPES,
+    *WARPS,
+    *REPORT,
+    *ACCESSES,
+    *BALANCE,
+    *WAITS,
+    *CAPACITY,
+)
 NAMES = frozenset(counter.name for counter in COUNTERS)
 
 MEASURED = frozenset(

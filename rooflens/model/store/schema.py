@@ -197,8 +197,8 @@ def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot
         synthetic=row["synthetic"],
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
-        hotspots=hotspots,
         series=_series(row),
+        hotspots=hotspots,
         **maps,
     )
 

@@ -115,9 +115,10 @@ def local_part(kernel: Kernel) -> float | None:
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
         (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),
+        (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        if any(name in amounts for name in local_names):
+        if all(any(name in amounts for name in names) for names in (local_names, global_names)):
             local, other = (sum(amounts.get(name, 0.0) for name in names) for names in (local_names, global_names))
             return local / (local + other) if local else 0.0
     return None

@@ -121,7 +121,7 @@ def _on_the_plateau(facts: Facts) -> str:
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
     average = f"{percent(wall.share)} on average"
     return (
-        f"{bound} {_spoken(wall.resource)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
+        f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
     )
 
 
