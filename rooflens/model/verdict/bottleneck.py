@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
 
@@ -21,7 +22,7 @@ class Case:
     """Everything a verdict is reached from.
 
     Attributes:
-        gap_share: Part of the wall time without any kernel, from an un-profiled run; None where there was none.
+        in_program: A typical launch of it without the profiler; None where none was timed.
     """
 
     kernel: Kernel
@@ -29,7 +30,7 @@ class Case:
     pipes: Mapping[str, Pipe]
     flags: tuple[str, ...]
     limits: Thresholds
-    gap_share: float | None = None
+    in_program: InProgram | None = None
 
 
 def memory_bottleneck(case: Case) -> Bottleneck | None:

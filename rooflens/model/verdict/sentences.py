@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Pipe, Verdict
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
@@ -27,7 +28,11 @@ _WORTH_A_WORD = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a verdict's words are made of."""
+    """What a verdict's words are made of.
+
+    Attributes:
+        waiting: A typical launch in its program where the gaps beside it outweigh its time.
+    """
 
     kernel: Kernel
     levels: Mapping[str, Level]
@@ -36,7 +41,7 @@ class Facts:
     compute: Bottleneck | None
     wall: Bottleneck | None
     causes: Sequence[Cause]
-    gap_share: float | None = None
+    waiting: InProgram | None = None
 
 
 def resource_label(resource: str | None) -> str:
@@ -151,8 +156,8 @@ def _latency(facts: Facts) -> str:
 
 
 def _overhead(facts: Facts) -> str:
-    if facts.gap_share is not None:
-        what = f"{percent(facts.gap_share)} of the un-profiled run passes between kernels"
+    if facts.waiting is not None:
+        what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
     else:
         what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
     return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"
