@@ -21,8 +21,8 @@ class LaunchCount:
 
     Attributes:
         time_ns: Median time of one launch; None where launches were not timed one by one.
-        gap_ns: Median time beside one launch in which the GPU did nothing; each gap is half that of the launch before it
-            and half that of the one after it. None where not timed.
+        gap_ns: Median time beside one launch in which the GPU did nothing: half of the gap before it and half of the
+            one after it. None where not timed.
     """
 
     name: str

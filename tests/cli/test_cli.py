@@ -185,7 +185,7 @@ def test_workloads_lists_them_and_their_cases() -> None:
 
 
 def test_gaps_are_said_once_of_the_program(report: Path, tmp_path: Path) -> None:
-    """Half of the un-profiled run without a kernel makes no kernel overhead: table, JSON, page and Markdown say it once."""
+    """Gaps in half of the un-profiled run make no kernel overhead; table, JSON, page and Markdown say them once."""
     gaps = (GapsAfter("evil<\x1b[31mb>", 3, 400_000), GapsAfter(None, 1, 100_000))
     found = Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="nsys", gaps_after=gaps)
     before = json.loads(run("analyze", report, "--format", "json").stdout)
@@ -198,7 +198,7 @@ def test_gaps_are_said_once_of_the_program(report: Path, tmp_path: Path) -> None
     (program,) = document["programs"]
     assert (program["gap_ns"], program["gap_share"], program["measured_by"]) == (500_000, 0.5, "nsys")
     assert program["gaps_after"][1] == {"kernel": None, "count": 1, "gap_ns": 100_000}
-    said = "no kernel ran for 500 us of 1 ms (50 %)"
+    said = "no kernel ran for 500 \u00b5s of 1.00 ms (50 %)"
     terminal = run("analyze", report).stderr
     assert terminal.count(said) == 1
     assert "\x1b" not in terminal

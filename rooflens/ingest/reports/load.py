@@ -64,8 +64,8 @@ def ingest_reports(
         jobs: Files to read.
         store: Where to.
         on_outcome: Hears of each report as it is read.
-        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; raises InputError
-            where what is there is none.
+        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; raises
+            InputError where what is there is none.
     """
     with store.writing():
         new = [job for job in jobs if not _is_stored(job, store, unprofiled_of)]

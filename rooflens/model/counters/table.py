@@ -22,20 +22,7 @@ from rooflens.model.counters.metric import BARE, SPEED_OF_LIGHT, SUM, Ask
 if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Counter
 
-COUNTERS: tuple[Counter, ...] = (
-    *CLOCKS,
-    *DRAM,
-    *L2,
-    *L1,
-    *SMEM,
-    *FLOPS,
-    *PIPES,
-    *WARPS,
-    *REPORT,
-    *BALANCE,
-    *WAITS,
-    *CAPACITY,
-)
+COUNTERS: tuple[Counter, ...] = (*CLOCKS, *DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES, *WARPS, *REPORT, *BALANCE, *WAITS, *CAPACITY)
 NAMES = frozenset(counter.name for counter in COUNTERS)
 
 MEASURED = frozenset(

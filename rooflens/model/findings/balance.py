@@ -120,9 +120,7 @@ def _uneven(facts: Facts, key: str, name: str) -> _Uneven | None:
     if not mean or not most or not elapsed or most < mean:
         return None
     sources = facts.kernel.counter_sources
-    source = " / ".join(
-        sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg")
-    )
+    source = " / ".join(sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg"))
     waste = (1 - mean / most) * min(1.0, mean / elapsed)
     return _Uneven(key, name, most / mean, waste, Evidence(f"busiest {name} over the mean", most / mean, "x", source))
 

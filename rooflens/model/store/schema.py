@@ -1,7 +1,8 @@
 """The store's tables as Arrow schemas, and the one way from records to rows and back.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource, `unprofiled` one a program that was also run without the profiler. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+resource, `unprofiled` one a program that was also run without the profiler. All join on `digest`, the report's SHA-256;
+those of kernels also on `kernel_index`.
 """
 
 from __future__ import annotations

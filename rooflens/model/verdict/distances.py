@@ -100,9 +100,7 @@ def needed_memory_ns(kernel: Kernel) -> float | None:
 
 
 def _needed_bytes(kernel: Kernel) -> float | None:
-    return min(
-        (amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None
-    )
+    return min((amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None)
 
 
 def _without_local(kernel: Kernel) -> float | None:

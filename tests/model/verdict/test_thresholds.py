@@ -16,7 +16,6 @@ from rooflens.model.verdict.thresholds import default_thresholds, override_thres
         ("balanced_lead", 0.1),
         ("small_grid_waves", 1),
         ("overhead_duration_ns", 5000),
-        ("overhead_duration_ns", 5000),
         ("dominant_stall", 0.3),
         ("eligible_warps", 1),
         ("imbalance_ratio", 1.2),

@@ -142,7 +142,7 @@ def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
     sentence = verdict({"dram": 0.7, "fp32": 0.1}, in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000)).sentence
     assert "as short as" not in sentence
-    assert "waits 3 ms beside a launch of 1 ms" in sentence
+    assert "waits 3.00 ms beside a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
