@@ -20,7 +20,6 @@ class Thresholds:
     at_roof_device_share: float
     bound_share: float
     balanced_lead: float
-    overhead_gap_share: float
     overhead_duration_ns: float
     small_grid_waves: float
     eligible_warps: float

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
+from rooflens.model.unprofiled import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from rooflens.model.records import Analysis, Hotspot, Kernel
+    from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel
 
 SCHEMA_VERSION = 2
 
@@ -265,10 +266,35 @@ KERNEL = fixed(
 )
 """Everything that is written of one kernel."""
 
+GAPS_AFTER = fixed(
+    Key("kernel", TEXT_OR_NULL, attrgetter("name"), "ran before the gaps; null for copies and graphs traced whole"),
+    Key("count", NUMBER, attrgetter("count")),
+    Key("gap_ns", NUMBER, attrgetter("gap_ns")),
+)
 
-def to_document(analyses: Iterable[Analysis]) -> dict[str, Any]:
-    """Build the JSON document: units in names, shares as fractions, what was not measured null."""
-    return {"schema_version": SCHEMA_VERSION, "kernels": [KERNEL.write(analysis) for analysis in analyses]}
+PROGRAM = fixed(
+    Key("source", TEXT, attrgetter("run.source"), "path of its report as it was given"),
+    Key("measured_by", choice(*SOURCES), attrgetter("unprofiled.source")),
+    Key("wall_ns", NUMBER, attrgetter("unprofiled.wall_ns")),
+    Key("gap_ns", NUMBER, attrgetter("unprofiled.gap_ns"), "no kernel ran; null where nobody looked"),
+    Key("gap_share", NUMBER, attrgetter("unprofiled.gap_share"), "gap_ns / wall_ns"),
+    Key("gaps_after", items(GAPS_AFTER), attrgetter("unprofiled.gaps_after"), "longest sum first"),
+)
+"""What is written of one program that was also run without the profiler."""
+
+
+def to_document(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> dict[str, Any]:
+    """Build the JSON document: units in names, shares as fractions, what was not measured null.
+
+    Args:
+        analyses: The kernels.
+        reports: The reports whose programs are told of, where they were also run without the profiler.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "programs": [PROGRAM.write(report) for report in reports if report.unprofiled is not None],
+        "kernels": [KERNEL.write(analysis) for analysis in analyses],
+    }
 
 
 def to_schema() -> Schema:
@@ -279,9 +305,14 @@ def to_schema() -> Schema:
         "type": "object",
         "properties": {
             "schema_version": {"const": SCHEMA_VERSION},
+            "programs": {
+                "type": "array",
+                "items": PROGRAM.schema,
+                "description": "programs that were also run without the profiler",
+            },
             "kernels": {"type": "array", "items": KERNEL.schema},
         },
-        "required": ["schema_version", "kernels"],
+        "required": ["schema_version", "programs", "kernels"],
         "additionalProperties": False,
     }
 
