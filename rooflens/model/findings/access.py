@@ -202,10 +202,7 @@ def _by_request(facts: Facts, side: _Side) -> _Use | None:
     return _Use(
         used=most / a_request,
         sectors=sectors,
-        evidence=(
-            Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),
-            facts.measured(sectors_name, "sectors"),
-        ),
+        evidence=(Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),),
         said=f"global {side}s take {significant(a_request)} sectors a request, where the widest coalesced one takes "
         f"{significant(most)}",
         confidence="medium",

@@ -62,7 +62,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
         Evidence("conflict_share", found.part, "share", found.source),
         Evidence("wavefronts", found.wavefronts, "wavefronts", found.source),
     ]
-    if ways is not None:
+    if ways is not None and not collide_only:
         evidence.append(Evidence("conflict_ways", ways, "wavefronts/access", found.source))
     return Found(
         evidence=tuple(evidence),
