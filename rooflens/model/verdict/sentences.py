@@ -118,8 +118,8 @@ def _on_the_plateau(facts: Facts) -> str:
     rest = (("ramp", phases.ramp), ("tail", phases.tail))
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
-    average = f"{percent(wall.share)} on average"
-    return f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
+    average = f"{percent(wall.share)} on average{f' with {after}' if after else ''}"
+    return f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}"
 
 
 def _memory(facts: Facts) -> str:
