@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Place,
         Severity,
     )
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
 LATENCY = "latency"
@@ -43,7 +44,7 @@ class Facts:
         bound: The class of the verdict, decided before.
         wall: The resource of the wall; None for latency, overhead and unknown.
         at_roof: The wall's resource is full.
-        gap_share: Part of the wall time of an un-profiled run in which no kernel ran; None where there was none.
+        in_program: A typical launch of it without the profiler; None where none was timed.
     """
 
     kernel: Kernel
@@ -56,7 +57,7 @@ class Facts:
     distances: Distances
     limits: Thresholds
     phases: Phases | None = None
-    gap_share: float | None = None
+    in_program: InProgram | None = None
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""
