@@ -1,4 +1,4 @@
-"""Findings about units that stand idle while others work: grids, waves, SMs, slices and channels."""
+"""Findings about time in which the GPU or a part of it stands idle: launches, grids, waves, SMs, slices, channels."""
 
 from __future__ import annotations
 
