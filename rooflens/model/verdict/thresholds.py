@@ -23,6 +23,7 @@ class Thresholds:
     overhead_gap_share: float
     overhead_duration_ns: float
     small_grid_waves: float
+    empty_grid_waves: float
     eligible_warps: float
     dominant_stall: float
     tail_share: float
