@@ -25,8 +25,10 @@ from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding
+    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding, Kernel
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.bottleneck import Case
+    from rooflens.model.verdict.thresholds import Thresholds
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = (
@@ -84,10 +86,9 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
     bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
     costing = tuple(finding for finding in findings if finding.severity != "note")
     causes = costing if bound == "latency" else ()
-    gap_share = case.gap_share if _has_gaps(case) else None
     phases = case.phases if is_full_for_a_while(case, bound) else None
     facts = Facts(
-        case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, gap_share, phases
+        case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, _waiting(case), phases
     )
     found = tuple(finding.move for finding in costing)
     moves = (*found, *_moves(case, bound, wall, at_roof=at_roof)) or advice.collect_moves()
@@ -135,21 +136,23 @@ def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -
 
 
 def _is_overhead(case: Case, top: float) -> bool:
-    if _has_gaps(case):
-        return True
-    duration_ns = case.kernel.duration_ns
-    return duration_ns is not None and duration_ns < case.limits.overhead_duration_ns and top < case.limits.bound_share
+    return _waiting(case) is not None or (_is_short(case.kernel, case.limits) and top < case.limits.bound_share)
 
 
-def _has_gaps(case: Case) -> bool:
-    return case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share
+def _is_short(kernel: Kernel, limits: Thresholds) -> bool:
+    return kernel.duration_ns is not None and kernel.duration_ns < limits.overhead_duration_ns
+
+
+def _waiting(case: Case) -> InProgram | None:
+    """Return the kernel's typical launch where the gaps beside it outweigh its time."""
+    return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
 
 
 def _cause(case: Case, bound: Bound, causes: tuple[Finding, ...]) -> str | None:
     if bound == "latency":
         return causes[0].title if causes else "not shown by the counters of this report"
     if bound == "overhead":
-        return "gaps between kernels" if _has_gaps(case) else "as short as its launch"
+        return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
         return "profiling failed" if case.kernel.failed else "missing counters"
     if is_full_for_a_while(case, bound):

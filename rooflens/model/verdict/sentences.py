@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.model.records import Bottleneck, Bound, Distances, Finding, Kernel, Level, Phases, Pipe, Verdict
+    from rooflens.model.unprofiled import InProgram
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -31,6 +32,7 @@ class Facts:
     """What a verdict's words are made of.
 
     Attributes:
+        waiting: A typical launch in its program where the gaps beside it outweigh its time.
         phases: How the run divides, where its plateau names the wall.
     """
 
@@ -41,7 +43,7 @@ class Facts:
     compute: Bottleneck | None
     wall: Bottleneck | None
     causes: Sequence[Finding]
-    gap_share: float | None = None
+    waiting: InProgram | None = None
     phases: Phases | None = None
 
 
@@ -118,8 +120,9 @@ def _on_the_plateau(facts: Facts) -> str:
     rest = (("ramp", phases.ramp), ("tail", phases.tail))
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
-    average = f"{percent(wall.share)} on average{f' with {after}' if after else ''}"
-    return f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}"
+    average = f"{percent(wall.share)} on average"
+    where = _spoken(wall.resource, facts.kernel.gpu)
+    return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
 def _memory(facts: Facts) -> str:
@@ -173,8 +176,8 @@ def _latency(facts: Facts) -> str:
 
 
 def _overhead(facts: Facts) -> str:
-    if facts.gap_share is not None:
-        what = f"{percent(facts.gap_share)} of the un-profiled run passes between kernels"
+    if facts.waiting is not None:
+        what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
     else:
         what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
     return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"

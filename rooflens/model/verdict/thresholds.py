@@ -20,7 +20,6 @@ class Thresholds:
     at_roof_device_share: float
     bound_share: float
     balanced_lead: float
-    overhead_gap_share: float
     overhead_duration_ns: float
     small_grid_waves: float
     empty_grid_waves: float
@@ -43,8 +42,10 @@ class Thresholds:
     resident_write_bytes: float
     resident_write_share: float
     conflict_share: float
+    uncounted_l2_share: float
     sectors_per_request: float
     pipe_explained: float
+    issue_filled: float
     smem_part_of_l1: float
     open_headroom: float
     integer_dram_share: float
