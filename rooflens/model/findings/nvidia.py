@@ -53,7 +53,7 @@ def nvidia_rules(facts: Facts, found: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
 
     An estimate is the part of the time that would go, in per cent. None of them is a limiter, because nobody checked
-    it; it is a note where the kernel is at its roof, where little would go, and where a finding of ours looked at the same
+    it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
     and saw less: a computed tail of which nothing is measured.
 
     Args:
