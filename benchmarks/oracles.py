@@ -18,6 +18,7 @@ from oracle_tensors import products, published_warpgroup, tensor_activity, tenso
 
 from rooflens.ingest.reports.resolve import Resolver
 from rooflens.model.analyze import analyze
+from rooflens.model.roofline.levels import L2_INTERNAL, SHARED_DATA, leading_stage
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _dram_share(results: Iterable[Result]) -> Row:
             ours = result.analysis.levels["dram"].share or 0.0
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     return Row(
-        "share_dram", "HBM share: bytes / time / peak", f"`{DRAM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs)
+        "share_dram", "DRAM share: bytes / time / peak", f"`{DRAM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs)
     )
 
 
@@ -102,7 +103,7 @@ def _smem_share(results: Iterable[Result]) -> Row:
         theirs = result.number(SMEM_PCT)
         known = {"smem_bytes", "l1_peak_bytes_per_s"} <= result.kernel.counters.keys()
         if theirs and known:
-            ours = result.analysis.levels["smem"].share or 0.0
+            ours = result.analysis.levels["l1"].stages[SHARED_DATA]
             pairs.append(pair_of(result, relative(ours * 100, theirs)))
     what = "shared-memory share: wavefronts / (SM x cycle)"
     return Row("share_smem", what, f"`{SMEM_PCT}`", "relative", AS_USUAL, PASSES, tuple(pairs))
@@ -138,7 +139,7 @@ def _dram_rate(results: Iterable[Result]) -> Row:
         resolver = Resolver(numbers)
         resolver.run()
         pairs.append(pair_of(result, relative(resolver.values["dram_bytes"], theirs)))
-    what = "HBM bytes: `dram__bytes.sum.per_second` x time"
+    what = "DRAM bytes: `dram__bytes.sum.per_second` x time"
     return Row("bytes_dram", what, "bytes read + bytes written", "relative", ROUNDED, SAME_COUNTERS, tuple(pairs))
 
 
@@ -194,6 +195,8 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
         reason = "" if same else f"NVIDIA: {theirs}; ours: {blind.verdict.bound}"
         if not same and result.analysis.verdict.bound == "unknown":
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
+        if not same and leading_stage(blind.levels["l2"]) == L2_INTERNAL:
+            reason += " at L2, by a part of it that NVIDIA's summary leaves out: the fabric of a split L2"
         pairs.append(pair_of(result, 0.0 if same else 1.0, reason))
     oracle = "NVIDIA's rule `SOLBottleneck`, its summary and rules withheld from ours"
     return Row(key, what, oracle, "class", 0.0, "a class is the same or it is not", tuple(pairs))

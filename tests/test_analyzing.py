@@ -4,8 +4,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
 from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
@@ -26,6 +28,19 @@ def store(tmp_path: Path, report: Path) -> Path:
     """Return a store of that report, and of nothing else."""
     run("ingest", report, "--store", tmp_path / "store")
     return tmp_path / "store"
+
+
+def with_instructions(folder: Path) -> Path:
+    """Write a report of one small kernel with three instructions."""
+    metrics = {
+        "gpu__time_duration.sum": 2000.0,
+        "launch__waves_per_multiprocessor": 0.2,
+        "launch__grid_size": 4,
+        "launch__block_size": 40,
+        "smsp__pcsamp_sample_count": Instances({4096: 2, 4112: 7}, 9),
+        "inst_executed": Instances({4096: 4, 4112: 2, 4128: 1}, 7),
+    }
+    return write_report(folder / "code.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
 
 
 def run(*arguments: object) -> None:
@@ -65,6 +80,36 @@ def test_a_store_holds_the_same_as_its_reports(report: Path, store: Path) -> Non
     assert analyze_store(store).reports == analyze_paths([report]).reports
 
 
+def test_a_store_holds_what_is_known_of_instructions(tmp_path: Path) -> None:
+    """Hot spots, the sums over all instructions and estimated speed-ups come back from a store as they were read."""
+    report = with_instructions(tmp_path)
+    run("ingest", report, "--store", tmp_path / "store")
+    ((read,),) = (found.analyses for found in analyze_paths([report]).reports)
+    ((stored,),) = (found.analyses for found in analyze_store(tmp_path / "store").reports)
+    assert stored.kernel == read.kernel
+    assert len(stored.kernel.hotspots) == 4
+    assert stored.kernel.code_totals == {"samples": 9, "warp_inst": 7}
+
+
+def test_a_store_holds_the_findings_of_its_verdicts(tmp_path: Path) -> None:
+    """The table `findings` has a row for each finding of each kernel, with its evidence and its places."""
+    run("ingest", with_instructions(tmp_path), "--store", tmp_path / "store")
+    (report,) = analyze_store(tmp_path / "store", keep=True).reports
+    (file,) = (tmp_path / "store" / "findings").iterdir()
+    rows = pq.read_table(file).to_pylist()
+    findings = report.analyses[0].findings
+    assert findings
+    assert [(row["id"], row["severity"], row["speedup_up_to"], row["move"]) for row in rows] == [
+        (finding.id, finding.severity, finding.speedup_up_to, finding.move) for finding in findings
+    ]
+    assert [[number["value"] for number in row["evidence"]] for row in rows] == [
+        [number.value for number in finding.evidence] for finding in findings
+    ]
+    assert [[(place["pc"], place["share"]) for place in row["where"]] for row in rows] == [
+        [(place.hotspot.pc, place.share) for place in finding.where] for finding in findings
+    ]
+
+
 def test_what_was_found_besides_is_data(report: Path, tmp_path: Path) -> None:
     """Damaged reports, other files and copies are told by the record, and nothing is printed."""
     (tmp_path / "notes.txt").write_text("no report")
@@ -90,13 +135,13 @@ def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytes
 
 
 def test_commands_that_read_write_nothing(store: Path) -> None:
-    """`compare` and `history` leave every file of a store as it was; `analyze` writes the table `roofline`."""
+    """`compare` and `history` leave every file of a store as it was; `analyze` writes the tables of verdicts."""
     before = contents(store)
     for command in (("history", "--store", store), ("compare", store, store, "--anyway")):
         run(*command)
         assert contents(store) == before
     run("analyze", "--store", store)
-    assert {name.partition("/")[0] for name in contents(store).keys() - before.keys()} == {"roofline"}
+    assert {name.partition("/")[0] for name in contents(store).keys() - before.keys()} == {"roofline", "findings"}
 
 
 def test_analyzing_needs_no_terminal_and_no_chart() -> None:

@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
-    "ingest/reports": "errors model/records model/unprofiled model/counters model/store",
+    "ingest/reports": "errors model/records model/unprofiled model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",

@@ -24,6 +24,9 @@ Grain = Literal["line", "sass", "function"]
 LEVELS = ("dram", "l2", "l1", "smem")
 """Memory levels from the far one to the near one; every mapping by level uses these keys."""
 
+RESIDENT = "resident"
+"""The series of resident warps: it shows when the GPU is full, and is no unit with a roof."""
+
 BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
 
 
@@ -32,7 +35,8 @@ class Rule:
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
-        speedup_pct: NVIDIA's estimated speed-up of the kernel in per cent; None where the rule states none.
+        speedup_pct: NVIDIA's estimated speed-up of the whole kernel, as the per cent of its time that would be saved;
+            None where the rule states none, or one of a single unit.
     """
 
     identifier: str
@@ -49,11 +53,13 @@ class Hotspot:
     Attributes:
         by: Which of the three it is; `pc` and `sass` are those of an instruction only.
         line: From 1; None where the report has no line information.
-        function: Name of the function the instruction stands in.
-        pc: Offset of the instruction from the kernel's start, in bytes.
+        function: Name of the function the instructions stand in; None for a line that stands in several. Reports name
+            only the kernel itself: what it calls is `function at +0x1a00`, by its offset.
+        pc: Offset of the instruction from the start of the kernel's code, called functions included, in bytes.
         sass: The instruction in text.
         text: The source line in text, where the report embeds the file.
-        measures: Amount by measure (`rooflens.model.hotspots.MEASURES`); absent where not measured.
+        measures: Amount by measure (`rooflens.model.hotspots.MEASURES`); absent where 0 or not measured: a measure of
+            the kernel's `code_totals` is measured.
     """
 
     by: Grain
@@ -72,8 +78,8 @@ class Series:
 
     Attributes:
         interval_ns: Time between two samples.
-        shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name, or
-            `warps` for resident warps over the most that fit; None where a sample is missing.
+        shares: Fraction of the unit's peak by sample, from the kernel's start to its end, by level or pipe name; under
+            `RESIDENT` the resident warps over the most at any moment; None where a sample is missing.
     """
 
     interval_ns: float
@@ -130,7 +136,7 @@ class Kernel:
         stalls: Warp stall reason -> fraction of all sampled or counted stall cycles, 0 to 1.
         rules: NVIDIA's own verdicts.
         hotspots: Its hottest lines, instructions and functions.
-        code_totals: Sum over all of its instructions, by measure of the hot spots.
+        code_totals: Sum over all of its instructions, by measure of the hot spots; 0 where measured and none found.
         series: What was sampled while it ran; None where the report holds no samples.
     """
 

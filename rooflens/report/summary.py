@@ -52,7 +52,7 @@ class Ranked:
     """One line of what to fix first.
 
     Attributes:
-        wall: The verdict with its decisive share: `memory-bound: HBM 38.2 %`.
+        wall: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         distance: How far it is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown.
         where: File and line of what its first finding is about; empty where not known.
     """
@@ -116,7 +116,7 @@ def _ranked(rank: int, group: Group) -> Ranked:
         group=group,
         wall=wall(group.worst),
         cause=(worst.verdict.cause or "").replace("_", " "),
-        distance=distance_words(verdict),
+        distance=distance_words(verdict, group.gpu),
         move=next(iter(worst.verdict.advice), worst.verdict.sentence),
         where=_where(worst),
     )
@@ -135,7 +135,7 @@ def wall(launch: Launch) -> str:
         return label
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{bottleneck_words(launch.bottleneck)}{roof}"
+    return f"{label}: {near}{bottleneck_words(launch.bottleneck, launch.gpu)}{roof}"
 
 
 def facts(content: Content) -> list[str]:

@@ -54,7 +54,7 @@ def test_the_page_and_the_table_tell_of_it(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["report", str(ours), "-o", str(page), "--table"])
     assert result.exit_code == 0
-    assert "saxpy n16 predicted, one iteration: 131 kFLOP, 786 kB at HBM, overhead" in result.stdout
+    assert "saxpy n16 predicted, one iteration: 131 kFLOP, 786 kB at DRAM, overhead" in result.stdout
     assert "Predicted against measured" in page.read_text(encoding="utf-8")
     theirs = report_of(tmp_path, "ncu ./saxpy --n 65536 --iterations 1")
     result = CliRunner().invoke(main, ["report", str(theirs), "-o", str(page), "--table", "--force"])
@@ -78,8 +78,8 @@ def test_a_prediction_of_the_user_is_set_beside_the_kernels(fixtures: Path) -> N
     triad = "elementwise:n=268435456,reads=2,flops=2,dtype=fp32"  # 12 bytes and 2 FLOP an element, as the fixture says
     done = CliRunner().invoke(main, ["analyze", report, "--predict", triad])
     assert done.exit_code == 0
-    assert "predicted, one iteration: 537 MFLOP, 3.22 GB at HBM" in done.stdout
-    assert "(1.00x), 3.22 GB (1.00x) at HBM" in done.stdout
+    assert "predicted, one iteration: 537 MFLOP, 3.22 GB at DRAM" in done.stdout
+    assert "(1.00x), 3.22 GB (1.00x) at DRAM" in done.stdout
 
 
 def test_predictions_by_kernel_name_come_from_a_file(fixtures: Path, tmp_path: Path) -> None:

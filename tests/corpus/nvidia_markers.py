@@ -1,8 +1,8 @@
 """Hold our hot spots against the lines and instructions that NVIDIA's rules mark in the source.
 
-A rule marks every place above a threshold, not the hottest three, so two questions are asked. Of stalls, whose markers
-state their weight, the strongest three must be among our top three. Of uncoalesced accesses, whose markers do not, our
-top three must be marked, and where three places or fewer are, all of them must be among ours.
+A rule marks every place above a threshold, not the hottest three, so two questions are asked. Where markers state what
+they weigh (instructions that stall), the strongest three must be among our top three. Where they do not (uncoalesced
+accesses, and all lines), our top three must be marked, and of three marked places or fewer all must be among ours.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ def marked(nvidia: NvidiaKernel, kernel: Kernel) -> Iterator[MarkedPlace]:
     """Compare the markers of one kernel, rule by rule, instructions and lines apart."""
     for rule, measures in MEASURES.items():
         markers = [marker for marker in nvidia.markers if marker.identifier == rule]
-        weights = _weights(markers)
-        for by, places in (("sass", weights), ("line", _lines(markers, weights))):
+        for by, places in (("sass", _weights(markers)), ("line", _lines(markers))):
             ours = _top(kernel, by, measures) if places else []
             for place, hit in _compare(places, ours):
                 yield MarkedPlace(nvidia.report, nvidia.index, rule, by, _words(place), hit)
@@ -82,17 +81,15 @@ def _weights(markers: list[Marker]) -> dict[Place, float | None]:
     return found
 
 
-def _lines(markers: list[Marker], weights: Mapping[Place, float | None]) -> dict[Place, float | None]:
-    """Return the marked lines with the weight of their marked instructions, which state it."""
-    found: dict[Place, float | None] = {
-        (_base(marker.file), marker.line): None for marker in markers if marker.file and marker.line is not None
-    }
-    by_pc = {marker.pc: marker.source for marker in markers if marker.pc is not None and marker.source}
-    for pc, (file, line) in by_pc.items():
-        weight, place = weights.get(pc or 0), (_base(file), line)
-        if place in found and weight is not None:
-            found[place] = (found[place] or 0.0) + weight
-    return found
+def _lines(markers: list[Marker]) -> dict[Place, float | None]:
+    """Return the marked lines; no marker states what a whole line weighs.
+
+    A line of uncoalesced accesses carries the file of whatever was looked at last (ncu 2023 to 2025): its instructions,
+    which are marked too, know better.
+    """
+    files = {marker.source[1]: marker.source[0] for marker in markers if marker.source}
+    lines = {marker.line: marker.file or "" for marker in markers if marker.line is not None}
+    return {(_base(files.get(line, file)), line): None for line, file in lines.items()}
 
 
 def _top(kernel: Kernel, by: str, measures: tuple[str, ...]) -> list[Place]:

@@ -347,6 +347,17 @@ def test_our_top_three_of_uncoalesced_places_must_be_marked() -> None:
     assert not any(place.hit for place in marked(_kernel(markers=markers), SimpleNamespace(hotspots=())))
 
 
+def test_a_marked_line_is_of_the_file_of_its_instructions() -> None:
+    """Lines of uncoalesced accesses carry the file of the last one looked at; the marked instructions decide."""
+    markers = (
+        Marker("UncoalescedGlobalAccess", "50.00% excessive.", pc=16, source=("/a/k.cu", 9)),
+        Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/b/mma.hpp", line=9),
+    )
+    spot = _Spot("line", {"load_excess_sectors": 5.0}, file="k.cu", line=9)
+    places = marked(_kernel(markers=markers), SimpleNamespace(hotspots=(spot,)))
+    assert [(place.what, place.hit) for place in places if place.by == "line"] == [("k.cu:9", True)]
+
+
 def test_marked_lines_are_compared_by_file_name_and_line() -> None:
     """Reports name files by the paths of two machines: name and line decide."""
     marker = Marker("UncoalescedGlobalAccess", "50.00% excessive.", file="/a/k.cu", line=9)

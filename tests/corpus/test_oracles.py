@@ -68,7 +68,7 @@ def test_fp_per_cents_equal_nvidias_rule_text(rows: dict[str, Row]) -> None:
 
 
 def test_dram_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> None:
-    """Bytes over peak at HBM is NVIDIA's DRAM throughput, on every kernel that has both."""
+    """Bytes over peak at DRAM is NVIDIA's DRAM throughput, on every kernel that has both."""
     _held(rows["share_dram"], SHARE_TOLERANCE, 61)
 
 
@@ -101,7 +101,7 @@ def test_shared_memory_share_equals_nvidias_per_cent(rows: dict[str, Row]) -> No
 
 
 def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
-    """At least 58 of the 65 kernels with FP counters (four of them failed) have HBM, L2 and shared-memory roofs."""
+    """At least 58 of the 65 kernels with FP counters (four of them failed) have DRAM, L2 and shared-memory roofs."""
     roofed = [
         analysis
         for analysis in analyses
@@ -112,10 +112,16 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
 
 
 def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, Row]) -> None:
-    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but that of one kernel without counters."""
+    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but for three kernels that say why."""
     _held(rows["class_fp"], 0.0, 61)
-    assert rows["class_other"].kernel_count >= 180
-    assert [pair.report for pair in rows["class_other"].outside] == ["Twisty__profile.nsight-cuprof-report"]
+    other = rows["class_other"]
+    assert other.kernel_count >= 180
+    assert len(other.outside) <= 0.02 * other.kernel_count
+    assert [(pair.report, pair.index) for pair in other.outside] == [
+        ("Twisty__profile.nsight-cuprof-report", 1),
+        ("self-join-MiSTIC__profile.ncu-rep", 12),
+        ("self-join-MiSTIC__profile.ncu-rep", 13),
+    ]
 
 
 def test_no_kernel_is_faster_than_its_lower_bound(analyses: list[Analysis]) -> None:

@@ -33,13 +33,13 @@ GOOD = Judged(
 @pytest.mark.parametrize(
     ("change", "states"),
     [
-        ({}, {"verdict": "pass", "FLOP": "pass", "HBM": "pass"}),
+        ({}, {"verdict": "pass", "FLOP": "pass", "DRAM": "pass"}),
         ({"flop": {"fp32": 1002.0}}, {"FLOP": "fail"}),
         ({"flop": {"fp32": 1000.9}}, {"FLOP": "pass"}),
         ({"flop": {}}, {"FLOP": "not measured"}),
         ({"flop": {"tensor_bf16": 1000.0}}, {"FLOP": "not measured"}),
-        ({"dram_bytes": 1101.0}, {"HBM": "fail"}),
-        ({"is_whole": False}, {"FLOP": "not measured", "HBM": "not measured"}),
+        ({"dram_bytes": 1101.0}, {"DRAM": "fail"}),
+        ({"is_whole": False}, {"FLOP": "not measured", "DRAM": "not measured"}),
         ({"as_expected": False}, {"verdict": "fail"}),
         ({"case": "n16"}, {"FLOP": "pass"}),
         ({"workload": "attention", "case": "fused", "flop": {"tensor_bf16": 1000.0, "fp32": 90.0}}, {"FLOP": "pass"}),
@@ -49,7 +49,7 @@ def test_what_must_be_so(change: Mapping[str, object], states: Mapping[str, str]
     """FLOPs within 0.1 %, bytes of saxpy within 10 %, the verdict as expected; a lower bound proves nothing."""
     found = {truth.name.split()[0]: truth.state for truth in truths(Judgement([replace(GOOD, **change)]))}
     assert {name: found[name] for name in states} == dict(states)
-    assert ("HBM" in found) == (not {"case", "workload"} & change.keys())
+    assert ("DRAM" in found) == (not {"case", "workload"} & change.keys())
 
 
 def test_causal_attention_has_no_exact_flops() -> None:

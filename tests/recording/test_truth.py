@@ -73,12 +73,12 @@ def test_what_crossed_the_levels_is_found_not_demanded() -> None:
 
 @pytest.mark.parametrize(("dram_bytes", "is_off"), [(11.8 * 2**28, False), (13.3 * 2**28, True)])
 def test_saxpy_moves_what_it_must(dram_bytes: float, is_off: bool) -> None:  # noqa: FBT001 - a table
-    """Bytes at HBM may stay in L2 in part; FLOPs of both sources are held to the formula and to one another."""
+    """Bytes at DRAM may stay in L2 in part; FLOPs of both sources are held to the formula and to one another."""
     counters = {"dram_bytes": dram_bytes, "ffma_threads": 2.0**28, "fadd_threads": 0.0, "fmul_threads": 0.0}
     saxpy = replace(PRODUCT, nvtx_range="rooflens", counters=counters, thread_opcodes={"FFMA": 2**28}, tensor_ops={})
     found = _rows(replace(saxpy, warp_opcodes={}), program="saxpy")
-    assert found["saxpy.n28: HBM bytes against the compulsory ones"].is_off == is_off
-    assert [row.ratio for name, row in found.items() if "HBM" not in name] == [1, 1, 1]
+    assert found["saxpy.n28: DRAM bytes against the compulsory ones"].is_off == is_off
+    assert [row.ratio for name, row in found.items() if "DRAM" not in name] == [1, 1, 1]
 
 
 def test_what_is_not_measured_is_no_row() -> None:

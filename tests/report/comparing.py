@@ -41,7 +41,7 @@ def timed(analysis: Analysis, factor: float) -> Analysis:
 
 
 def fewer_bytes(analysis: Analysis, factor: float) -> Analysis:
-    """Make the same work move `factor` times the bytes at HBM."""
+    """Make the same work move `factor` times the bytes at DRAM."""
     level = analysis.levels["dram"]
     moved = replace(
         level,

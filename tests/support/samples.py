@@ -245,11 +245,11 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
 _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": "no byte counters"}
 
 _SENTENCES: Mapping[str, str] = {
-    "memory": "Memory-bound at HBM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
+    "memory": "Memory-bound at DRAM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
     "compute": "Compute-bound at the bf16 tensor pipe: 212 TFLOP/s of 312 (68 %).",
     "latency": "Latency-bound: no unit above 31 %; 0.4 eligible warps a cycle, 58 % of stalls wait for global memory.",
     "overhead": "Overhead-bound: 3.2 us is of the order of a launch.",
-    "balanced": "Balanced: HBM 66 % and FP32 64 % lead together.",
+    "balanced": "Balanced: DRAM 66 % and FP32 64 % lead together.",
     "unknown": "Unknown: the report has no byte and no FLOP counters.",
 }
 

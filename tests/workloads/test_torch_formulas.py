@@ -91,7 +91,7 @@ def test_toy_shapes_evaluate_too(workload: Workload, case: Case) -> None:  # noq
 
 @EVERY_CASE
 def test_expectations_are_words_of_the_verdict(workload: Workload, case: Case) -> None:  # noqa: ARG001 - names the case
-    """An expected bound is a class, its resource a pipe of the case's own type or HBM, absent where no unit leads."""
+    """An expected bound is a class, its resource a pipe of the case's own type or DRAM, absent where no unit leads."""
     expect = case.expect
     assert expect.bound in BOUNDS
     assert expect.resource in {"memory": {"dram"}, "compute": {f"tensor_{case.dtype}"}}.get(expect.bound, {None})

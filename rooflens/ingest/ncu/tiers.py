@@ -1,7 +1,7 @@
 """Metric tiers: what a collection asks ncu for, by chip, in the fewest replay passes.
 
 The rows of `rooflens.model.counters` say in which tier a counter is asked for, in which forms, on which chips. `quick`
-places a kernel at HBM, `standard` feeds everything the model knows, `deep` adds what explains it.
+places a kernel at DRAM, `standard` feeds everything the model knows, `deep` adds what explains it.
 `rooflens.ingest.ncu.passes` asks NVIDIA's scheduler what a tier costs, and a test holds the answers.
 
 Standard library only: `collect` reads this on machines that have nothing else.

@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
+from rooflens.ingest.reports.code import read_code
 from rooflens.ingest.reports.container import Origin, inspect
-from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
+from rooflens.ingest.reports.results import RawResult, is_wanted, thread_opcodes, to_kernel
+from rooflens.ingest.reports.series import read_series
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, unpacked
 from rooflens.model.records import Rule, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
 
@@ -38,6 +40,9 @@ OPCODE_TABLES = (
 
 _MOST_INSTRUCTIONS = 2**62
 """No kernel executes more instructions: a larger count is damage, and would not fit the store."""
+
+_OF_KERNEL = 2
+"""Type of an estimated speed-up: 1 is that of the unit which the rule looks at."""
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
@@ -199,8 +204,10 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
         tables=values.tables,
         nan_count=values.nan_count,
         rules=_rules(action),
+        series=read_series(action),
         process=origin.process,
         nvtx_range=origin.nvtx_range,
+        code=read_code(action, thread_opcodes(values.tables), _clean),
     )
 
 
@@ -240,6 +247,15 @@ def _rules(action: Any) -> tuple[Rule, ...]:
                 section=_clean(result.get("section_identifier", "")),
                 title=_clean(message.get("title", "")),
                 message=_clean(message.get("message", "")),
+                speedup_pct=_speedup_pct(result.get("speedup_estimation") or {}),
             )
         )
     return tuple(rules)
+
+
+def _speedup_pct(estimation: Mapping[str, Any]) -> float | None:
+    """Return an estimated speed-up of the whole kernel; others are of one unit or of nothing named."""
+    value = estimation.get("speedup")
+    if estimation.get("type") != _OF_KERNEL or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None

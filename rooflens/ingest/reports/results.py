@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rooflens.ingest.reports.code import Code
 from rooflens.ingest.reports.resolve import Resolver
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
@@ -14,7 +15,7 @@ from rooflens.model.records import Kernel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Rule, Status
+    from rooflens.model.records import Rule, Series, Status
 
 THREAD_TABLES = (
     "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
@@ -58,8 +59,10 @@ class RawResult:
         texts: Metric -> string value.
         tables: Instanced metric -> {instance key: count}.
         nan_count: How many metrics were NaN: all of them when profiling this result failed.
+        series: What was sampled while it ran.
         process: Name and number of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
+        code: What is stored of its instructions.
     """
 
     index: int
@@ -71,8 +74,10 @@ class RawResult:
     tables: Mapping[str, Mapping[str, int]]
     nan_count: int
     rules: tuple[Rule, ...]
+    series: Series | None = None
     process: str | None = None
     nvtx_range: str | None = None
+    code: Code = field(default_factory=Code)
 
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
@@ -98,13 +103,21 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         synthetic=synthetic,
         counters=resolver.values,
         counter_sources=resolver.sources,
-        thread_opcodes=next((dict(raw.tables[name]) for name in THREAD_TABLES if raw.tables.get(name)), {}),
+        thread_opcodes=thread_opcodes(raw.tables),
         warp_opcodes=dict(raw.tables.get(WARP_TABLE, {})),
         tensor_ops=tensor_ops,
         tensor_peaks_per_s=tensor_peaks,
         stalls=_stalls(raw.numbers),
         rules=raw.rules,
+        series=raw.series,
+        hotspots=raw.code.hotspots,
+        code_totals=raw.code.totals,
     )
+
+
+def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Return the best of a result's tables of thread instructions by opcode; empty where it has none."""
+    return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
 
 
 def is_wanted(metric: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, percent, si, significant
-from rooflens.model.verdict.sentences import LEVEL_LABELS, wall_words
+from rooflens.model.verdict.sentences import LEVEL_LABELS, resource_label, wall_words
 
 if TYPE_CHECKING:
     from rooflens.model.compare.compare import Change, Comparison, Spread, Timing
@@ -42,7 +42,7 @@ def _signed(timing: Timing) -> str:
 
 
 def change_sentence(change: Change, comparison: Comparison) -> str:
-    """Write one kernel's story: `1.9x faster: moved right (HBM bytes 512 MB -> 260 MB), still memory-bound at 91 %`."""
+    """Write one kernel's story: `1.9x faster: moved right (DRAM bytes 512 MB -> 260 MB), memory-bound at 91 %`."""
     before, after = change.base, change.head
     if before is None or after is None:
         return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
@@ -56,19 +56,24 @@ def _only(one: Analysis | None) -> str:
 
 def _moved(before: Analysis, after: Analysis) -> str:
     """Say where the point went: along the intensity, by which amount, or up and down at the same intensity."""
-    name = _level_of(before, after)
+    name, label = _level_of(before, after), _level_label(before, after)
     old, new = before.levels[name], after.levels[name]
     if not old.intensity_flop_per_byte or not new.intensity_flop_per_byte:
-        return _bytes_only(name, old, new)
+        return _bytes_only(label, old, new)
     ratio = new.intensity_flop_per_byte / old.intensity_flop_per_byte
     if 1 / MOVED_RATIO < ratio < MOVED_RATIO:
-        return _risen(name, before, after)
+        return _risen(name, label, before, after)
     side = "right" if ratio > 1 else "left"
-    return f"moved {side} at {LEVEL_LABELS[name]} ({_why(name, before, after)})"
+    return f"moved {side} at {label} ({_why(name, before, after)})"
+
+
+def _level_label(before: Analysis, after: Analysis) -> str:
+    """Name that level, device memory by its kind where both runs had one kind."""
+    return resource_label(_level_of(before, after), before.kernel.gpu, after.kernel.gpu)
 
 
 def _level_of(before: Analysis, after: Analysis) -> str:
-    """Choose the level to speak of: the one that bounds the kernel now or before, else HBM."""
+    """Choose the level to speak of: the one that bounds the kernel now or before, else DRAM."""
     for one in (after, before):
         if one.verdict.bound == "memory" and one.verdict.resource in LEVEL_LABELS:
             return str(one.verdict.resource)
@@ -86,18 +91,18 @@ def _why(name: str, before: Analysis, after: Analysis) -> str:
     return ", ".join(words) or f"{_arrow(old.intensity_flop_per_byte, new.intensity_flop_per_byte, 'FLOP/B')}"
 
 
-def _bytes_only(name: str, old: Level, new: Level) -> str:
+def _bytes_only(label: str, old: Level, new: Level) -> str:
     if old.amount_bytes is None or new.amount_bytes is None or not _differs(old.amount_bytes, new.amount_bytes):
         return ""
-    return f"{LEVEL_LABELS[name]} bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}"
+    return f"{label} bytes {_arrow(old.amount_bytes, new.amount_bytes, 'B')}"
 
 
-def _risen(name: str, before: Analysis, after: Analysis) -> str:
+def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
     """Speak of the share of the roof where the intensity stayed."""
     old, new = before.levels[name].share, after.levels[name].share
     if old is None or new is None or abs(new - old) < STEPPED_SHARE:
         return "same place in the roofline"
-    return f"moved {'up' if new > old else 'down'} at the same intensity ({LEVEL_LABELS[name]} {_shares(old, new)})"
+    return f"moved {'up' if new > old else 'down'} at the same intensity ({label} {_shares(old, new)})"
 
 
 def _walls(before: Analysis, after: Analysis) -> str:
@@ -113,7 +118,7 @@ def _wall(one: Analysis) -> str:
     if verdict.bound == "unknown":
         return verdict.bound
     name = verdict.bound if verdict.bound == "balanced" else f"{verdict.bound}-bound"
-    return f"{wall_words(name, verdict.resource)}{share}"
+    return f"{wall_words(name, verdict.resource, one.kernel.gpu)}{share}"
 
 
 def _differs(old: float | None, new: float | None) -> bool:

@@ -92,6 +92,8 @@ CAPACITY: tuple[Counter, ...] = (
     ),
     exact("smem_config_bytes", "shared memory that an SM set aside", "launch__shared_mem_config_size"),
     exact(
-        "smem_driver_bytes", "part of a block's shared memory that is the driver's", "launch__shared_mem_per_block_driver"
+        "smem_driver_bytes",
+        "part of a block's shared memory that is the driver's",
+        "launch__shared_mem_per_block_driver",
     ),
 )

@@ -156,6 +156,18 @@ WARPS: tuple[Counter, ...] = (
         asked=LAUNCH,
     ),
     exact(
+        "smem_static_per_block_bytes",
+        "shared memory a block that the kernel declares",
+        "launch__shared_mem_per_block_static",
+        asked=LAUNCH,
+    ),
+    exact(
+        "smem_dynamic_per_block_bytes",
+        "shared memory a block that the launch adds",
+        "launch__shared_mem_per_block_dynamic",
+        asked=LAUNCH,
+    ),
+    exact(
         "blocks_limit_registers",
         "blocks an SM can hold by registers",
         "launch__occupancy_limit_registers",

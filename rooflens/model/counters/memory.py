@@ -40,6 +40,8 @@ WAVEFRONT_BYTES = 128.0
 
 _RENAMED = GB20X | GR100
 """Chips that name the two parts of DRAM traffic anew."""
+_SMEM = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+_SASS_SMEM = f"smsp__sass_{_SMEM.replace('__', '_')}"
 _WRITEBACK = "wavefronts returned from L1 to registers"
 
 CLOCKS: tuple[Counter, ...] = (
@@ -252,6 +254,12 @@ L2: tuple[Counter, ...] = (
         "lts__t_tag_requests",
         asked=(Ask("standard", "requests to the L2 tag stage", later=GV100 | GA100),),
     ),
+    share(
+        "l2_internal_share",
+        "L2 slices, what lies between them included",
+        "lts__throughput",
+        asked=(Ask("deep", "NVIDIA's L2 throughput", forms=SPEED_OF_LIGHT),),
+    ),
     exact(
         "l2_hit_rate",
         "share of L2 sector look-ups that hit",
@@ -374,12 +382,39 @@ L1: tuple[Counter, ...] = (
 SMEM: tuple[Counter, ...] = (
     amount(
         "smem_bytes",
-        "bytes delivered by shared memory, bank-conflict replays included",
+        "shared-memory wavefronts of the L1 data stage x 128: shuffles and bank-conflict replays included",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared",
         scale=WAVEFRONT_BYTES,
         asked=(Ask("standard", "wavefronts of shared memory", forms=LOAD),),
     ),
     share("smem_share", "shared-memory data stage", "l1tex__data_pipe_lsu_wavefronts_mem_shared"),
+    Counter(
+        "smem_op_bytes",
+        "bytes of shared-memory loads, stores and atomics, bank-conflict replays included",
+        (
+            Amount(
+                (
+                    (f"{_SMEM}_op_ld", f"{_SMEM}_op_st", f"{_SMEM}_op_atom"),
+                    (f"{_SMEM}_op_ld", f"{_SASS_SMEM}_op_st", f"{_SMEM}_op_atom"),
+                ),
+                WAVEFRONT_BYTES,
+            ),
+        ),
+    ),
+    amount(
+        "smem_async_bytes",
+        "bytes that cp.async stored to shared memory",
+        f"{_SASS_SMEM}_op_ldgsts",
+        f"{_SMEM}_op_ldgsts",
+        scale=WAVEFRONT_BYTES,
+    ),
+    amount("smem_wgmma_bytes", "bytes that wgmma read of shared memory", f"{_SMEM}_op_gmma", scale=WAVEFRONT_BYTES),
+    amount(
+        "smem_other_bytes",
+        "shared-memory wavefronts x 128 that are neither loads nor stores",
+        f"{_SMEM}_op_misc",
+        scale=WAVEFRONT_BYTES,
+    ),
     amount(
         "smem_conflict_bytes",
         "part of the delivered bytes that were bank-conflict replays",

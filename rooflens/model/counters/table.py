@@ -13,16 +13,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.accesses import ACCESSES
 from rooflens.model.counters.balance import BALANCE, CAPACITY, WAITS
 from rooflens.model.counters.chips import EVERY_CHIP, GV100, LGDS, TU10X, TU11X
 from rooflens.model.counters.execution import FLOPS, PIPES, REPORT, WARPS
 from rooflens.model.counters.memory import CLOCKS, DRAM, L1, L2, SMEM
-from rooflens.model.counters.metric import BARE, SPEED_OF_LIGHT, SUM, Ask
+from rooflens.model.counters.metric import BARE, SUM, Ask
 
 if TYPE_CHECKING:
     from rooflens.model.counters.recipes import Counter
 
-COUNTERS: tuple[Counter, ...] = (*CLOCKS, *DRAM, *L2, *L1, *SMEM, *FLOPS, *PIPES, *WARPS, *REPORT, *BALANCE, *WAITS, *CAPACITY)
+COUNTERS: tuple[Counter, ...] = (
+    *CLOCKS,
+    *DRAM,
+    *L2,
+    *L1,
+    *SMEM,
+    *FLOPS,
+    *PIPES,
+    *WARPS,
+    *REPORT,
+    *ACCESSES,
+    *BALANCE,
+    *WAITS,
+    *CAPACITY,
+)
 NAMES = frozenset(counter.name for counter in COUNTERS)
 
 MEASURED = frozenset(
@@ -49,7 +64,6 @@ BESIDE: tuple[Ask, ...] = (
         SUM,
         EVERY_CHIP - GV100 - TU10X - TU11X,
     ),
-    Ask("deep", "NVIDIA's L2 throughput", "lts__throughput", SPEED_OF_LIGHT),
     Ask("deep", "NVIDIA's L1 throughput", "l1tex__throughput", ("avg.pct_of_peak_sustained_active",)),
 )
 """What ncu is asked for beside the quantities: opcode tables, stall reasons, and what explains a kernel to people."""

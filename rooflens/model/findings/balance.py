@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, significant
+from rooflens.format import count, percent, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.occupancy import tail_share
@@ -31,7 +31,7 @@ def small_grid(facts: Facts) -> Found | None:
         return None
     if waves >= facts.limits.small_grid_waves and blocks >= sms:
         return None
-    many = f"{blocks:,.0f} block{'' if blocks == 1 else 's'} on {sms:,.0f} SMs"
+    many = f"{count(int(blocks), 'block')} on {sms:,.0f} SMs"
     what = "leave SMs without any" if blocks < sms else "do not fill the GPU once"
     evidence = (
         facts.measured("waves", "waves"),
@@ -43,7 +43,8 @@ def small_grid(facts: Facts) -> Found | None:
         move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {many} are "
         f"{significant(waves)} waves and {what}",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(max(1 / waves, sms / blocks)),
+        speedup_up_to=facts.without_wait(max(1 / waves, sms / blocks)),
+        severity=None if blocks < sms else ("note" if facts.at_roof else "contributes"),
     )
 
 
@@ -72,13 +73,19 @@ def tail_wave(facts: Facts) -> Found | None:
         return None
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"choose blocks that fill the last wave, or a persistent kernel: after {whole:,.0f} full "
-        f"wave{'' if whole == 1 else 's'} of {significant(waves)} the last one is {percent(rest)} full, and SMs are "
-        f"idle for {percent(idle)} of the time",
+        move=f"choose blocks that fill the last wave, or a persistent kernel: after {count(whole, 'full wave')} of "
+        f"{significant(waves)} the last one is {percent(rest)} full, and SMs are idle for {percent(idle)} of the time",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(1 / (1 - min(idle, computed))) if idle < 1 else None,
-        confidence="high" if computed >= idle / 2 else "medium",
+        speedup_up_to=facts.without_wait(1 / (1 - min(idle, computed))),
+        severity=_tail_severity(facts, min(idle, computed)),
     )
+
+
+def _tail_severity(facts: Facts, waste: float) -> Severity | None:
+    """Judge a tail by what it costs: idle SMs that whole waves would leave as well are no reason to change them."""
+    if waste < facts.limits.tail_idle_share or facts.at_roof:
+        return "note"
+    return "contributes" if waste < facts.limits.tail_share else None
 
 
 def _idle(facts: Facts, idle: float) -> Evidence:
@@ -120,7 +127,9 @@ def _uneven(facts: Facts, key: str, name: str) -> _Uneven | None:
     if not mean or not most or not elapsed or most < mean:
         return None
     sources = facts.kernel.counter_sources
-    source = " / ".join(sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg"))
+    source = " / ".join(
+        sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg")
+    )
     waste = (1 - mean / most) * min(1.0, mean / elapsed)
     return _Uneven(key, name, most / mean, waste, Evidence(f"busiest {name} over the mean", most / mean, "x", source))
 
@@ -139,14 +148,16 @@ def load_imbalance(facts: Facts) -> Found | None:
     (a long tail) or by handing out the work dynamically. It does not show which blocks take longer.
     """
     worst = _most_uneven(facts, _SM_UNITS)
-    if worst is None or worst.waste < facts.limits.imbalance_share:
+    if worst is None:
+        return _tail_seen(facts) or _idle_seen(facts)
+    if worst.waste < facts.limits.imbalance_share:
         return _tail_seen(facts)
     return Found(
         evidence=(worst.evidence,),
-        move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works {significant(worst.ratio)}x "
-        f"as long as the mean one",
+        move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the mean one",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(1 / (1 - worst.waste)),
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
     )
 
@@ -168,9 +179,27 @@ def _tail_seen(facts: Facts) -> Found | None:
         move=f"cut the work finer or hand it out dynamically: for the last {percent(phases.tail)} of the run only "
         f"{percent(phases.warps_in_tail)} of the warps are left",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(1 / (1 - waste)) if waste < 1 else None,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
         confidence="medium",
         severity=_cost(facts, waste),
+    )
+
+
+def _idle_seen(facts: Facts) -> Found | None:
+    """Say the same by the mean SM alone: in a kernel that is not short it idles longer than the last wave explains."""
+    waves, idle, time_ns = facts.counter("waves"), idle_share(facts), facts.kernel.duration_ns
+    if waves is None or waves < 1 or idle is None or time_ns is None or time_ns < facts.limits.short_duration_ns:
+        return None
+    waste = idle - (tail_share(waves) or 0.0)
+    if waste < facts.limits.imbalance_cost_share:
+        return None
+    return Found(
+        evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
+        move=f"cut the work finer or hand it out dynamically: SMs are idle for {percent(idle)} of the time, more than "
+        f"the last of {significant(waves)} waves explains, so some blocks take longer than others",
+        bears_on=_WAITS,
+        speedup_up_to=facts.without_wait(1 / (1 - waste)),
+        confidence="medium",
     )
 
 
@@ -187,10 +216,10 @@ def partition_imbalance(facts: Facts) -> Found | None:
         return None
     return Found(
         evidence=(worst.evidence,),
-        move=f"pad the leading dimension or change the stride, so that addresses spread: the busiest {worst.name} works "
-        f"{significant(worst.ratio)}x as long as the mean one",
+        move=f"pad the leading dimension or change the stride, so that addresses spread: the busiest {worst.name} "
+        f"works {significant(worst.ratio)}x as long as the mean one",
         bears_on=frozenset({worst.key}),
-        speedup_up_to=facts.at_most(1 / (1 - worst.waste)),
+        speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
     )
 
@@ -204,7 +233,11 @@ BALANCE: tuple[FindingRule, ...] = (
         "load_imbalance",
         "imbalance between SMs",
         load_imbalance,
-        (*((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _SM_UNITS), ("series",)),
+        (
+            *((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _SM_UNITS),
+            ("series",),
+            ("waves", "sm_cycles_active_avg", "elapsed_cycles"),
+        ),
     ),
     FindingRule(
         "partition_imbalance",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import LATENCY
 from rooflens.model.findings.table import RULES
 from rooflens.model.records import Finding
@@ -24,8 +25,13 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(facts: Facts) -> tuple[Finding, ...]:
     """Return what the rules find: first what costs time, by how much, then notes."""
     found = [_finding(facts, rule, result) for rule in RULES if (result := rule.find(facts)) is not None]
-    ranked = sorted(found, key=lambda finding: (_ORDER.index(finding.severity), -(finding.speedup_up_to or 1.0)))
-    return _few(ranked)
+    found += nvidia_rules(facts, {finding.id for finding in found})
+    return _few(sorted(found, key=_rank))
+
+
+def _rank(finding: Finding) -> tuple[int, bool, float]:
+    """Order by what it costs; NVIDIA's unchecked estimates stand behind ours."""
+    return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -(finding.speedup_up_to or 1.0)
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
@@ -45,7 +51,10 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
 def _severity(facts: Facts, found: Found) -> Severity:
     """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time."""
     wall = facts.wall.resource if facts.wall else None
-    if wall in found.bears_on or (facts.bound in {"latency", "overhead"} and LATENCY in found.bears_on):
+    gain = _bounded(facts, found.speedup_up_to)
+    worth = gain is None or gain >= facts.limits.limiter_gain
+    bounds = wall in found.bears_on or (facts.bound in {"latency", "overhead"} and LATENCY in found.bears_on)
+    if bounds and worth:
         return "limiter"
     busy = max((facts.share(resource) or 0.0 for resource in found.bears_on - {LATENCY}), default=0.0)
     waits = LATENCY in found.bears_on and not facts.at_roof

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def short_kernel(facts: Facts) -> Found | None:
     """Say that the kernel is as short as its launch.
 
-    A launch costs some microseconds of host time, and a kernel needs about as long to fill the GPU and to empty it. Tuning
-    such a kernel gains little; launching fewer gains more. Counter: the GPU time of the launch. Confirm with
+    A launch costs some microseconds of host time, and a kernel needs about as long to fill the GPU and to empty it.
+    Tuning such a kernel gains little; launching fewer gains more. Counter: the GPU time of the launch. Confirm with
     an un-profiled timeline: gaps stand between such kernels. It does not show what could be fused with it.
     """
     time_ns = facts.kernel.duration_ns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, si, significant
+from rooflens.format import count, percent, si, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.occupancy import find_occupancy, next_step, set_aside_bytes
@@ -36,7 +36,7 @@ def low_occupancy(facts: Facts) -> Found | None:
         evidence=(facts.measured("theoretical_occupancy", "share"), *evidence),
         move=f"let more warps onto an SM than {percent(allowed)} of its slots{because}{together}",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(1 / allowed),
+        speedup_up_to=facts.without_wait(1 / allowed),
         severity=_severity(facts),
     )
 
@@ -56,16 +56,22 @@ def _limits(facts: Facts) -> tuple[list[str], list[Evidence]]:
     reasons, evidence = [], []
     found = find_occupancy(facts.kernel)
     blocks = found.block_limits[0][1] if found.block_limits else 0.0
-    for limiter in found.limiters:
+    for limiter in _real(facts, found.limiters):
         words, numbers = _limit(facts, limiter, blocks)
         reasons.append(words)
         evidence += numbers
     return reasons, evidence
 
 
+def _real(facts: Facts, limiters: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out shared memory where the program uses none and something else allows no more blocks."""
+    used = (facts.counter("smem_per_block_bytes") or 0.0) > (facts.counter("smem_driver_bytes") or 0.0)
+    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
+    return limiters if used or not others else others
+
+
 def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidence]]:
     step = next_step(facts.kernel, limiter)
-    source = "CUDA's occupancy arithmetic"
     if limiter == "shared memory" and (wider := _wider(facts, blocks)):
         return wider
     if step is None:
@@ -79,16 +85,18 @@ def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidenc
         words = f"{now} of shared memory a block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
     elif limiter == "warps a block":
         words = (
-            f"blocks of {step.now:,.0f} threads leave warp slots over with {_blocks(blocks)}, blocks of {step.to:,.0f} "
-            f"would fill more of them with {step.blocks:.0f}"
+            f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of "
+            f"{step.to:,.0f} would fill more of them with {step.blocks:.0f}"
         )
     else:
         words = (
-            f"blocks of {step.now:,.0f} threads use up the slots for blocks with {_blocks(blocks)}, blocks of "
+            f"blocks of {count(int(step.now), 'thread')} use up the slots for blocks with {_blocks(blocks)}, blocks of "
             f"{step.to:,.0f} would fill the slots for warps too"
         )
-    now = Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter])
-    return words, [now, Evidence(f"{limiter} that would allow more", step.to, step.unit, source)]
+    return words, [
+        Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
+        Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
+    ]
 
 
 _SOURCES = {
@@ -106,8 +114,8 @@ def _wider(facts: Facts, blocks: float) -> tuple[str, list[Evidence]] | None:
     if held is None or most is None or not block or most // block <= blocks:
         return None
     words = (
-        f"{si(block - driver, 'B')} of shared memory a block allow {_blocks(blocks)} in the {si(held, 'B')} that the SM "
-        f"set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
+        f"{si(block - driver, 'B')} of shared memory a block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
+        f"SM set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
     )
     numbers = [
         Evidence("shared memory set aside", held, "B", "launch__shared_mem_config_size"),
@@ -116,18 +124,18 @@ def _wider(facts: Facts, blocks: float) -> tuple[str, list[Evidence]] | None:
     return words, numbers
 
 
-def _blocks(count: float) -> str:
-    return f"{count:.0f} block{'' if count == 1 else 's'} an SM"
+def _blocks(limit: float) -> str:
+    return f"{count(int(limit), 'block')} an SM"
 
 
 def achieved_occupancy_gap(facts: Facts) -> Found | None:
     """Say that far fewer warps are on an SM than the launch allows.
 
-    The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different times,
-    or they are so short that starting new ones cannot keep up; within a block, warps that end early leave their slots
-    empty until the last one is done. Counters: theoretical occupancy, and achieved occupancy over the active
-    cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It does not show
-    which of these it is where neither stands out.
+    The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
+    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
+    their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
+    occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
+    does not show which of these it is where neither stands out.
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
@@ -137,7 +145,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         move=f"{_even(facts)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
         f"{percent(allowed)}",
         bears_on=_WAITS,
-        speedup_up_to=facts.at_most(allowed / achieved),
+        speedup_up_to=facts.without_wait(allowed / achieved),
     )
 
 

@@ -71,9 +71,14 @@ class Facts:
         counter = counter or name
         return Evidence(name, self.kernel.counters[counter], unit, self.kernel.counter_sources.get(counter, counter))
 
-    def at_most(self, factor: float) -> float:
-        """Hold a speed-up to what the busiest unit allows: that of a wait cannot be more."""
-        headroom = self.distances.headroom
+    def without_wait(self, factor: float) -> float | None:
+        """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
+
+        Of their time nobody can tell what a wait costs and what the launch.
+        """
+        time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
+        if time_ns is None or time_ns < self.limits.overhead_duration_ns:
+            return None
         return max(1.0, factor if headroom is None else min(factor, headroom))
 
     def places(self, measure: str) -> tuple[Place, ...]:

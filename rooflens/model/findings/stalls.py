@@ -8,6 +8,7 @@ The speed-up assumes that this wait alone vanishes, and is no more than the sche
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rooflens.model.findings.rule import Facts
-    from rooflens.model.records import Place, Severity
+    from rooflens.model.records import Place
 
 _WAITS = frozenset({LATENCY})
 
@@ -176,7 +177,8 @@ def not_selected(facts: Facts) -> Found | None:
     This is no loss: there are more ready warps than a scheduler can issue. It is always a note: registers or
     shared memory could be spent on larger tiles instead of on so many warps.
     """
-    return _stall(facts, "not_selected", "warps could be traded for larger tiles without loss", severity="note")
+    found = _stall(facts, "not_selected", "warps could be traded for larger tiles without loss")
+    return replace(found, severity="note") if found else None
 
 
 def tex_throttle(facts: Facts) -> Found | None:
@@ -245,13 +247,7 @@ _SMALL_BLOCK = 128
 
 
 def _stall(
-    facts: Facts,
-    reason: str,
-    do: str,
-    *,
-    bears_on: frozenset[str] = _WAITS,
-    severity: Severity | None = None,
-    extra: tuple[Evidence, ...] = (),
+    facts: Facts, reason: str, do: str, bears_on: frozenset[str] = _WAITS, extra: tuple[Evidence, ...] = ()
 ) -> Found | None:
     """Find one reason to wait; `do` is what helps, said before the numbers.
 
@@ -263,15 +259,14 @@ def _stall(
     if issued is not None and issued >= facts.limits.full_issue_share:
         return None
     evidence, words = _numbers(facts, reason, share)
-    gain = min(1 / (1 - share) if share < 1 else float("inf"), 1 / issued if issued else float("inf"))
+    gains = [1 / kept for kept in (1 - share, issued) if kept]
     return Found(
         evidence=(*evidence, *extra),
         move=f"{do}: {words}",
         bears_on=bears_on,
-        speedup_up_to=facts.at_most(gain) if gain < float("inf") else None,
+        speedup_up_to=facts.without_wait(min(gains)) if gains else None,
         where=_where(facts, reason),
         confidence="high" if issued is not None else "medium",
-        severity=severity,
     )
 
 
@@ -295,7 +290,7 @@ def _issued(facts: Facts) -> float | None:
 
 
 def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, ...], str]:
-    what = STALLS[reason]
+    what = _NEUTRAL.get(reason, STALLS[reason])
     counter = f"stall_{reason}_cycles"
     if facts.counter(counter) is None or not facts.counter("warp_latency_cycles"):
         evidence = Evidence(f"{reason} stalls", share, "share", "samples of the warps")
@@ -307,6 +302,13 @@ def _numbers(facts: Facts, reason: str, share: float) -> tuple[tuple[Evidence, .
         f"{significant(between.value)} cycles between two instructions"
     )
     return (evidence, cycles, between), words
+
+
+_NEUTRAL = {
+    "short_scoreboard": "waits for results from behind the memory instruction queue",
+    "mio_throttle": "waits for room in the memory instruction queue",
+}
+"""What a move says in place of the general words, which name what the kernel may not use at all."""
 
 
 def _during(what: str) -> str:

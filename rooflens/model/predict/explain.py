@@ -257,12 +257,12 @@ def _bytes(facts: _Facts) -> Iterator[Gap]:
     if not predicted:
         return
     if moved is None or found is None:
-        yield Gap("bytes", "The bytes at HBM were not measured.")
+        yield Gap("bytes", "The bytes at DRAM were not measured.")
     elif _is_same(found, SAME_BYTES):
-        text = f"HBM moved the compulsory bytes: {si(moved, 'B')}."
+        text = f"DRAM moved the compulsory bytes: {si(moved, 'B')}."
         yield Gap("bytes", text, tuple(_rereads(facts, moved, predicted)), as_predicted=True)
     else:
-        head = f"HBM moved {si(moved, 'B')}, {_times(found)} the compulsory {si(predicted, 'B')}{_directions(facts)}."
+        head = f"DRAM moved {si(moved, 'B')}, {_times(found)} the compulsory {si(predicted, 'B')}{_directions(facts)}."
         reasons = _more_bytes(facts, moved, predicted) if found > 1 else _fewer_bytes(facts, predicted)
         yield Gap("bytes", head, tuple(reasons))
 
@@ -277,20 +277,20 @@ def _rereads(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
     l2 = facts.checked.measured.level_bytes["l2"]
     if l2 is not None and l2 > REREAD_FROM * predicted and l2 > moved:
         again = f"Between the SMs and L2 it was {si(l2, 'B')}, {_times(l2 / predicted)} the compulsory bytes"
-        yield f"{again}: operands are read again, and {percent(moved / l2)} of that reaches HBM."
+        yield f"{again}: operands are read again, and {percent(moved / l2)} of that reaches DRAM."
 
 
 def _more_bytes(facts: _Facts, moved: float, predicted: float) -> Iterator[str]:
     l2, size = facts.checked.measured.level_bytes["l2"], _l2_bytes(facts)
     if l2 is not None and moved > l2 * (1 + SAME_BYTES):
-        asked = f"Only {si(l2, 'B')} passed between the SMs and L2, {_times(moved / l2)} of that at HBM"
+        asked = f"Only {si(l2, 'B')} passed between the SMs and L2, {_times(moved / l2)} of that at DRAM"
         yield f"{asked}: memory may be fetched in larger pieces than were asked for."
     yield from _rereads(facts, moved, predicted)
     if size is not None and predicted > size:
         yield f"The compulsory bytes do not fit the {si(size, 'B')} of L2."
     if facts.checked.measured.launches > 1:
         launches = facts.checked.measured.launches
-        yield f"What one of the {launches} launches hands to the next may travel through HBM."
+        yield f"What one of the {launches} launches hands to the next may travel through DRAM."
 
 
 def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
@@ -302,7 +302,7 @@ def _fewer_bytes(facts: _Facts, predicted: float) -> Iterator[str]:
             sum(one.kernel.counters.get(name, 0.0) * one.launches for one in resident)
             for name in ("l2_write_bytes", "dram_write_bytes")
         )
-        yield f"The output stayed in L2: {si(to_l2, 'B')} were written to it, and {si(to_dram, 'B')} on to HBM."
+        yield f"The output stayed in L2: {si(to_l2, 'B')} were written to it, and {si(to_dram, 'B')} on to DRAM."
     if facts.checked.coverage.caches_kept:
         yield "Caches were not emptied before each kernel: inputs may have been in L2 already."
     size = _l2_bytes(facts)

@@ -1,6 +1,6 @@
 """What another GPU would change for a kernel: its ridge, the kernel's side of it, and the lower bound of its time.
 
-T_math = sum(FLOP_i / peak_i), T_memory = HBM bytes / bandwidth, lower bound = max of the two, as the roofline has it.
+T_math = sum(FLOP_i / peak_i), T_memory = DRAM bytes / bandwidth, lower bound = max of the two, as the roofline has it.
 Both GPUs are taken by their datasheets, dense peaks at the boost clock. FLOPs and bytes are those measured.
 """
 
@@ -55,14 +55,14 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Roofs:
-    """The HBM slope and the flat roofs of one GPU: by datasheet, or a report's own at the profiled clock."""
+    """The DRAM slope and the flat roofs of one GPU: by datasheet, or a report's own at the profiled clock."""
 
     bandwidth_bytes_per_s: float
     peaks_per_s: Mapping[str, float]
     source: Source
 
     def ridge_per_byte(self, key: str) -> float | None:
-        """Return the operations per byte at which a pipe's roof meets the HBM slope; None without that pipe."""
+        """Return the operations per byte at which a pipe's roof meets the DRAM slope; None without that pipe."""
         peak = self.peaks_per_s.get(key)
         return None if peak is None else peak / self.bandwidth_bytes_per_s
 
@@ -96,7 +96,7 @@ class Standing:
 
     Attributes:
         roofs: Of its own GPU; of its report where no file has that GPU.
-        told: The wall of its verdict is HBM or a pipe with FLOPs: the lower bound says something of its time. It says
+        told: The wall of its verdict is DRAM or a pipe with FLOPs: the lower bound says something of its time. It says
             nothing of latency, of overhead, or of the caches.
         time_ns: GPU time of all its launches.
     """
@@ -148,7 +148,7 @@ class Effect:
     Attributes:
         placed: Kernels predicted.
         to: Those that change to a side.
-        told: Predicted ones whose wall is HBM or a FLOP pipe; the two lower bounds are sums over these.
+        told: Predicted ones whose wall is DRAM or a FLOP pipe; the two lower bounds are sums over these.
         apart: Predicted ones at another wall.
         missing: Pipe without a peak -> kernels not predicted for it.
     """

@@ -52,6 +52,24 @@ PEAK_UNIT = "op/s"
 _AT_BOOST_CLOCK = frozenset({"fp64", "fp32", "fp16", "tensor_fp64"})
 """Peaks stated for the boost clock on every GPU: Hopper's whitepaper counts fp64 on tensor cores among them."""
 
+MEMORY_KINDS = (
+    "GDDR5",
+    "GDDR5X",
+    "GDDR6",
+    "GDDR6X",
+    "GDDR7",
+    "HBM2",
+    "HBM2e",
+    "HBM3",
+    "HBM3e",
+    "LPDDR4x",
+    "LPDDR5",
+    "LPDDR5X",
+)
+
+ANY_MEMORY = "DRAM"
+"""Label of device memory whose kind is not known, or not one."""
+
 _IDENTITY = ("names", "compute_capability", "chip")
 
 _QUANTITY = frozenset({"value", "unit", "source"})
@@ -78,6 +96,7 @@ class Datasheet:
         compute_capability: `9.0`, as in `Kernel.compute_capability`.
         chip: Chip in lower case: `gh100`.
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
+        memory_kind: One of `MEMORY_KINDS`; None where boards of one display name differ.
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
     """
 
@@ -89,6 +108,7 @@ class Datasheet:
     boost_clock: Quantity
     dram_bandwidth: Quantity
     peaks: Mapping[str, Quantity]
+    memory_kind: str | None = None
     base_clock: Quantity | None = None
     tensor_boost_clock: Quantity | None = None
     l2_size: Quantity | None = None
@@ -139,6 +159,13 @@ def datasheet_of(display_name: str | None) -> Datasheet | None:
     return None if display_name is None else _index().get(name_key(display_name))
 
 
+def memory_label(*display_names: str | None) -> str:
+    """Name the kind of device memory that these GPUs share: `HBM3`; `DRAM` where it is not one, or unknown."""
+    kinds = {gpu.memory_kind if (gpu := datasheet_of(name)) else None for name in display_names}
+    (kind,) = kinds if len(kinds) == 1 else (None,)
+    return kind or ANY_MEMORY
+
+
 def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
     """Map each normalised display name to its GPU.
 
@@ -160,7 +187,7 @@ def parse_gpu(file: str, text: str) -> Datasheet:
         InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
     """
     document = parse_toml(text, f"GPU file `{file}`", _HINT)
-    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, OPTIONAL_UNITS)
+    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, {*OPTIONAL_UNITS, "memory_kind"})
     peaks = document.table("peaks")
     peaks.check_keys((), PEAK_KEYS)
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
@@ -169,6 +196,7 @@ def parse_gpu(file: str, text: str) -> Datasheet:
         names=document.texts("names", "display names"),
         compute_capability=document.text("compute_capability"),
         chip=document.text("chip"),
+        memory_kind=document.one_of("memory_kind", MEMORY_KINDS) if "memory_kind" in document else None,
         peaks=MappingProxyType({key: _quantity(peaks.table(key), PEAK_UNIT) for key in peaks}),
         **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
     )

@@ -1,7 +1,8 @@
-"""Memory levels of a kernel: bytes, roofs and shares of HBM, L2, L1 and shared memory, each by its stages.
+"""Memory levels of a kernel: bytes, roofs and shares of DRAM, L2, L1 and shared memory, each by its stages.
 
 A level's share is that of its busiest stage. Sources of the stages: Nsight Compute's memory chart and the breakdowns of
-its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM.
+its throughput metrics; shared memory is one wavefront of 128 bytes a cycle and SM. A kernel without shared
+memory has no such level.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import LEVELS, Level, ratio
+from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,12 @@ class Stage:
 LSU_INPUT = "lsu_input"
 """The stage of L1 that takes the instructions of the LSU pipe: both are as busy wherever a report holds both."""
 
+SHARED_DATA = "shared_data"
+"""The part of L1's data stage that shared memory and shuffles fill."""
+
+L2_INTERNAL = "internal"
+"""NVIDIA's own per cent of the L2 slices: it sees units without a counter, as the fabric between halves of an L2."""
+
 STAGES: tuple[Stage, ...] = (
     Stage("dram", "bus", "dram_share", "dram_bytes", "dram_peak_bytes_per_s"),
     Stage("l2", "return", "l2_return_share", "l2_return_bytes", "l2_return_peak_bytes_per_s"),
@@ -38,8 +46,10 @@ STAGES: tuple[Stage, ...] = (
     Stage("l2", "tag_requests", "l2_request_share"),
     Stage("l2", "input", "l2_input_share"),
     Stage("l2", "data", "l2_data_share"),
+    Stage("l2", L2_INTERNAL, "l2_internal_share"),
     Stage("l1", LSU_INPUT, "l1_lsu_input_share", "lsu_inst", "lsu_peak_inst_per_s"),
     Stage("l1", "data", "l1_data_share", "l1_data_bytes", "l1_peak_bytes_per_s"),
+    Stage("l1", SHARED_DATA, "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", "writeback", "l1_writeback_share", "l1_writeback_bytes", "l1_peak_bytes_per_s"),
     Stage("l1", "tag", "l1_tag_share", "l1_tag_bytes", "l1_tag_peak_bytes_per_s"),
     Stage("l1", "bank_reads", "l1_bank_read_share"),
@@ -58,9 +68,11 @@ AMOUNTS: dict[str, tuple[str, ...]] = {
     "dram": ("dram_bytes", "sysmem_bytes"),
     "l2": ("l2_bytes",),
     "l1": ("l1_tag_bytes", "l1_writeback_bytes"),
-    "smem": ("smem_bytes",),
 }
-"""Level -> counters of the bytes it moved, best first. L1's write-back sees the returns of loads only."""
+"""Level -> counters of the bytes it moved, best first; shared memory's are chosen apart.
+
+L1's write-back sees the returns of loads only.
+"""
 
 SOC_CAPABILITIES = frozenset({"7.2", "8.7", "10.1", "11.0", "12.1"})
 """Chips that share the host's memory and have no DRAM counters: Xavier, Orin, Thor (both its numbers) and GB10."""
@@ -115,20 +127,35 @@ def device_dram_share(kernel: Kernel, share: float) -> float:
 
 
 def _level(kernel: Kernel, level: str) -> Level:
-    counters, duration_ns = kernel.counters, kernel.duration_ns
-    amount = next((name for name in AMOUNTS[level] if name in counters and _stands_for(kernel, name)), None)
-    amount_bytes = counters[amount] if amount else None
+    duration_ns = kernel.duration_ns
+    if level == "smem" and not uses_shared_memory(kernel):
+        return Level(peak_bytes_per_s=_roof(kernel, level))
+    amount_bytes, source = _amount(kernel, level)
     stages = {
         stage.name: share for stage in STAGES if stage.level == level and (share := _share(kernel, stage)) is not None
     }
     return Level(
         amount_bytes=amount_bytes,
-        source=kernel.counter_sources.get(amount) if amount else None,
+        source=source,
         bytes_per_s=amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
-        peak_bytes_per_s=next((counters[name] for name in ROOFS[level] if name in counters), None),
+        peak_bytes_per_s=_roof(kernel, level),
         share=max(stages.values(), default=None),
         stages=stages,
     )
+
+
+def _amount(kernel: Kernel, level: str) -> tuple[float | None, str | None]:
+    """Return the bytes of a level and their source."""
+    if level == "smem":
+        delivered = delivered_bytes(kernel)
+        return (None, None) if delivered is None else (delivered.amount_bytes, delivered.source or None)
+    names = (name for name in AMOUNTS[level] if name in kernel.counters and _stands_for(kernel, name))
+    amount = next(names, None)
+    return (kernel.counters[amount], kernel.counter_sources.get(amount)) if amount else (None, None)
+
+
+def _roof(kernel: Kernel, level: str) -> float | None:
+    return next((kernel.counters[name] for name in ROOFS[level] if name in kernel.counters), None)
 
 
 def _stands_for(kernel: Kernel, amount: str) -> bool:

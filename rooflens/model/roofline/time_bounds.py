@@ -1,7 +1,7 @@
 """Bounds of a kernel's time: what its work and its traffic need at their peaks, beside the time it took.
 
     T_math = sum over types of FLOP_i / peak_i        T_level = bytes of the busiest stage / its peak
-    T_lower = max(T_math, T_HBM)                      T_upper = T_math + T_HBM
+    T_lower = max(T_math, T_DRAM)                      T_upper = T_math + T_DRAM
 
 Source: the roofline guide of the seeds, where T_memory is called T_comms. The lower bound is reached where arithmetic
 and traffic overlap fully, the upper one where they do not overlap at all; a kernel above it waits for something else.
@@ -47,17 +47,17 @@ class Bounds:
 
     @property
     def memory_ns(self) -> float | None:
-        """T_HBM: the traffic to device memory at its peak."""
+        """T_DRAM: the traffic to device memory at its peak."""
         return self.level_ns.get("dram")
 
     @property
     def lower_ns(self) -> float | None:
-        """The larger of T_math and T_HBM: both overlap fully."""
+        """The larger of T_math and T_DRAM: both overlap fully."""
         return None if self.math_ns is None or self.memory_ns is None else max(self.math_ns, self.memory_ns)
 
     @property
     def upper_ns(self) -> float | None:
-        """The sum of T_math and T_HBM: they do not overlap."""
+        """The sum of T_math and T_DRAM: they do not overlap."""
         return None if self.math_ns is None or self.memory_ns is None else self.math_ns + self.memory_ns
 
     @property

@@ -1,8 +1,8 @@
 """The store's tables as Arrow schemas, and the one way from records to rows and back.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource, `unprofiled` one a program that was also run without the profiler. All join on `digest`, the report's SHA-256;
-those of kernels also on `kernel_index`.
+resource; `findings.py` has `hotspots` and `findings`, `unprofiled.py` that of the run without the profiler. All join on
+`digest`, the report's SHA-256; those of kernels also on `kernel_index`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel, Rule, Run
-from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.store.findings import FINDINGS, HOTSPOTS
+from rooflens.model.store.unprofiled import UNPROFILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, Hotspot
 
 SCHEMA_VERSION = 3
 """Raised whenever a table changes; a store of another version is read again from its reports."""
@@ -57,6 +58,7 @@ _MAPS: dict[str, pa.DataType] = {
     "code_totals": pa.map_(_TEXT, _REAL),
 }
 _RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
+_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
 _AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(
@@ -76,12 +78,9 @@ KERNELS = pa.schema(
         *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
         *((counter.name, _REAL) for counter in COUNTERS),
         *_MAPS.items(),
-        (
-            "rules",
-            pa.list_(
-                pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
-            ),
-        ),
+        ("rules", pa.list_(_RULE)),
+        ("series_interval_ns", _REAL),
+        ("series", pa.map_(_TEXT, pa.list_(_REAL))),
     ]
 )
 
@@ -126,41 +125,14 @@ ROOFLINE = pa.schema(
     ]
 )
 
-_SIZE = pa.list_(_INT, 3)
-
-UNPROFILED = pa.schema(
-    [
-        ("digest", _TEXT),
-        ("wall_ns", _INT),
-        ("kernel_ns", _INT),
-        ("launches", _INT),
-        ("source", _TEXT),
-        ("iterations", _INT),
-        (
-            "launch_counts",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("name", _TEXT),
-                        ("grid", _SIZE),
-                        ("block", _SIZE),
-                        ("count", _INT),
-                        ("time_ns", _INT),
-                        ("gap_ns", _INT),
-                    ]
-                )
-            ),
-        ),
-        ("gaps_after", pa.list_(pa.struct([("name", _TEXT), ("count", _INT), ("gap_ns", _INT)]))),
-    ]
-)
-
 TABLES: dict[str, pa.Schema] = {
-    "unprofiled": UNPROFILED,
     "runs": RUNS,
+    "unprofiled": UNPROFILED,
     "kernels": KERNELS,
     "metrics": METRICS,
+    "hotspots": HOTSPOTS,
     "roofline": ROOFLINE,
+    "findings": FINDINGS,
 }
 
 
@@ -168,25 +140,6 @@ def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
     """Make the one row of `runs`."""
     return pa.Table.from_pylist(
         [{**asdict(run), "ingested_unix_s": ingested_unix_s, "schema_version": SCHEMA_VERSION}], schema=RUNS
-    )
-
-
-def unprofiled_table(digest: str, unprofiled: Unprofiled | None) -> pa.Table:
-    """Make the one row of `unprofiled`; none where the program was not run without the profiler."""
-    rows = [] if unprofiled is None else [{"digest": digest, **asdict(unprofiled)}]
-    return pa.Table.from_pylist(rows, schema=UNPROFILED)
-
-
-def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
-    """Make an un-profiled run of a row of `unprofiled`."""
-    counts = ({**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])} for entry in row["launch_counts"])
-    values = {field.name: row[field.name] for field in fields(Unprofiled)}
-    return Unprofiled(
-        **{
-            **values,
-            "launch_counts": tuple(LaunchCount(**entry) for entry in counts),
-            "gaps_after": tuple(GapsAfter(**entry) for entry in row["gaps_after"]),
-        }
     )
 
 
@@ -215,6 +168,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
         "nvtx_range": kernel.nvtx_range,
         "synthetic": kernel.synthetic,
         "rules": [asdict(rule) for rule in kernel.rules],
+        "series_interval_ns": kernel.series.interval_ns if kernel.series else None,
+        "series": list(kernel.series.shares.items()) if kernel.series else None,
         **kernel.counters,
     }
     for what, size in (("grid", kernel.grid), ("block", kernel.block)):
@@ -223,8 +178,8 @@ def _kernel_row(kernel: Kernel) -> dict[str, Any]:
     return row
 
 
-def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
-    """Make a kernel of a row of `kernels`."""
+def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot, ...] = ()) -> Kernel:
+    """Make a kernel of a row of `kernels` and its hot spots."""
     maps: dict[str, Any] = {name: dict(row[name]) for name in _MAPS}
     return Kernel(
         digest=row["digest"],
@@ -244,8 +199,15 @@ def kernel_from_row(row: Mapping[str, Any], source: str) -> Kernel:
         synthetic=row["synthetic"],
         counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
         rules=tuple(Rule(**rule) for rule in row["rules"]),
+        series=_series(row),
+        hotspots=hotspots,
         **maps,
     )
+
+
+def _series(row: Mapping[str, Any]) -> Series | None:
+    interval_ns = row["series_interval_ns"]
+    return None if interval_ns is None else Series(interval_ns, {unit: tuple(s) for unit, s in row["series"]})
 
 
 def _size(row: Mapping[str, Any], what: str) -> tuple[int, int, int] | None:

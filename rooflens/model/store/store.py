@@ -15,14 +15,9 @@ import pyarrow.parquet as pq
 from rooflens.errors import InputError
 from rooflens.files import PARTIAL, replacing
 from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.store.schema import (
-    SCHEMA_VERSION,
-    TABLES,
-    kernel_from_row,
-    roofline_table,
-    run_from_row,
-    unprofiled_from_row,
-)
+from rooflens.model.store.findings import finding_table, hotspots_from_rows
+from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
+from rooflens.model.store.unprofiled import unprofiled_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -81,7 +76,7 @@ class Store:
     def is_current(self, digest: str) -> bool:
         """Return whether a report is stored whole, in this version's schema."""
         try:
-            for table in ("kernels", "metrics"):
+            for table in ("kernels", "metrics", "hotspots"):
                 pq.read_metadata(self._file(table, digest))
             return bool(_read(self._file("runs", digest))["schema_version"][0].as_py() == SCHEMA_VERSION)
         except (pa.ArrowInvalid, OSError, InputError):
@@ -103,12 +98,15 @@ class Store:
         return unprofiled_from_row(rows[0]) if rows else None
 
     def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds) -> None:
-        """Store the positions and verdicts of analyzed reports, stamped with the model and the thresholds."""
+        """Store the positions, verdicts and findings of analyzed reports, stamped with the model and the thresholds."""
         with self.writing(wait=False):
             for report in reports:
                 if report.analyses:
-                    table = roofline_table(report.analyses, MODEL_VERSION, limits.digest)
-                    self.put(report.run.digest, {"roofline": table})
+                    makers = {"roofline": roofline_table, "findings": finding_table}
+                    tables = {
+                        name: make(report.analyses, MODEL_VERSION, limits.digest) for name, make in makers.items()
+                    }
+                    self.put(report.run.digest, tables)
 
     def load(self) -> tuple[list[tuple[Run, tuple[Kernel, ...]]], list[tuple[Path, InputError]]]:
         """Read every committed report in the order of their sources, and the errors of those that cannot be read.
@@ -135,7 +133,8 @@ class Store:
             raise InputError(message, f"ingest again: `rooflens ingest {row['source']} --store {self.folder}`")
         run = run_from_row(row)
         kernels = _read(self._file("kernels", digest)).to_pylist()
-        return run, tuple(kernel_from_row(kernel, run.source) for kernel in kernels)
+        hotspots = hotspots_from_rows(_read(self._file("hotspots", digest)).to_pylist())
+        return run, tuple(kernel_from_row(row, run.source, hotspots.get(row["kernel_index"], ())) for row in kernels)
 
     def _file(self, table: str, digest: str) -> Path:
         return self.folder / table / f"{digest}.parquet"

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Bottleneck, shares_of
-from rooflens.model.roofline.levels import LSU_INPUT, leading_stage
+from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel, Level, Pipe
+    from rooflens.model.records import Kernel, Level, Phases, Pipe
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -23,6 +23,7 @@ class Case:
 
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
+        phases: How its run divides; None without a series.
     """
 
     kernel: Kernel
@@ -31,6 +32,7 @@ class Case:
     flags: tuple[str, ...]
     limits: Thresholds
     in_program: InProgram | None = None
+    phases: Phases | None = None
 
 
 def memory_bottleneck(case: Case) -> Bottleneck | None:
@@ -40,7 +42,7 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     cent stands for the side where it is higher.
     """
     shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
-    caches = "l2" in shares or ("l1" in shares and set(case.levels["l1"].stages) != {LSU_INPUT})
+    caches = any(_is_seen(level, case.levels[level]) for level in ("l1", "l2"))
     sol = case.kernel.counters.get("sol_memory")
     name = max(shares, key=lambda level: shares[level], default=None)
     if sol is not None and not caches and sol > shares.get(name or "", 0.0):
@@ -52,12 +54,27 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     return Bottleneck(name, shares[name])
 
 
+_PARTIAL: Mapping[str, frozenset[str]] = {
+    "l1": frozenset({LSU_INPUT, SHARED_DATA}),
+    "l2": frozenset({L2_INTERNAL}),
+}
+"""Level -> stages that do not show how busy the rest of it is."""
+
+
+def _is_seen(name: str, level: Level) -> bool:
+    """Return whether a level's busiest stage is known, as far as stages tell."""
+    return level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
+
+
 def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
     """Return whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
     l1 = case.levels["l1"]
     leading = leading_stage(l1) or "data"
     wavefronts = l1.stages.get("data", shares["l1"])
-    return leading in {"data", "writeback"} and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
+    return (
+        leading in {"data", "writeback", SHARED_DATA}
+        and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
+    )
 
 
 def compute_bottleneck(case: Case) -> Bottleneck | None:
@@ -83,6 +100,18 @@ def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
     shares = _busy(shares_of(case.levels, case.pipes))
     name = max(shares, key=lambda resource: shares[resource])
     return Bottleneck(name, shares[name])
+
+
+def plateau_bottleneck(case: Case) -> Bottleneck | None:
+    """Find the unit that is full on the plateau of the run, with its share of the whole run; None where none is."""
+    phases = case.phases
+    if phases is None or phases.share < case.limits.bound_share:
+        return None
+    place = case.levels.get(phases.resource) or case.pipes.get(phases.resource)
+    if place is None or place.share is None:
+        return None
+    resource = phases.resource
+    return Bottleneck(resource if resource in case.levels else _explained(case, resource, place.share), place.share)
 
 
 def _busy(shares: Mapping[str, float]) -> dict[str, float]:

@@ -18,6 +18,7 @@ from rooflens.model.verdict.bottleneck import (
     find_bottleneck,
     is_lsu_full,
     memory_bottleneck,
+    plateau_bottleneck,
 )
 from rooflens.model.verdict.causes import find_causes
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
@@ -86,7 +87,9 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
     """Put what was decided and what was found into words; the findings that cost time make the first moves."""
     bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
     causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
-    facts = Facts(case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, _waiting(case))
+    phases = case.phases if is_full_for_a_while(case, bound) else None
+    sides = decision.memory, decision.compute
+    facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
     found = tuple(finding.move for finding in findings if finding.severity != "note")
     moves = (*found, *_moves(case, bound, wall, causes, at_roof=at_roof))
     return Verdict(
@@ -122,7 +125,8 @@ def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -
     if _is_overhead(case, top):
         return "overhead", None
     if top < limits.bound_share:
-        return "latency", None
+        full = plateau_bottleneck(case)
+        return ("latency", None) if full is None else ("memory" if full.resource in case.levels else "compute", full)
     if memory is None or compute is None:
         return ("memory", memory) if memory is not None else ("compute", compute)
     wall = memory if memory.share >= compute.share else compute
@@ -151,7 +155,15 @@ def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
         return "profiling failed" if case.kernel.failed else "missing counters"
+    if is_full_for_a_while(case, bound):
+        return "full for a part of its run"
     return None
+
+
+def is_full_for_a_while(case: Case, bound: Bound) -> bool:
+    """Return whether the series named the wall: its unit is full on the plateau, and no unit is on average."""
+    top = max((side.share for side in (memory_bottleneck(case), compute_bottleneck(case)) if side), default=0.0)
+    return bound in {"memory", "compute"} and top < case.limits.bound_share
 
 
 def _moves(
@@ -195,5 +207,5 @@ def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence
     sides = (wall, memory_bottleneck(case), compute_bottleneck(case))
     if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
         return "low"
-    doubts = sum(flag in case.flags for flag in _DOUBTS)
+    doubts = sum(flag in case.flags for flag in _DOUBTS) + is_full_for_a_while(case, bound)
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

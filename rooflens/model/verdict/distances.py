@@ -100,7 +100,9 @@ def needed_memory_ns(kernel: Kernel) -> float | None:
 
 
 def _needed_bytes(kernel: Kernel) -> float | None:
-    return min((amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None)
+    return min(
+        (amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None
+    )
 
 
 def _without_local(kernel: Kernel) -> float | None:
@@ -113,9 +115,10 @@ def local_part(kernel: Kernel) -> float | None:
     measured: tuple[tuple[Mapping[str, float], tuple[str, ...], tuple[str, ...]], ...] = (
         (kernel.counters, _LOCAL_COUNTERS, _GLOBAL_COUNTERS),
         (kernel.code_totals, ("local_sectors",), ("load_sectors", "store_sectors")),
+        (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        if any(name in amounts for name in local_names):
+        if all(any(name in amounts for name in names) for names in (local_names, global_names)):
             local, other = (sum(amounts.get(name, 0.0) for name in names) for names in (local_names, global_names))
             return local / (local + other) if local else 0.0
     return None

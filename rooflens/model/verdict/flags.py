@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import dram_clock_part
+from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +21,7 @@ MEANINGS: dict[str, str] = {
     "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
-    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the HBM intensity looks too good.",
+    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the DRAM intensity looks too good.",
     "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
     "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
     "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
@@ -34,6 +35,8 @@ MEANINGS: dict[str, str] = {
     "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
     "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
     "slower_while_profiled": "Under the profiler the kernels took over twice their time: other clocks, or cold caches.",
+    "smem_bytes_lower_bound": "Shared memory delivered more: asynchronous copies or tensor reads are not counted.",
+    "smem_bytes_upper_bound": "Shared memory delivered less: shuffles are counted with it.",
     "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
     "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
     "sparse_tensor_work": "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart.",
@@ -88,6 +91,9 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
         yield "l1_misses_async_copies"
+    delivered_by_smem = delivered_bytes(kernel)
+    if delivered_by_smem is not None and delivered_by_smem.accuracy in FLAGS:
+        yield FLAGS[delivered_by_smem.accuracy]
     if counters.get("smem_tensor_wavefronts"):
         yield "smem_tensor_width_unknown"
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -13,15 +14,16 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Pipe, Verdict
+    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.causes import Cause
 
-LEVEL_LABELS: Mapping[str, str] = {"dram": "HBM", "l2": "L2", "l1": "L1", "smem": "SMEM"}
+LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
 _SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
 """What a sentence says where it does not take the label, with its article."""
 _SHOWN_SHARE = 0.01
+_WORTH_NAMING = 0.1
 _WORTH_A_WORD = 1.05
 """A factor that is not a twentieth over the one before it says nothing new."""
 
@@ -32,6 +34,7 @@ class Facts:
 
     Attributes:
         waiting: A typical launch in its program where the gaps beside it outweigh its time.
+        phases: How the run divides, where its plateau names the wall.
     """
 
     kernel: Kernel
@@ -42,35 +45,38 @@ class Facts:
     wall: Bottleneck | None
     causes: Sequence[Cause]
     waiting: InProgram | None = None
+    phases: Phases | None = None
 
 
-def resource_label(resource: str | None) -> str:
-    """Name a level or a pipe for people: HBM, ALU pipe, FP32, tensor bf16."""
+def resource_label(resource: str | None, *gpus: str | None) -> str:
+    """Name a level or a pipe for people: DRAM, ALU pipe, FP32, tensor bf16; device memory by the kind the GPUs have."""
     if resource is None:
         return "busiest unit"
+    if resource == "dram" and gpus:
+        return memory_label(*gpus)
     known = LEVEL_LABELS.get(resource) or PIPE_LABELS.get(resource)
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
-def wall_words(bound: str, resource: str | None) -> str:
-    """Name a wall: `compute at tensor bf16`, `latency`."""
-    return f"{bound} at {resource_label(resource)}" if resource else bound
+def wall_words(bound: str, resource: str | None, *gpus: str | None) -> str:
+    """Name a wall: `compute at tensor bf16`, `memory at HBM3`, `latency`."""
+    return f"{bound} at {resource_label(resource, *gpus)}" if resource else bound
 
 
-def bottleneck_words(bottleneck: Bottleneck | None, missing: str = "") -> str:
-    """Name the unit nearest its peak, with its share: `HBM 67.2 %`."""
-    return f"{resource_label(bottleneck.resource)} {percent(bottleneck.share)}" if bottleneck else missing
+def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share: `HBM3 67.2 %`."""
+    return f"{resource_label(bottleneck.resource, *gpus)} {percent(bottleneck.share)}" if bottleneck else missing
 
 
-def distance_words(verdict: Verdict) -> str:
+def distance_words(verdict: Verdict, *gpus: str | None) -> str:
     """Say how far a kernel is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown."""
     distances = verdict.distances
-    written = [f"{factor(distances.headroom)} as written{_full(verdict)}"] if distances.headroom else []
+    written = [f"{factor(distances.headroom)} as written{_full(verdict, *gpus)}"] if distances.headroom else []
     return ", ".join((*written, *_beyond(distances)))
 
 
-def _full(verdict: Verdict) -> str:
-    return f" ({resource_label(verdict.resource)} is full)" if verdict.at_roof and verdict.resource else ""
+def _full(verdict: Verdict, *gpus: str | None) -> str:
+    return f" ({resource_label(verdict.resource, *gpus)} is full)" if verdict.at_roof and verdict.resource else ""
 
 
 def _beyond(distances: Distances) -> Iterator[str]:
@@ -84,16 +90,16 @@ def _beyond(distances: Distances) -> Iterator[str]:
         yield f"up to {factor(distances.potential_by_reuse)} {how}"
 
 
-def _spoken(resource: str | None) -> str:
+def _spoken(resource: str | None, gpu: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"
-    label = resource_label(resource)
+    label = resource_label(resource, gpu)
     return _SPOKEN.get(resource) or (f"the {label}" if resource in PIPE_LABELS else label)
 
 
 def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roof: bool) -> str:
     """Write the verdict: class, its two decisive numbers, the first move."""
-    head = {
+    head = _on_the_plateau(facts) or {
         "memory": _memory,
         "compute": _compute,
         "balanced": _balanced,
@@ -106,9 +112,24 @@ def verdict_sentence(bound: Bound, facts: Facts, moves: Sequence[str], *, at_roo
     return f"{head}{roof}.{move}"
 
 
+def _on_the_plateau(facts: Facts) -> str:
+    """Name the wall of a kernel that is at it for a part of its run; empty for all others."""
+    phases, wall = facts.phases, facts.wall
+    if phases is None or wall is None:
+        return ""
+    bound = "Memory-bound at" if wall.resource in facts.levels else "Compute-bound by"
+    rest = (("ramp", phases.ramp), ("tail", phases.tail))
+    after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
+    peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
+    average = f"{percent(wall.share)} on average"
+    return (
+        f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
+    )
+
+
 def _memory(facts: Facts) -> str:
     wall = facts.wall
-    label = _spoken(wall.resource if wall else None)
+    label = _spoken(wall.resource if wall else None, facts.kernel.gpu)
     return f"Memory-bound at {label}: {_level_numbers(facts, wall)}{_intensity(facts, wall)}"
 
 
@@ -132,7 +153,7 @@ def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
 def _compute(facts: Facts) -> str:
     wall = facts.wall
     resource = wall.resource if wall else None
-    return f"Compute-bound by {_spoken(resource)}: {_pipe_numbers(facts, wall)}"
+    return f"Compute-bound by {_spoken(resource, facts.kernel.gpu)}: {_pipe_numbers(facts, wall)}"
 
 
 def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
@@ -146,7 +167,8 @@ def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
 
 
 def _balanced(facts: Facts) -> str:
-    sides = (f"{_spoken(side.resource)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
+    gpu = facts.kernel.gpu
+    sides = (f"{_spoken(side.resource, gpu)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
     return f"Balanced: {' and '.join(sides)}, level with each other"
 
 
@@ -190,10 +212,10 @@ def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            yield f"busiest {what} resource: {_spoken(side.resource)} {percent(side.share)}"
+            yield f"busiest {what} resource: {_spoken(side.resource, facts.kernel.gpu)} {percent(side.share)}"
     for name, level in facts.levels.items():
         if level.share is not None and level.share >= _SHOWN_SHARE:
-            yield f"{_spoken(name)} {percent(level.share)}" + _traffic(level)
+            yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
         yield from (f"cause: {cause.evidence}" for cause in facts.causes)
     yield from _residency(facts.kernel)

@@ -34,6 +34,7 @@ class Thresholds:
     imbalance_share: float
     imbalance_cost_share: float
     tail_idle_share: float
+    limiter_gain: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float
@@ -49,6 +50,19 @@ class Thresholds:
     integer_dram_share: float
     integer_flop_part: float
     contributing_share: float
+    contributing_cost_share: float
+    limiting_waste_share: float
+    wasted_sector_share: float
+    local_share: float
+    bank_conflict_share: float
+    active_threads: float
+    atomic_share: float
+    fusable_share: float
+    division_part: float
+    slow_fp64_ratio: float
+    matrix_pipe_share: float
+    matrix_fma_part: float
+    matrix_special_part: float
 
     @property
     def digest(self) -> str:

@@ -52,7 +52,7 @@ LEAST_ARROW_PX = 10
 AT_LEVEL = "datum.level === level"
 LIT = f"kernel === '' || datum.g === kernel ? 1 : {FAINT}"
 
-_LEVEL = "({dram: 'HBM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
+_LEVEL = "({dram: 'DRAM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _TOOLTIP = (
     f"{{title: datum.name, 'Side': datum.side, 'Place': datum.where + ' at ' + {_LEVEL}, 'Wall': datum.wall, "
     "'Time': datum.time, 'What became of it': datum.story}"

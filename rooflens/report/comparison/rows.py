@@ -236,12 +236,12 @@ def wall(analysis: Analysis | None) -> Wall | None:
         return None
     verdict = analysis.verdict
     nearest = verdict.bottleneck
-    near = resource_label(nearest.resource) if nearest else ""
+    near = resource_label(nearest.resource, analysis.kernel.gpu) if nearest else ""
     return Wall(verdict.bound, near, nearest.share if nearest else None, verdict.at_roof)
 
 
 def wall_words(found: Wall) -> str:
-    """Write a wall as `memory-bound, HBM 67.2 %`."""
+    """Write a wall as `memory-bound, DRAM 67.2 %`."""
     near = f", {found.near} {fmt.percent(found.share)}" if found.near else ""
     return f"{BOUND_LABELS[found.bound]}{near}"
 

@@ -47,6 +47,8 @@ def datasets(plane: PredictPlane) -> dict[str, list[Row]]:
     rows, places = _path_plane(plane).datasets(
         lambda sheet, size: _texts(plane, sheet, size),
         lambda sheet: _dot_boxes(plane, sheet),
+        # Names are all that tells parts apart.
+        roofs_last=plane.of_parts,
     )
     return {
         "dots": [_dot_row(plane, dot) | {"p": places.get(f"dot {i}", NOWHERE)} for i, dot in enumerate(plane.dots)],

@@ -89,11 +89,6 @@ class PredictPlane:
         return tuple((key, peak / self.bandwidth_bytes_per_s, peak) for key, peak in self.pipes)
 
     @property
-    def top(self) -> float:
-        """The highest flat roof."""
-        return self.pipes[0][1]
-
-    @property
     def of_parts(self) -> bool:
         """True where the dots are parts of one composite prediction."""
         return len(self.row.steps) == 1 and bool(self.row.steps[0][1].parts)

@@ -131,7 +131,7 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     gpu, result = row.gpu, row.steps[-1][1]
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
     found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
-    return [*found, ("HBM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
+    return [*found, ("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
 
 
 def counted(row: Row) -> list[Counted]:

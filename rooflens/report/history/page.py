@@ -41,7 +41,7 @@ class KernelRow:
         runs: In how many of the runs it was timed or not: `12 of 14`.
         note: Where it appeared or vanished along the way; else empty.
         spark: Its time over the runs as points of SVG lines.
-        cells: Its runs: date, report, time, change, HBM, verdict.
+        cells: Its runs: date, report, time, change, DRAM, verdict.
         left_out: Runs that are older than those in `cells`.
     """
 

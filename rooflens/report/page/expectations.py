@@ -91,9 +91,9 @@ def prediction_lines(checked: Checked) -> tuple[str, ...]:
     """Write for a terminal what was predicted for one iteration, what the kernels did, and why they differ."""
     prediction, measured = checked.prediction, checked.measured
     rows = {row.label: row for row in _rows(checked)}
-    told = [f"{row.predicted} at HBM" if row.label == "HBM bytes" else row.predicted for row in _amounts(rows)]
+    told = [f"{row.predicted} at DRAM" if row.label == "DRAM bytes" else row.predicted for row in _amounts(rows)]
     wall = [wall_words(prediction.bound, prediction.resource)] if prediction.bound else []
-    found = [f"{_beside(row)} at HBM" if row.label == "HBM bytes" else _beside(row) for row in _amounts(rows)]
+    found = [f"{_beside(row)} at DRAM" if row.label == "DRAM bytes" else _beside(row) for row in _amounts(rows)]
     launches = fmt.count(measured.launches, "launch")
     lines = (
         f"{title_of(prediction)} predicted, one iteration: {', '.join([*told, *wall])}",
@@ -106,12 +106,12 @@ def prediction_lines(checked: Checked) -> tuple[str, ...]:
 
 
 def _amounts(rows: Mapping[str, PredictedRow]) -> list[PredictedRow]:
-    return [rows[label] for label in ("FLOP", "op", "HBM bytes") if label in rows]
+    return [rows[label] for label in ("FLOP", "op", "DRAM bytes") if label in rows]
 
 
 def _beside(row: PredictedRow) -> str:
     if row.factor is None:
-        return f"{'B' if row.label == 'HBM bytes' else row.label} not measured"
+        return f"{'B' if row.label == 'DRAM bytes' else row.label} not measured"
     return f"{row.measured} ({fmt.significant(row.factor)}x)"
 
 
@@ -179,7 +179,7 @@ def _times(checked: Checked) -> tuple[TimeRow, ...]:
     published = " (published: it did nothing here)" if bounds.is_published else ""
     listed: tuple[tuple[str, float | None, str, Kind], ...] = (
         ("T_math", bounds.math_ns, f"{work}, {resource_label(bounds.pipe)}{published}", "compute"),
-        ("T_memory", bounds.memory_ns, f"{moved}, HBM", "memory"),
+        ("T_memory", bounds.memory_ns, f"{moved}, DRAM", "memory"),
         ("Lower bound", bounds.lower_ns, "max(): fully overlapped", "bound"),
         ("Upper bound", bounds.upper_ns, "sum(): one after the other", "bound"),
         ("Measured", checked.measured.time_ns, f"{'at least, ' if checked.at_least else ''}{count}", "measured"),

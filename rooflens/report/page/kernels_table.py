@@ -46,6 +46,6 @@ def _row(launch: Launch, *, has_card: bool) -> Row:
         launch=launch,
         name=fmt.cut_middle(launch.shown, NAME_WIDTH),
         title=fmt.cut_middle(launch.name, TITLE_WIDTH),
-        bottleneck=bottleneck_words(launch.bottleneck, fmt.MISSING),
+        bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
         has_card=has_card,
     )

@@ -117,7 +117,7 @@ def sweep_plane(sweep: Sweep) -> SweepPlane:
 
 def datasets(plane: SweepPlane, groups: Mapping[str, str]) -> dict[str, list[Row]]:
     """Make all rows of the chart; `groups` gives the group of each launch's key."""
-    rows, places = plane.plane.datasets(plane.texts, plane.dots, plane.ways)
+    rows, places = plane.plane.datasets(plane.texts, plane.dots, plane.ways, roofs_last=True)
     steps = enumerate(plane.sweep.placed)
     return {
         "steps": [_step_row(at, step, groups) | {"p": places.get(f"step {at}", NOWHERE)} for at, step in steps],
@@ -177,7 +177,7 @@ def sweep_spec(sweep: Sweep, *, title: str, subtitle: Sequence[str], groups: Map
 def _dots(bounds: set[Bound]) -> Layer:
     picked = {"condition": {"test": "indexof(datum.ks, picked) >= 0", "value": 4}, "value": 1.5}
     look = {"filled": True, "opacity": 1, "size": DOT_AREA_PX2, "strokeWidth": 1.5, "cursor": "pointer"}
-    at = axes("Arithmetic intensity at HBM (FLOP/B)")
+    at = axes("Arithmetic intensity at DRAM (FLOP/B)")
     channels = {**at, **verdict_channels(bounds), **_tooltip(), "strokeWidth": picked}
     return Rows("steps").mark("point", channels, **look)
 

@@ -49,7 +49,7 @@ def percent(share: str) -> str:
 
 
 _INTENSITY = f"(datum.x < 1e5 ? format(datum.x, ',.3r') + ' FLOP/B' : {si('datum.x', 'FLOP/B')})"
-LEVEL = "({dram: 'HBM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
+LEVEL = "({dram: 'DRAM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _BANDWIDTH = f"(isValid(datum.share) ? {percent('datum.share')} + ' of its bandwidth' : '')"
 _RATE = f"(datum.rate ? ' at ' + {si('datum.rate', 'B/s')} + (isValid(datum.share) ? ', ' : '') : '')"
 _TRAFFIC = f"datum.bytes ? {si('datum.bytes', 'B')} + {_RATE} + {_BANDWIDTH} : {_BANDWIDTH}"

@@ -60,13 +60,16 @@ class PathPlane:
         texts: Callable[[Sheet, SizeClass], Iterable[tuple[str, Text]]],
         dots: Callable[[Sheet], Sequence[Box]],
         lines: Callable[[Sheet], Iterable[Line]] = lambda _: (),
+        *,
+        roofs_last: bool = False,
     ) -> tuple[dict[str, list[Row]], dict[str, list[Any]]]:
-        """Place all texts at each class of sizes: what the chart adds first, for it tells more, then roofs and ridges.
+        """Place all texts at each class of sizes: roofs first, then what the chart adds, then ridges.
 
         Args:
             texts: Makes the texts of the chart by key, what matters most first.
             dots: Makes the boxes that are never written over; names of roofs may lie there where they must.
             lines: Makes lines that words cross only where there is no other place.
+            roofs_last: Let roofs give way: the chart's texts tell more than their names.
 
         Returns:
             The datasets of roofs, ridges and arrows, and the places of the chart's texts by key.
@@ -77,12 +80,14 @@ class PathPlane:
             way = (Line(*sheet.at(*begin), *sheet.at(*end)) for begin, end in pairwise(self.path))
             canvas = Canvas(sheet, lines=[*self.roofs.lines(sheet), *self._feet(sheet), *way, *lines(sheet)])
             boxes = dots(sheet)
+            roofs = {} if roofs_last else self.roofs.name(canvas, boxes)
             canvas.taken.extend(boxes)
             rows = {key: row for key, text in texts(sheet, size) if (row := canvas.place(text))}
-            # Names of roofs may lie over dots where they must.
-            del canvas.taken[: len(boxes)]
-            rows |= self.roofs.name(canvas, boxes)
-            canvas.taken.extend(boxes)
+            if roofs_last:
+                canvas.taken[: len(boxes)] = []
+                roofs = self.roofs.name(canvas, boxes)
+                canvas.taken.extend(boxes)
+            rows |= roofs
             rows |= {key: row for key, text in self._ridge_texts() if (row := canvas.place(text))}
             found.append(rows)
         keys = dict.fromkeys(key for rows in found for key in rows)

@@ -97,7 +97,7 @@ def pipe_roof(roof: Roof, clocks_hz: Domain | None, size: SizeClass) -> NamedRoo
     # The key of wgmma and tcgen05 names the instruction, the key of mma does not.
     mark = " mma" if roof.instruction == "mma" else ""
     named = flat_roof(roof.keys, roof.peak, mark=mark, clock=clock_text(clocks_hz))
-    return replace(named, names=named.names[-2:]) if size.narrow else named
+    return replace(named, names=named.names[-2:-1] if size.narrow else named.names[:-1])
 
 
 def with_wider(drawn: Sequence[Drawing]) -> Sequence[Drawing]:

@@ -132,7 +132,7 @@ def datasheet_names(plane: Plane) -> list[Layer]:
         off=f"{_any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[slot] : {EDGE_PX}",
     )
     slope = _datasheet_slope().having(
-        words=f"(w < 480 ? '' : datum.name + ' ') + 'HBM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
+        words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
         lo=f"{_px('max(x0, y0 / datum.v)')} + 2 * {EDGE_PX}",
     )
     ends = [_end_of_name(i, roof.peak) for i, roof in enumerate(plane.level_roofs)]

@@ -60,7 +60,7 @@ def _kernel_row(launch: Launch, peers: int) -> Row:
         "time": rounded(launch.time_share or 0.0),
         "timeText": _time_text(launch),
         "verdict": _verdict_text(launch),
-        "wall": bottleneck_words(launch.bottleneck),
+        "wall": bottleneck_words(launch.bottleneck, launch.gpu),
         "sure": verdict.confidence,
         "peers": peers,
         "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
@@ -80,7 +80,7 @@ def _time_text(launch: Launch) -> str:
 def _verdict_text(launch: Launch) -> str:
     """Say class, resource and cause of a verdict in a few words."""
     verdict = launch.analysis.verdict
-    resource = f": {resource_label(verdict.resource)}" if verdict.resource else ""
+    resource = f": {resource_label(verdict.resource, launch.gpu)}" if verdict.resource else ""
     cause = f", {stall_label(verdict.cause)}" if verdict.cause else ""
     return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
 

@@ -133,7 +133,7 @@ def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    said = [f"roofs: {resource_label(last.peak)} {compute}, HBM {memory}"]
+    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}"]
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")

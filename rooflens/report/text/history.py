@@ -67,7 +67,7 @@ def wall(analysis: Analysis) -> str:
     """Say the class of a verdict, where its wall is and how near it is."""
     verdict = analysis.verdict
     share = f" {percent(verdict.bottleneck.share)}" if verdict.bottleneck and verdict.resource else ""
-    return f"{wall_words(verdict.bound, verdict.resource)}{share}"
+    return f"{wall_words(verdict.bound, verdict.resource, analysis.kernel.gpu)}{share}"
 
 
 def verdicts(analyses: Sequence[Analysis]) -> str:
@@ -82,8 +82,8 @@ def print_runs(console: Console, series: Sequence[Series]) -> None:
     """Print each kernel run by run."""
     for kernel in series:
         title = Text(printable(f"{plain_name(kernel.name)}, {kernel.program}, {kernel.gpu or 'unknown GPU'}"))
-        headings = ("recorded", "report", "time", "to the run before", "HBM", "verdict")
-        table = new_table(headings, right={"time", "to the run before", "HBM"}, title=title)
+        headings = ("recorded", "report", "time", "to the run before", "DRAM", "verdict")
+        table = new_table(headings, right={"time", "to the run before", "DRAM"}, title=title)
         for cells in run_cells(kernel):
             table.add_row(*map(printable, cells))
         console.print(table, markup=False, highlight=False)
@@ -91,7 +91,7 @@ def print_runs(console: Console, series: Sequence[Series]) -> None:
 
 
 def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:
-    """Write a line for each run: date, report, time, change to the run before, share of HBM, verdict."""
+    """Write a line for each run: date, report, time, change to the run before, share of DRAM, verdict."""
     before: float | None = None
     for point in kernel.points:
         now, share = point.time_ns, point.analysis.levels["dram"].share

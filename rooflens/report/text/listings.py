@@ -86,6 +86,8 @@ def gpu_details(gpu: Datasheet) -> Table:
 
 def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     rows = {"SMs": (significant(gpu.sm_count.value), gpu.sm_count.source)}
+    if gpu.memory_kind:
+        rows["memory"] = (gpu.memory_kind, "the kind that its documents name")
     named = {
         "boost clock": gpu.boost_clock,
         "base clock": gpu.base_clock,

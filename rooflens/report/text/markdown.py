@@ -111,7 +111,7 @@ def _kernels(page: Content) -> str:
         "Share",
         "Verdict",
         "Busiest unit",
-        "AI at HBM",
+        "AI at DRAM",
         "Winnable",
     )
     numbers = set(headings) - {"Kernel", "GPU", "Verdict"}
@@ -131,7 +131,7 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.duration(group.duration_ns),
         fmt.percent(group.time_share),
         _verdict(group),
-        bottleneck_words(group.worst.bottleneck, fmt.MISSING),
+        bottleneck_words(group.worst.bottleneck, group.gpu, missing=fmt.MISSING),
         fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
         fmt.duration(group.winnable_ns),
     )

@@ -52,7 +52,7 @@ COLUMNS = (
     Column("kernel"),
     Column("time", right=True),
     Column("share", right=True, goes=2),
-    Column("AI at HBM", right=True, goes=3),
+    Column("AI at DRAM", right=True, goes=3),
     Column("FLOP/s of roof", goes=4),
     Column("busiest unit", goes=1),
     Column("verdict"),
@@ -119,7 +119,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
         percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
         _achieved(analysis),
-        bottleneck_words(verdict.bottleneck, _MISSING),
+        bottleneck_words(verdict.bottleneck, kernel.gpu, missing=_MISSING),
         _verdict(analysis),
         f"{significant(verdict.distances.headroom, 2)}x" if verdict.distances.headroom is not None else _MISSING,
     )
@@ -127,7 +127,7 @@ def _row(analysis: Analysis, total_ns: float) -> Row:
 
 
 def _achieved(analysis: Analysis) -> str:
-    """Write achieved FLOP/s and the roof above the kernel at HBM: min(peak, intensity x bandwidth)."""
+    """Write achieved FLOP/s and the roof above the kernel at DRAM: min(peak, intensity x bandwidth)."""
     achieved, peak, level = analysis.flop_per_s, analysis.flop_peak_per_s, analysis.levels["dram"]
     if not achieved:
         return _MISSING

@@ -57,7 +57,7 @@ def test_the_table_says_where_the_regime_changes() -> None:
     done = run("predict", "gemm", "--n", "128:8192:x2", "--m", "n", "--k", "n")
     assert done.exit_code == 0
     assert "compute-bound from m = n = k = 887" in done.stdout
-    assert "tensor bf16 989 TFLOP/s, HBM 3.35 TB/s" in done.stdout
+    assert "tensor bf16 989 TFLOP/s, DRAM 3.35 TB/s" in done.stdout
     assert "2:4 sparsity" in done.stdout
 
 

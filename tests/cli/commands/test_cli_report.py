@@ -156,8 +156,8 @@ def test_plot_draws_a_roofline_below_the_table(report: Path) -> None:
     assert result.exit_code == 0
     table, _, drawing = result.stdout.partition("┌")
     assert "headroom" in table
-    assert "HBM" in drawing
-    assert "synthetic data; FLOP/s over FLOP per byte at HBM" in drawing
+    assert "DRAM" in drawing
+    assert "synthetic data; FLOP/s over FLOP per byte at DRAM" in drawing
     assert "\x1b" not in result.stdout
 
 

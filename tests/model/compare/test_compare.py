@@ -90,7 +90,7 @@ def test_a_fused_kernel_is_told_as_new_and_gone() -> None:
 
 
 def moved(bytes_factor: float, time_factor: float) -> Comparison:
-    """Compare a memory-bound kernel with itself, its HBM bytes and time scaled."""
+    """Compare a memory-bound kernel with itself, its DRAM bytes and time scaled."""
     before = samples.every_verdict()[0]
     level = before.levels["dram"]
     assert level.amount_bytes is not None
@@ -108,8 +108,8 @@ def test_fewer_bytes_move_a_kernel_right() -> None:
     """Half the bytes for the same FLOPs in half the time: faster, right, and by which amounts."""
     found = moved(0.5, 0.5)
     sentence = change_sentence(found.changes[0], found)
-    assert sentence.startswith("2.00x faster (single sample): moved right at HBM (bytes ")
-    assert "still memory-bound at HBM" in sentence
+    assert sentence.startswith("2.00x faster (single sample): moved right at DRAM (bytes ")
+    assert "still memory-bound at DRAM" in sentence
     assert total_sentence(found) == "GPU time 2.00x faster (single sample)"
 
 

@@ -33,6 +33,7 @@ UNITS = (
     "_hz",
     "_bytes",
     "_bytes_per_s",
+    "_bytes_per_sector",
     "_inst",
     "_inst_per_s",
     "_threads",
@@ -41,6 +42,9 @@ UNITS = (
     "_rate",
     "_occupancy",
     "_per_cycle",
+    "_cycles_active_avg",
+    "_cycles_active_max",
+    "_cycles_elapsed_avg",
     "_per_thread",
     "_wavefronts",
     "_sectors",
@@ -59,11 +63,11 @@ COUNTS = frozenset(
         "passes",
         "sol_compute",
         "sol_memory",
-        "sm_cycles_active_avg",
-        "sm_cycles_active_max",
+        "sm_registers",
+        "sm_warps",
     }
 )
-"""Names that say it without such an ending: plain counts, roll-ups of cycles, and NVIDIA's two fractions."""
+"""Names that say it without such an ending: plain counts, and NVIDIA's two fractions."""
 
 SOURCE_COUNTERS = ("memory_l1_", "memory_l2_")
 """How ncu names what its source view adds up over the instructions: without a unit before two underscores."""
@@ -182,8 +186,8 @@ def test_the_scan_sees_what_it_should() -> None:
 
 
 def test_tables_of_levels_know_every_level() -> None:
-    """Bytes, roof and at least one stage stand for each memory level."""
-    assert tuple(AMOUNTS) == tuple(ROOFS) == LEVELS
+    """Bytes, roof and at least one stage stand for each memory level; shared memory's bytes are chosen apart."""
+    assert (*AMOUNTS, "smem") == tuple(ROOFS) == LEVELS
     assert {stage.level for stage in STAGES} == set(LEVELS)
     assert len({(stage.level, stage.name) for stage in STAGES}) == len(STAGES)
     assert len({row.key for row in PIPE_ROWS}) == len(PIPE_ROWS)

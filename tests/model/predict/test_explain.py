@@ -65,7 +65,7 @@ def test_what_is_as_predicted_is_said_so() -> None:
         ("bytes", True, ()),
     ]
     assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
-    assert words(checked, "bytes") == "HBM moved the compulsory bytes: 101 MB."
+    assert words(checked, "bytes") == "DRAM moved the compulsory bytes: 101 MB."
     assert words(checked, "wall") == ("The wall is the expected one: compute at tensor bf16 for 100 % of the time.")
     assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)
 
@@ -110,38 +110,38 @@ def test_more_bytes_are_re_reads_through_l2() -> None:
     counters = {"dram_read_bytes": 2.6e8, "dram_write_bytes": 0.4e8}
     said = words(check(GEMM, [did({"tensor_bf16": 1.0}, traffic, counters)]), "bytes")
     assert said == (
-        "HBM moved 300 MB, 2.98x the compulsory 101 MB: 260 MB read, 40.0 MB written. "
+        "DRAM moved 300 MB, 2.98x the compulsory 101 MB: 260 MB read, 40.0 MB written. "
         "Between the SMs and L2 it was 3.00 GB, 29.8x the compulsory bytes: operands are read again, and 10 % of that "
-        "reaches HBM. The compulsory bytes do not fit the 41.9 MB of L2."
+        "reaches DRAM. The compulsory bytes do not fit the 41.9 MB of L2."
     )
 
 
 def test_l2_can_take_all_re_reads() -> None:
-    """Compulsory bytes at HBM with re-reads in L2 agree with the prediction, and the re-reads are still said."""
+    """Compulsory bytes at DRAM with re-reads in L2 agree with the prediction, and the re-reads are still said."""
     (gap,) = (g for g in check(GEMM, [did({}, {"l2": 1e9})]).gaps if g.topic == "bytes")
     assert gap.as_predicted
     assert "9.93x the compulsory bytes" in gap.text
 
 
 def test_memory_that_moves_more_than_was_asked_for() -> None:
-    """Less between SMs and L2 than at HBM: nothing was read again, and pieces may be larger than asked for."""
+    """Less between SMs and L2 than at DRAM: nothing was read again, and pieces may be larger than asked for."""
     said = words(check(GEMM, [did({}, {"dram": 2e8, "l2": 1e8})]), "bytes")
-    assert "Only 100 MB passed between the SMs and L2, 2.00x of that at HBM" in said
+    assert "Only 100 MB passed between the SMs and L2, 2.00x of that at DRAM" in said
     assert "read again" not in said
 
 
 def test_several_launches_may_hand_over_through_memory() -> None:
     """More bytes over several launches: the round trip between them is named as possible."""
     parts = [did({}, {"dram": 2e8}), did({}, {"dram": 2e8})]
-    assert "What one of the 2 launches hands to the next may travel through HBM." in words(check(GEMM, parts), "bytes")
+    assert "What one of the 2 launches hands to the next may travel through DRAM." in words(check(GEMM, parts), "bytes")
 
 
 def test_fewer_bytes_because_the_output_stayed_in_l2() -> None:
-    """The flag of writes that stay in L2 explains missing bytes, with what was written to L2 and on to HBM."""
+    """The flag of writes that stay in L2 explains missing bytes, with what was written to L2 and on to DRAM."""
     counters = {"l2_write_bytes": 33.6e6, "dram_write_bytes": 0.1e6}
     kernel = did({}, {"dram": 67e6}, counters, flags=("dram_writes_stay_in_l2",))
     said = words(check(GEMM, [kernel]), "bytes")
-    assert "The output stayed in L2: 33.6 MB were written to it, and 100 kB on to HBM." in said
+    assert "The output stayed in L2: 33.6 MB were written to it, and 100 kB on to DRAM." in said
     assert "inputs" not in said
 
 
@@ -155,11 +155,11 @@ def test_fewer_bytes_because_caches_were_kept() -> None:
 
 
 def test_bytes_that_were_not_measured() -> None:
-    """A kernel without bytes at HBM makes the whole sum unknown, not smaller."""
+    """A kernel without bytes at DRAM makes the whole sum unknown, not smaller."""
     unknown = replace(did({}), levels={**did({}).levels, "dram": replace(did({}).levels["dram"], amount_bytes=None)})
     checked = check(GEMM, [did({}), unknown])
     assert checked.bytes_ratio is None
-    assert words(checked, "bytes") == "The bytes at HBM were not measured."
+    assert words(checked, "bytes") == "The bytes at DRAM were not measured."
 
 
 def test_work_beside_the_tensor_pipes() -> None:

@@ -21,6 +21,7 @@ from rooflens.model.roofline.datasheets import (
     datasheet_of,
     index_by_name,
     load_gpus,
+    memory_label,
     parse_gpu,
 )
 
@@ -505,6 +506,49 @@ def _rates(actions: list[object], sm_count: float) -> dict[str, float]:
             if metric is not None and 0 < metric.as_double() < math.inf:
                 rates[name] = metric.as_double() / sm_count
     return rates
+
+
+RAM_TYPES = {15.0: ("HBM2", "HBM2e"), 17.0: ("GDDR6",)}
+"""The driver's number for a kind of memory, where it names one: HBM3, GDDR6X and GDDR7 are all 0."""
+
+
+@pytest.mark.corpus
+def test_the_kind_of_memory_is_the_driver_s(corpus: Path) -> None:
+    """Reports store the driver's number of the kind: HBM2 and GDDR6 are told by it, and no file says otherwise."""
+    checked = 0
+    for device in recorded_devices(corpus):
+        kind, number = device.gpu.memory_kind, device.attributes.get("ram_type")
+        if kind is not None and number is not None:
+            told = {name for names in RAM_TYPES.values() for name in names}
+            assert kind in RAM_TYPES[number] if number in RAM_TYPES else kind not in told, device.report
+            checked += 1
+    assert checked >= 20
+
+
+@pytest.mark.parametrize(
+    ("names", "label"),
+    [
+        (["NVIDIA H100 80GB HBM3"], "HBM3"),
+        (["NVIDIA H100 PCIe"], "HBM2e"),
+        (["NVIDIA GeForce RTX 4090"], "GDDR6X"),
+        (["Tesla T4", "NVIDIA A40"], "GDDR6"),
+        (["Tesla T4", "NVIDIA H200"], "DRAM"),
+        (["NVIDIA GeForce GTX 1650"], "DRAM"),
+        (["some GPU"], "DRAM"),
+        (["Tesla T4", None], "DRAM"),
+        ([], "DRAM"),
+    ],
+)
+def test_memory_is_called_by_its_kind_where_it_is_one(names: list[str | None], label: str) -> None:
+    """GPUs of one kind share its name; of two kinds, of boards that differ and of unknown GPUs it is DRAM."""
+    assert memory_label(*names) == label
+
+
+@each_gpu
+def test_only_boards_that_differ_leave_their_kind_of_memory_out(gpu: Datasheet) -> None:
+    """Every other file names it."""
+    differ = {"gtx-1650", "rtx-3060-ti", "rtx-4070"}
+    assert (gpu.memory_kind is None) == (gpu.id in differ)
 
 
 @pytest.mark.corpus

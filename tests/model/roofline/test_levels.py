@@ -4,7 +4,7 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.records import LEVELS, Level
-from rooflens.model.roofline.levels import place_levels, with_intensity
+from rooflens.model.roofline.levels import leading_stage, place_levels, with_intensity
 
 MS = 1e6
 """One millisecond in nanoseconds: 1e6 bytes in it are 1e9 bytes a second."""
@@ -76,6 +76,14 @@ def test_l2_share_is_that_of_its_busiest_stage(
     assert level.stages == pytest.approx(stages)
     assert level.share == pytest.approx(share)
     assert (level.amount_bytes, level.peak_bytes_per_s) == (3e9, 6e12)
+
+
+@pytest.mark.parametrize(("tag", "leads"), [(0.633, "internal"), (0.847, "tag"), (0.9, "tag")])
+def test_the_fabric_of_a_split_l2_is_a_stage(tag: float, leads: str) -> None:
+    """NVIDIA's per cent of the slices counts where it sees more than their stages do, as on an A100."""
+    level = place_levels(make_kernel({"l2_tag_share": tag, "l2_internal_share": 0.847}))["l2"]
+    assert level.share == max(tag, 0.847)
+    assert leading_stage(level) == leads
 
 
 def test_l2_draws_the_return_roof_where_no_other_is_known() -> None:
@@ -152,7 +160,7 @@ def test_dram_counters_go_before_system_memory() -> None:
 
 
 def test_intensity_is_flop_per_byte() -> None:
-    """1e9 FLOP over 2e8 bytes at HBM and 5e8 at L2 are 5 and 2 FLOP/B."""
+    """1e9 FLOP over 2e8 bytes at DRAM and 5e8 at L2 are 5 and 2 FLOP/B."""
     levels = with_intensity(place_levels(make_kernel({"dram_bytes": 2e8, "l2_bytes": 5e8})), 1e9)
     assert levels["dram"].intensity_flop_per_byte == 5
     assert levels["l2"].intensity_flop_per_byte == 2

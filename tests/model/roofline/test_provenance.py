@@ -18,7 +18,7 @@ def analysis_of(counters: dict[str, float], **overrides: object) -> Analysis:
 
 
 def test_a_share_of_amount_over_peak_needs_no_source_of_its_own() -> None:
-    """HBM's share is its bytes over its peak: two sources say all."""
+    """DRAM's share is its bytes over its peak: two sources say all."""
     analysis = analysis_of({"dram_bytes": 1e9, "dram_peak_bytes_per_s": 2e12})
     assert level_sources(analysis, "dram") == Sources("DRAM_BYTES", "DRAM_PEAK_BYTES_PER_S")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 
 H100_BF16 = 1979e12
-H100_HBM = 3.35e12
+H100_DRAM = 3.35e12
 """FLOP/s and B/s that the seed `004_20b1d30282d329e1.txt` counts with."""
 
 
@@ -22,7 +22,7 @@ def tensor_analysis(flop: float, moved_bytes: float, duration_ns: float = 2000.0
     counters = {
         "duration_ns": duration_ns,
         "dram_bytes": moved_bytes,
-        "dram_peak_bytes_per_s": H100_HBM,
+        "dram_peak_bytes_per_s": H100_DRAM,
         **dict.fromkeys(("fadd_threads", "fmul_threads", "ffma_threads"), 0.0),
     }
     ops, peaks = {"src_bf16_dst_fp32": flop}, {"src_bf16_dst_fp32_sparsity_off": H100_BF16}
@@ -72,10 +72,10 @@ def test_types_add_up_to_the_time_of_the_arithmetic() -> None:
 
 
 def test_a_level_needs_the_time_of_its_busiest_stage() -> None:
-    """Shared memory that moves 1 GB at 4 TB/s needs 250 us; a level that was not measured has no time."""
+    """Shared memory that moves 1 GB at 4 TB/s needs 250 us, of L1 too; a level that was not measured has no time."""
     counters = {"smem_bytes": 1e9, "l1_peak_bytes_per_s": 4e12}
     bounds = bounds_of(analyze(make_kernel(counters)))
-    assert bounds.level_ns == pytest.approx({"smem": 250e3})
+    assert bounds.level_ns == pytest.approx({"l1": 250e3, "smem": 250e3})
     assert bounds.memory_ns is None
 
 
@@ -84,13 +84,13 @@ def test_a_level_needs_the_time_of_its_busiest_stage() -> None:
     [(900, "below"), (990, "near"), (1199, "near"), (1300, "between"), (1570, "between"), (1600, "above")],
 )
 def test_where_a_time_stands(duration_ns: float, position: str) -> None:
-    """With T_math 500 and T_HBM 1000 ns: near up to 1200, between up to 5 % over the sum of 1500, then above."""
+    """With T_math 500 and T_DRAM 1000 ns: near up to 1200, between up to 5 % over the sum of 1500, then above."""
     bounds = Bounds(duration_ns, 500.0, {"fp32": 500.0}, {"dram": 1000.0})
     assert bounds.position == position
 
 
 def test_missing_parts_leave_no_bounds() -> None:
-    """Without FLOP counters, HBM traffic, peak or duration there are no bounds, and nothing is taken as zero."""
+    """Without FLOP counters, DRAM traffic, peak or duration there are no bounds, and nothing is taken as zero."""
     whole = tensor_analysis(1e9, 1e6)
     assert bounds_of(replace(whole, flop_total=None)).math_ns is None
     assert bounds_of(replace(whole, flop_total=None)).position is None

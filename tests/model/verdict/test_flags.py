@@ -50,6 +50,14 @@ CASES: dict[str, tuple[Kernel, Kernel]] = {
         make_kernel({"l1_writeback_bytes": 0.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
         make_kernel({"l1_writeback_bytes": 0.0, "l1_tag_bytes": 9.0}, warp_opcodes={"LDGSTS.E.BYPASS.128": 1}),
     ),
+    "smem_bytes_lower_bound": (
+        make_kernel({"smem_op_bytes": 640.0}, compute_capability="8.0"),
+        make_kernel({"smem_op_bytes": 640.0, "smem_async_bytes": 0.0}, compute_capability="8.0"),
+    ),
+    "smem_bytes_upper_bound": (
+        make_kernel({"smem_bytes": 640.0}),
+        make_kernel({"smem_bytes": 640.0, "smem_access_wavefronts": 4.0}),
+    ),
     "no_dram_counters": (
         make_kernel({"sysmem_bytes": 1.0}, compute_capability="8.7"),
         make_kernel({"sysmem_bytes": 1.0, "dram_bytes": 1.0}),

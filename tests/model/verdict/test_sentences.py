@@ -17,7 +17,7 @@ MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_thread
 @pytest.mark.parametrize(
     ("resource", "label"),
     [
-        ("dram", "HBM"),
+        ("dram", "DRAM"),
         ("l2", "L2"),
         ("smem", "SMEM"),
         ("issue", "issue slots"),
@@ -42,7 +42,7 @@ def test_no_resource_shows_its_key(resource: str) -> None:
 def test_memory_sentence_has_rate_roof_and_intensity() -> None:
     """1.41 GB in 1 ms of 2 TB/s with 1.41e9 FLOP: 1.41 TB/s, 70 %, 1 FLOP/B, then the move."""
     sentence = analyze(make_kernel(MEMORY, thread_opcodes={"FADD": 1_410_000_000})).verdict.sentence
-    assert sentence.startswith("Memory-bound at HBM: ")
+    assert sentence.startswith("Memory-bound at DRAM: ")
     for words in ("1.41 TB/s", "2.00 TB/s", "70 %", "1.00 FLOP/B", "ove fewer bytes"):
         assert words in sentence
 
@@ -91,7 +91,7 @@ def test_estimates_are_called_so() -> None:
 def test_balanced_names_both_sides() -> None:
     """The busiest unit of each side stands in the sentence with their shares."""
     sentence = reach(make_case({"dram": 0.66, "fp32": 0.64})).sentence
-    for words in ("Balanced", "HBM 66 %", "FP32 64 %"):
+    for words in ("Balanced", "DRAM 66 %", "FP32 64 %"):
         assert words in sentence
 
 
@@ -153,7 +153,7 @@ def test_evidence_lists_the_busiest_units_first() -> None:
         "alu_share": 0.3,
     }
     evidence = analyze(make_kernel(counters)).verdict.evidence
-    assert "HBM 70 %" in evidence[0]
+    assert "DRAM 70 %" in evidence[0]
     assert "the ALU pipe 30 %" in evidence[1]
     assert any("1.41 GB" in line and "1.41 TB/s" in line for line in evidence)
     assert any(line.startswith("L2 20 %") for line in evidence)

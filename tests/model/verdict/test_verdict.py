@@ -271,6 +271,13 @@ def test_a_full_load_store_unit_is_memory() -> None:
     assert found.advice[0].startswith("load wider")
 
 
+def test_nvidias_pair_stands_beside_its_l2_throughput() -> None:
+    """The smallest metric set holds NVIDIA's per cent of L2 and none of L1: the pair still leads where it is higher."""
+    counters = {"l2_internal_share": 0.7, "sol_memory": 0.8}
+    assert memory_bottleneck(place(make_kernel(counters))) == Bottleneck(None, 0.8)
+    assert memory_bottleneck(place(make_kernel({**counters, "sol_memory": 0.6}))) == Bottleneck("l2", 0.7)
+
+
 def test_nvidias_pair_stands_beside_a_load_store_unit_alone() -> None:
     """A report that shows nothing of L1 but its input may still hide the busiest unit of memory."""
     assert memory_bottleneck(place(make_kernel({**LSU_FULL, "sol_memory": 0.97}))) == Bottleneck(None, 0.97)
@@ -382,7 +389,7 @@ def test_a_low_dram_clock_is_no_roof(device_peak_bytes_per_s: float | None, *, a
 
 
 def test_whole_kernel_by_hand() -> None:
-    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of HBM, 4 % of fp32, intensity 0.25."""
+    """1.6 GB in 1 ms of 2 TB/s with 4e8 FLOP of 1e13 FLOP/s: 80 % of DRAM, 4 % of fp32, intensity 0.25."""
     kernel = make_kernel(
         {"dram_bytes": 1.6e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12},
         thread_opcodes={"FADD": 400_000_000},

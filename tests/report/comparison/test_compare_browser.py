@@ -183,7 +183,7 @@ def test_headers_sort_and_give_the_first_order_back(open_comparison: Callable[..
 
 
 def test_level_is_chosen_for_all_planes(open_comparison: Callable[..., Page]) -> None:
-    """HBM is shown first; another level moves the dots of every program, and the address keeps the choice."""
+    """DRAM is shown first; another level moves the dots of every program, and the address keeps the choice."""
     page = open_comparison(several())
     level = "marks => [...new Set(marks.map(mark => mark.__data__.datum.level))]"
     assert page.locator(DOTS).evaluate_all(level) == ["dram"]

@@ -52,9 +52,9 @@ SENTENCES = (
         "h100-sxm",
         (
             "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 kernels at HBM or a FLOP pipe falls from 11.3 ms to 5.97 ms: 1.9x shorter."
+            "The lower bound of the 2 kernels at DRAM or a FLOP pipe falls from 11.3 ms to 5.97 ms: 1.9x shorter."
         ),
-        "The HBM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
+        "The DRAM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
         (
             "1 kernel with 20 % of GPU time stands at another wall (latency, overhead, caches, other pipes), "
             "or at an unknown one: the lower bound says nothing of its time."
@@ -65,7 +65,7 @@ SENTENCES = (
         "t4",
         (
             "No kernel changes side on Tesla T4. "
-            "The lower bound of the only kernel at HBM or a FLOP pipe rises from 4.90 ms to 31.2 ms: 6.4x longer."
+            "The lower bound of the only kernel at DRAM or a FLOP pipe rises from 4.90 ms to 31.2 ms: 6.4x longer."
         ),
         "",
         "",
@@ -75,7 +75,7 @@ SENTENCES = (
         "a100-sxm4-40gb",
         (
             "3 kernels with 100 % of GPU time change side on A100-SXM4-40GB: 2 to memory, 1 to compute. "
-            "The lower bound of the 3 kernels at HBM or a FLOP pipe rises from 13.1 ms to 13.6 ms: 1.0x longer."
+            "The lower bound of the 3 kernels at DRAM or a FLOP pipe rises from 13.1 ms to 13.6 ms: 1.0x longer."
         ),
         "",
         "",
@@ -84,7 +84,7 @@ SENTENCES = (
         (GEMM,),
         "a100-sxm4-80gb",
         (
-            "This is the GPU that was profiled. Its datasheet roofs, HBM 2.04 TB/s and tensor bf16 312 TFLOP/s, stand "
+            "This is the GPU that was profiled. Its datasheet roofs, DRAM 2.04 TB/s and tensor bf16 312 TFLOP/s, stand "
             "in the roofline beside those of the report."
         ),
         "The datasheet's are those of the boost clock, the report's those of the profiled one.",
@@ -102,9 +102,9 @@ SENTENCES = (
         "h100-sxm",
         (
             "2 launches with 100 % of GPU time change side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 launches at HBM or a FLOP pipe falls from 12.8 ms to 5.97 ms: 2.1x shorter."
+            "The lower bound of the 2 launches at DRAM or a FLOP pipe falls from 12.8 ms to 5.97 ms: 2.1x shorter."
         ),
-        "The HBM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
+        "The DRAM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
         "",
     ),
     (
@@ -112,7 +112,7 @@ SENTENCES = (
         "h100-sxm",
         (
             "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 kernels at HBM or a FLOP pipe falls from 9.40 ms to 5.97 ms: 1.6x shorter."
+            "The lower bound of the 2 kernels at DRAM or a FLOP pipe falls from 9.40 ms to 5.97 ms: 1.6x shorter."
         ),
         "",
         "",

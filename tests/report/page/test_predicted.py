@@ -82,9 +82,9 @@ def test_lines_put_measured_beside_predicted() -> None:
     """2 MFLOP and 12 MB predicted, 2 MFLOP and 13.2 MB measured: once and 1.1 times as much, and then why."""
     kernel = make_kernel(MOVED, thread_opcodes={"FFMA": 1_000_000})
     told, found, *why = prediction_lines(check(predict_case("saxpy", SAXPY), [analyze(kernel)]))
-    assert told == "saxpy n predicted, one iteration: 2.00 MFLOP, 12.0 MB at HBM, memory at HBM"
-    assert found.startswith("saxpy n measured, 1 launch: 2.00 MFLOP (1.00x), 13.2 MB (1.10x) at HBM, ")
-    assert any(line.startswith("  bytes: HBM moved 13.2 MB, 1.10x the compulsory 12.0 MB.") for line in why)
+    assert told == "saxpy n predicted, one iteration: 2.00 MFLOP, 12.0 MB at DRAM, memory at DRAM"
+    assert found.startswith("saxpy n measured, 1 launch: 2.00 MFLOP (1.00x), 13.2 MB (1.10x) at DRAM, ")
+    assert any(line.startswith("  bytes: DRAM moved 13.2 MB, 1.10x the compulsory 12.0 MB.") for line in why)
     assert not any(line.startswith("  work:") for line in why)
     assert not any(fmt.NBSP in line for line in (told, found, *why))
 
@@ -92,7 +92,7 @@ def test_lines_put_measured_beside_predicted() -> None:
 def test_lines_say_what_was_not_measured() -> None:
     """A kernel without counters leaves its side of the comparison unsaid, not zero."""
     _, found, *_ = prediction_lines(check(predict_case("saxpy", SAXPY), [analyze(make_kernel({}))]))
-    assert "FLOP not measured, B not measured at HBM" in found
+    assert "FLOP not measured, B not measured at DRAM" in found
 
 
 def test_lines_of_a_case_without_formulas_have_its_wall_only() -> None:
@@ -119,10 +119,10 @@ def test_the_section_holds_amounts_times_walls_and_reasons() -> None:
     for words in (
         "gemm bf16_4096",
         "m = 4,096, n = 4,096, k = 4,096",
-        "HBM bytes 101 MB 200 MB 1.99x",
+        "DRAM bytes 101 MB 200 MB 1.99x",
         "Intensity 1,370 FLOP/B 687 FLOP/B 0.503x",
         "T_math 441 µs 137 GFLOP at 312 TFLOP/s, tensor bf16",
-        "T_memory 64.7 µs 101 MB at 1.56 TB/s, HBM",
+        "T_memory 64.7 µs 101 MB at 1.56 TB/s, DRAM",
         "Lower bound 441 µs",
         "Upper bound 505 µs",
         "Measured 1.00 ms 1 launch",
@@ -175,7 +175,7 @@ def test_a_card_has_the_rows_of_its_report() -> None:
     """A kernel that is all of its report has every amount, the wall, and a reason where there is a gap."""
     page = make_page(DID)
     rows = predicted_rows(page, page.launches[0])
-    assert [row.label for row in rows] == ["FLOP", "HBM bytes", "Intensity", "Wall"]
+    assert [row.label for row in rows] == ["FLOP", "DRAM bytes", "Intensity", "Wall"]
     assert rows[0].source.startswith("gemm bf16_4096: FLOPs: one multiply-add")
     assert [row.source for row in rows[1:]] == ["", "", ""]
     flop, moved, _, wall = rows
@@ -193,7 +193,7 @@ def test_a_card_of_one_kernel_among_several_has_its_part() -> None:
     assert flop.predicted == "137 GFLOP for all"
     assert flop.factor == pytest.approx(4e9 / (2 * 4096**3))
     assert flop.why == "One of 2 launches that the prediction is for."
-    assert (moved.label, moved.why) == ("HBM bytes", "")
+    assert (moved.label, moved.why) == ("DRAM bytes", "")
 
 
 def test_cards_without_a_prediction_have_no_rows() -> None:

@@ -147,7 +147,7 @@ def test_a_gpu_without_a_datasheet_is_marked() -> None:
 def test_kernels_without_a_place_are_counted() -> None:
     """What lacks FLOPs or bytes is left out and counted; a page of such kernels says so and offers no choice."""
     without = replace(GEMM, flop=None)
-    assert "1 kernel left out: its FLOPs or HBM bytes" in plain(section(page_of(COPY, without)))
+    assert "1 kernel left out: its FLOPs or DRAM bytes" in plain(section(page_of(COPY, without)))
     html = str(what_if(page_of(without)))
     assert "none can be placed on another GPU" in html
     assert "<select" not in html

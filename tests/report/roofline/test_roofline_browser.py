@@ -162,7 +162,7 @@ def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
     inner = [[low * (high / low) ** part for part in (0.2, 0.7)] for low, high in ((x0, x1), (y0, y1))]
     set_signals(page, zoom_x=inner[0], zoom_y=inner[1])
     assert page.evaluate("view.signal('turn')") == pytest.approx(turn)
-    assert "HBM  1.56 TB/s" in written(page)
+    assert "DRAM  1.56 TB/s" in written(page)
 
 
 def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
@@ -196,7 +196,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
     place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
-    for words in ("memory-bound: HBM", *place, "HBM 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+    for words in ("memory-bound: DRAM", *place, "DRAM 91 %", "1.92 ms", "high", "dram writes stay in l2"):
         assert words in text
 
 
@@ -205,7 +205,7 @@ def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
     page = draw(make_spec(samples.every_verdict()))
     said = page.locator("[aria-roledescription=kernel]").first.get_attribute("aria-label") or ""
     assert said.startswith("softmax_warp_forward")
-    assert "memory-bound: HBM" in said
+    assert "memory-bound: DRAM" in said
     assert "FLOP/B" in said
     assert page.locator("svg .mark-rule [aria-label]").count() == 0
 
@@ -216,7 +216,7 @@ def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
     before = domains(page)
     assert not [text for text in written(page) if "B200" in text]
     set_signals(page, datasheet="b200")
-    assert {"B200 HBM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
+    assert {"B200 DRAM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
     assert domains(page)[1][1] > before[1][1]
 
 

@@ -34,9 +34,9 @@ def test_the_axes_are_decades_and_the_roofs_are_named_below() -> None:
     """Both axes are labelled at powers of ten; the roofs have names and values below the drawing, and none in it."""
     drawing = "\n".join(lines())
     assert all(label in drawing for label in ("100 GFLOP/s", "1 TFLOP/s", "100 TFLOP/s", " 1 ", " 1000"))
-    assert "at HBM; roofs: HBM 1.56 TB/s, L2 4.62 TB/s, L1 and SMEM 19.5 TB/s, FP32 19.5 TFLOP/s" in drawing
+    assert "at DRAM; roofs: DRAM 1.56 TB/s, L2 4.62 TB/s, L1 and SMEM 19.5 TB/s, FP32 19.5 TFLOP/s" in drawing
     field = drawing.partition("FLOP/s over")[0]
-    assert not any(name in field for name in ("HBM", "SMEM", "FP32", "tensor"))
+    assert not any(name in field for name in ("DRAM", "SMEM", "FP32", "tensor"))
 
 
 def test_points_stand_where_their_numbers_say() -> None:

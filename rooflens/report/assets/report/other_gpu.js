@@ -45,7 +45,7 @@
     const [here, there] = [told.here_s, told.there_s].map((seconds) => duration(seconds * 1e9));
     const ratio = told.here_s / told.there_s;
     const who = told.count === 1 ? `only ${noun}` : count(told.count, noun);
-    const whose = `The lower bound of the ${who} at HBM or a FLOP pipe`;
+    const whose = `The lower bound of the ${who} at DRAM or a FLOP pipe`;
     if (isSame(ratio)) return `${whose} stays at ${here}.`;
     return `${whose} ${ratio > 1 ? "falls" : "rises"} from ${here} to ${there}: ${ratioWords(ratio)}.`;
   }
@@ -55,7 +55,7 @@
     const from = significant(here / data.here.bandwidth);
     const to = intensity(there / gpu.bandwidth);
     const bandwidth = factor(gpu.bandwidth / data.here.bandwidth);
-    return `The HBM ridge of ${labels[main]} moves from ${from} to ${to}: `
+    return `The DRAM ridge of ${labels[main]} moves from ${from} to ${to}: `
       + `${bandwidth} the bandwidth, ${factor(there / here)} the peak.`;
   }
   function apartWords({ apart }) {
@@ -71,7 +71,7 @@
     ));
   }
   function datasheetWords(gpu) {
-    const bandwidth = `HBM ${si(gpu.bandwidth, "B/s")}`;
+    const bandwidth = `DRAM ${si(gpu.bandwidth, "B/s")}`;
     const peak = gpu.peaks[main];
     return peak ? `${bandwidth} and ${labels[main]} ${si(peak, "FLOP/s")}` : bandwidth;
   }

@@ -55,7 +55,7 @@ def level_bars(analysis: Analysis) -> Bars:
     """Draw every memory level that was measured, from the far one to the near one."""
     levels = analysis.levels.items()
     measured = [(name, level) for name, level in levels if level.amount_bytes is not None or level.share is not None]
-    return Bars(tuple(_level_bar(name, level) for name, level in measured))
+    return Bars(tuple(_level_bar(resource_label(name, analysis.kernel.gpu), level) for name, level in measured))
 
 
 def pipe_bars(analysis: Analysis) -> Bars:
@@ -89,12 +89,12 @@ def _stall_bar(reason: str, share: float) -> Bar:
     return Bar(words, share, rate=reason if words != reason.replace("_", " ") else "")
 
 
-def _level_bar(name: str, level: Level) -> Bar:
+def _level_bar(label: str, level: Level) -> Bar:
     stage, intensity = binding_stage(level) if len(level.stages) > 1 else None, level.intensity_flop_per_byte
     amount = [] if level.amount_bytes is None else [fmt.si(level.amount_bytes, "B")]
     attainable = [] if level.attainable_per_s is None else [f"attainable {fmt.si(level.attainable_per_s, 'B/s')}"]
     return Bar(
-        label=resource_label(name),
+        label=label,
         share=level.share,
         part=f"{stage.replace('_', ' ').replace('l2', 'L2')} stage" if stage else "",
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),

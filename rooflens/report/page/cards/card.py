@@ -124,7 +124,7 @@ def _wall(launch: Launch) -> str:
     verdict = launch.analysis.verdict
     if launch.failed:
         return "failed"
-    return wall_words(BOUND_LABELS[verdict.bound], verdict.resource)
+    return wall_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:

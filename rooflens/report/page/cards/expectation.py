@@ -55,7 +55,7 @@ def _rows(checked: Checked) -> tuple[PredictedRow, ...]:
     if prediction.flop:
         rows.append(_row(unit, prediction.flop, measured.work, unit, least=least))
     if prediction.moved_bytes:
-        rows.append(_row("HBM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
+        rows.append(_row("DRAM bytes", prediction.moved_bytes, measured.moved_bytes, "B", least=least))
     if prediction.flop and prediction.moved_bytes and unit == "FLOP":
         found = measured.work / measured.moved_bytes if measured.work and measured.moved_bytes else None
         expected = prediction.flop / prediction.moved_bytes
@@ -95,7 +95,7 @@ def _sourced(rows: Sequence[PredictedRow], checked: Checked) -> Iterable[Predict
 def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     """Write the rows of a kernel that is all of its report."""
     why = {gap.topic: gap for gap in checked.gaps if not gap.as_predicted}
-    topics: Mapping[str, Topic] = {checked.unit: "work", "HBM bytes": "bytes"}
+    topics: Mapping[str, Topic] = {checked.unit: "work", "DRAM bytes": "bytes"}
     rows = [
         replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
         for row in _rows(checked)
@@ -115,7 +115,7 @@ def _amounts_of(checked: Checked, launch: Launch) -> tuple[tuple[str, float | No
     work = [pipe.amount for pipe in analysis.pipes.values() if pipe.unit == unit and pipe.amount]
     return (
         (unit, prediction.flop, sum(work) if analysis.flop_total is not None else None, unit),
-        ("HBM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
+        ("DRAM bytes", prediction.moved_bytes, analysis.levels["dram"].amount_bytes, "B"),
     )
 
 

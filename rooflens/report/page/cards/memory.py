@@ -79,4 +79,4 @@ def _facts(traffic: Traffic) -> Iterator[str]:
         yield f"sectors found in the cache: {', '.join(hits)}"
     if traffic.l2_bytes and traffic.dram_bytes is not None:
         ratio = fmt.significant(traffic.dram_bytes / traffic.l2_bytes)
-        yield f"HBM moves {ratio} B for each byte between the SMs and L2"
+        yield f"DRAM moves {ratio} B for each byte between the SMs and L2"

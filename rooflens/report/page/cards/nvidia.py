@@ -107,7 +107,7 @@ def _ours(launch: Launch) -> str:
         return f"{label}, for {verdict.cause}" if verdict.cause else label
     if verdict.resource and verdict.bottleneck:
         busy = fmt.percent(verdict.bottleneck.share)
-        return f"{label} at {resource_label(verdict.resource)}, because that is {busy} busy"
+        return f"{label} at {resource_label(verdict.resource, launch.gpu)}, because that is {busy} busy"
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 

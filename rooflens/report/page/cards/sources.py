@@ -67,7 +67,7 @@ def _rows(analysis: Analysis) -> Iterator[tuple[str, str]]:
             yield label, ", ".join(found)
     for name, level in analysis.levels.items():
         if level.amount_bytes is not None or level.share is not None:
-            yield from _named(resource_label(name), level_sources(analysis, name), "bytes")
+            yield from _named(resource_label(name, analysis.kernel.gpu), level_sources(analysis, name), "bytes")
     for name in drawn_pipes(analysis):
         yield from _named(resource_label(name), pipe_sources(analysis, name), "work")
 

@@ -43,7 +43,7 @@ class TimeRow:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Arithmetic, HBM, bounds and measured time, in this order, and the sentence that says what they mean."""
+    """Arithmetic, DRAM, bounds and measured time, in this order, and the sentence that says what they mean."""
 
     rows: tuple[TimeRow, ...]
     sentence: str
@@ -65,7 +65,7 @@ def _rows(launch: Launch, bounds: Bounds) -> Iterator[TimeRow]:
     several = "mean of the launches" if launch.analysis.launches > 1 else ""
     for label, from_ns, to_ns, value_ns, more in (
         ("Arithmetic at its peak", 0.0, math_ns, math_ns, _work(launch, bounds)),
-        ("HBM traffic at its peak", 0.0, memory_ns, memory_ns, _moved(launch)),
+        ("DRAM traffic at its peak", 0.0, memory_ns, memory_ns, _moved(launch)),
         ("Bounds", lower_ns, upper_ns, lower_ns, overlap),
         ("Measured", 0.0, bounds.measured_ns, bounds.measured_ns, several),
     ):
@@ -98,7 +98,7 @@ def _moved(launch: Launch) -> str:
 def _sentence(content: Content, launch: Launch, bounds: Bounds) -> str:
     lower_ns, upper_ns = bounds.lower_ns or 0.0, bounds.upper_ns or 0.0
     over_lower, over_upper = fmt.factor(bounds.measured_ns / lower_ns), fmt.factor(bounds.measured_ns / upper_ns)
-    longer = "arithmetic" if (bounds.math_ns or 0.0) > (bounds.memory_ns or 0.0) else "HBM traffic"
+    longer = "arithmetic" if (bounds.math_ns or 0.0) > (bounds.memory_ns or 0.0) else "DRAM traffic"
     other = _other_unit(content, launch)
     match bounds.position:
         case "below":
@@ -109,14 +109,14 @@ def _sentence(content: Content, launch: Launch, bounds: Bounds) -> str:
         case "between":
             overlap = "hardly overlap" if bounds.measured_ns > _IN_TURN * upper_ns else "overlap only in part"
             reason = f"; {other}" if other else ""
-            return f"{over_lower} the lower bound: arithmetic and HBM traffic {overlap}{reason}."
+            return f"{over_lower} the lower bound: arithmetic and DRAM traffic {overlap}{reason}."
         case _:
-            both = "the sum of both" if bounds.math_ns else "what its HBM traffic needs"
+            both = "the sum of both" if bounds.math_ns else "what its DRAM traffic needs"
             return f"{over_upper} {both}: {other or _waiting(launch, 1 - upper_ns / bounds.measured_ns)}."
 
 
 def _waiting(launch: Launch, idle: float) -> str:
-    """Say how long neither arithmetic nor HBM is at work: longer still where the two overlap."""
+    """Say how long neither arithmetic nor DRAM is at work: longer still where the two overlap."""
     waits = "launch and latency take" if launch.bound == "overhead" else "latency takes"
     part = fmt.percent(idle)
     return f"{waits} {part.replace('>', 'more than ') if part.startswith('>') else f'at least {part}'} of the time"

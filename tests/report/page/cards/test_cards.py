@@ -66,12 +66,12 @@ def times_of(analysis: Analysis) -> tuple[str, list[tuple[str, str]]]:
 
 
 def test_times_stand_beside_the_measured_one() -> None:
-    """100 us of fp32 and 1000 us of HBM traffic bound a kernel of 1100 us: near the lower bound."""
+    """100 us of fp32 and 1000 us of DRAM traffic bound a kernel of 1100 us: near the lower bound."""
     sentence, rows = times_of(sample(1100, 1.555e9))
-    assert sentence == "Within 1.1x of the lower bound: HBM traffic alone explains the time."
+    assert sentence == "Within 1.1x of the lower bound: DRAM traffic alone explains the time."
     assert rows == [
         ("Arithmetic at its peak", "100 µs"),
-        ("HBM traffic at its peak", "1.00 ms"),
+        ("DRAM traffic at its peak", "1.00 ms"),
         ("Bounds", "1.00 ms"),
         ("Measured", "1.10 ms"),
     ]
@@ -80,11 +80,11 @@ def test_times_stand_beside_the_measured_one() -> None:
 @pytest.mark.parametrize(
     ("duration_us", "flop", "sentence"),
     [
-        (1040, 1.95e9, "At the lower bound: HBM traffic alone explains the time."),
-        (1300, 1.95e10, "1.3x the lower bound: arithmetic and HBM traffic overlap only in part."),
-        (1990, 1.95e10, "2.0x the lower bound: arithmetic and HBM traffic hardly overlap."),
+        (1040, 1.95e9, "At the lower bound: DRAM traffic alone explains the time."),
+        (1300, 1.95e10, "1.3x the lower bound: arithmetic and DRAM traffic overlap only in part."),
+        (1990, 1.95e10, "2.0x the lower bound: arithmetic and DRAM traffic hardly overlap."),
         (4400, 1.95e9, "4.0x the sum of both: latency takes at least 75 % of the time."),
-        (3000, 0.0, "3.0x what its HBM traffic needs: latency takes at least 67 % of the time."),
+        (3000, 0.0, "3.0x what its DRAM traffic needs: latency takes at least 67 % of the time."),
         (900, 1.95e9, "Faster than the lower bound: the replay passes of this kernel disagree with one another."),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_level_names_its_stage_where_it_has_several() -> None:
         "l2": analysis.levels["l2"],
     }
     bars = level_bars(replace(analysis, levels=levels)).shown
-    assert [(bar.label, bar.part) for bar in bars] == [("HBM", ""), ("L1", "from L2 stage")]
+    assert [(bar.label, bar.part) for bar in bars] == [("DRAM", ""), ("L1", "from L2 stage")]
 
 
 def test_attainable_roofs_are_marked_on_the_bar() -> None:
@@ -209,7 +209,7 @@ def test_nvidia_says_the_same_or_something_else() -> None:
         ("High Memory Throughput", "NVIDIA's rule says the same: memory."),
         (
             "Latency Issue",
-            "NVIDIA's rule says: latency. rooflens says: memory-bound at HBM, because that is 95 % busy.",
+            "NVIDIA's rule says: latency. rooflens says: memory-bound at DRAM, because that is 95 % busy.",
         ),
         ("Something new", "NVIDIA's rule says: Something new."),
     ):
@@ -317,8 +317,8 @@ def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPat
     """A kernel with a prediction has a panel of both with the reason of a gap; others have none."""
     rows = (
         PredictedRow("FLOP", "137 GFLOP", "141 GFLOP", 1.03, source="gemm bf16_4096"),
-        PredictedRow("HBM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
-        PredictedRow("Wall", "compute at tensor bf16", "memory at HBM"),
+        PredictedRow("DRAM bytes", "100 MB", "250 MB", 2.5, why="Re-reads miss L2."),
+        PredictedRow("Wall", "compute at tensor bf16", "memory at DRAM"),
     )
     assert "Predicted and measured" not in html_of(sample(1000, 1e9))
     monkeypatch.setattr(cards, "predicted_rows", lambda _page, _launch: rows)
@@ -332,12 +332,12 @@ def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPat
 def test_causes_stay_and_repeated_evidence_goes() -> None:
     """Lines that the bars show are not written again; the causes of latency are."""
     analysis = samples.every_verdict()[2]
-    verdict = replace(analysis.verdict, evidence=("HBM 9 %: 1 GB", "cause: 0.25 waves: 33 blocks on 132 SMs"))
+    verdict = replace(analysis.verdict, evidence=("DRAM 9 %: 1 GB", "cause: 0.25 waves: 33 blocks on 132 SMs"))
     html = html_of(replace(analysis, verdict=verdict))
     assert "<li>0.25 waves: 33 blocks on 132 SMs</li>" in html
-    assert "HBM 9 %: 1 GB" not in html
+    assert "DRAM 9 %: 1 GB" not in html
     bare = replace(analysis, verdict=verdict, levels=samples.failed().levels, pipes={})
-    assert "HBM 9 %: 1 GB" in html_of(bare)
+    assert "DRAM 9 %: 1 GB" in html_of(bare)
 
 
 def test_hostile_rules_and_sources_are_text() -> None:

@@ -1,0 +1,159 @@
+"""Read what a report sampled while a kernel ran: units over time, from the kernel's start to its end.
+
+Samples come from one pass or several, each with its own clock; a pass is told by the range of its time stamps, and all
+are put on one axis from the start of the kernel. Samples before and after the kernel are dropped.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rooflens.model.records import RESIDENT, Series
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_PCT = ".avg.pct_of_peak_sustained_elapsed"
+
+_UNITS: Mapping[str, tuple[str, ...]] = {
+    "dram": (f"dramc__throughput{_PCT}", f"dram__bytes{_PCT}"),
+    "l2": (f"lts__throughput{_PCT}", f"lts__t_sectors_realtime{_PCT}", f"lts__lts2xbar_cycles_active_realtime{_PCT}"),
+    "l1": (f"l1tex__throughput{_PCT}", f"l1tex__data_pipe_lsu_wavefronts{_PCT}", f"l1tex__lsu_writeback_active{_PCT}"),
+    "tensor_pipe": (f"sm__pipe_tensor_cycles_active_realtime{_PCT}",),
+    "fma": (f"sm__pipe_fma_cycles_active_realtime{_PCT}",),
+    "alu": (f"sm__inst_executed_pipe_alu_realtime{_PCT}",),
+    "xu": (f"sm__inst_executed_pipe_xu_realtime{_PCT}",),
+    "issue": (f"sm__inst_executed_realtime{_PCT}",),
+}
+"""Level or pipe -> the metrics that sample it, best first, in per cent of its peak."""
+
+_RESIDENT = ("tpc__warps_active.sum.per_cycle_elapsed", "smsp__warps_active.sum", "sm__cycles_active.avg")
+"""What shows how many warps are resident, in any unit: only its course is read."""
+
+_ON_THE_SM = (*_RESIDENT, *(name for unit, names in _UNITS.items() if unit not in {"dram", "l2"} for name in names))
+"""What is zero while no kernel runs: these tell where it starts and ends in a report without the time of either."""
+
+_SAMPLED = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)(?P<name>.+)")
+"""The names that ncu has given to sampled metrics: with the group of its passes until 2024, with a prefix since."""
+_START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
+
+Course = tuple[float | None, ...]
+"""Values at equal steps of time from the start of the kernel; None where a sample is missing."""
+
+MIN_SAMPLES = 8
+"""Fewer samples show no course."""
+MOST_SAMPLES = 65_536
+"""ncu's buffer holds far fewer for one metric: more is damage."""
+MOST_KEPT = 240
+"""As many points as a small chart shows; of more samples the means of neighbours are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """One sampled metric: time stamps in nanoseconds of some clock, and a value for each."""
+
+    times_ns: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+def read_series(action: Any) -> Series | None:
+    """Read the series of one result; None where nothing, or too little, was sampled while it ran.
+
+    Args:
+        action: A result as `ncu_report` gives it.
+    """
+    names = {match["name"]: name for name in action.metric_names() if (match := _SAMPLED.fullmatch(name))}
+    wanted = {name for group in (*_UNITS.values(), _RESIDENT) for name in group}
+    stored = {short: _samples(action.metric_by_name(name)) for short, name in names.items() if short in wanted}
+    samples = {name: found for name, found in stored.items() if found is not None}
+    windows = _windows(action) or _active_windows(samples)
+    interval_ns = _interval_ns(samples.values())
+    if not windows or interval_ns is None:
+        return None
+    courses = {name: course for name, found in samples.items() if (course := _course(found, windows, interval_ns))}
+    shares = {unit: _over(_first(courses, group), 100.0) for unit, group in _UNITS.items()}
+    resident = _first(courses, _RESIDENT)
+    most = max((value for value in resident if value is not None), default=0.0)
+    if most:
+        shares[RESIDENT] = _over(resident, most)
+    return _even({unit: share for unit, share in shares.items() if share}, interval_ns)
+
+
+def _first(courses: Mapping[str, Course], names: Iterable[str]) -> Course:
+    return next((courses[name] for name in names if name in courses), ())
+
+
+def _over(course: Course, whole: float) -> Course:
+    return tuple(None if value is None else value / whole for value in course)
+
+
+def _even(shares: Mapping[str, Course], interval_ns: float) -> Series | None:
+    """Make all units as long as most are, for passes differ by a sample; of many samples keep the means of some."""
+    length = int(median(len(share) for share in shares.values())) if shares else 0
+    if length < MIN_SAMPLES:
+        return None
+    step = -(-length // MOST_KEPT)
+    even = {unit: (*share, *(None,) * length)[:length] for unit, share in shares.items()}
+    return Series(interval_ns * step, {unit: _thinned(share, step) for unit, share in even.items()})
+
+
+def _thinned(course: Course, step: int) -> Course:
+    parts = [[value for value in course[i : i + step] if value is not None] for i in range(0, len(course), step)]
+    return tuple(sum(part) / len(part) if part else None for part in parts)
+
+
+def _samples(metric: Any) -> _Samples | None:
+    count = metric.num_instances()
+    if not metric.has_correlation_ids() or not MIN_SAMPLES <= count <= MOST_SAMPLES:
+        return None
+    keys = metric.correlation_ids()
+    pairs = sorted((int(keys.as_uint64(i)), float(metric.as_double(i))) for i in range(count))
+    if any(value < 0 or not math.isfinite(value) for _, value in pairs):
+        return None
+    return _Samples(tuple(time for time, _ in pairs), tuple(value for _, value in pairs))
+
+
+def _windows(action: Any) -> list[tuple[int, int]]:
+    """Return start and end of the kernel in each pass."""
+    stamps: dict[str, int] = {}
+    for name in action.metric_names():
+        if name.startswith((_START, _END)):
+            metric = action.metric_by_name(name)
+            if metric.has_correlation_ids() and metric.num_instances():
+                stamps[name] = int(metric.correlation_ids().as_uint64(0))
+    starts = {name.removeprefix(_START): time for name, time in stamps.items() if name.startswith(_START)}
+    ends = {number: stamps.get(f"{_END}{number}") for number in starts}
+    return [(start, end) for number, start in starts.items() if (end := ends[number]) is not None and end > start]
+
+
+def _active_windows(samples: Mapping[str, _Samples]) -> list[tuple[int, int]]:
+    """Return the part of each pass in which the SMs did something, for reports without the time of the kernel."""
+    passes: dict[tuple[int, int], list[int]] = {}
+    for name in _ON_THE_SM:
+        if (found := samples.get(name)) is not None:
+            busy = [time for time, value in zip(found.times_ns, found.values, strict=True) if value > 0]
+            passes.setdefault((found.times_ns[0], found.times_ns[-1]), []).extend(busy)
+    return [(min(busy), max(busy)) for busy in passes.values() if busy]
+
+
+def _interval_ns(samples: Iterable[_Samples]) -> float | None:
+    steps = [later - earlier for found in samples for earlier, later in pairwise(found.times_ns)]
+    return float(median(steps)) or None if steps else None
+
+
+def _course(samples: _Samples, windows: Sequence[tuple[int, int]], interval_ns: float) -> Course:
+    """Return the samples inside the kernel by their place from its start, None where one is missing."""
+    within = [(start, end) for start, end in windows if start < samples.times_ns[-1] and end > samples.times_ns[0]]
+    if not within:
+        return ()
+    start, end = within[0]
+    places: dict[int, float] = {}
+    for time, value in zip(samples.times_ns, samples.values, strict=True):
+        if start <= time <= end:
+            places[round((time - start) / interval_ns)] = value
+    return tuple(places.get(i) for i in range(max(places, default=-1) + 1))

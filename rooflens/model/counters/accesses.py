@@ -1,0 +1,134 @@
+"""Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them.
+
+None of them is collected by default: opcode tables and the instructions' own counts, which cost no hardware pass, tell
+most of it. Reports of NVIDIA's sets hold these.
+"""
+
+from __future__ import annotations
+
+from rooflens.model.counters.recipes import Amount, Counter, amount, exact, share
+
+_GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
+_LOCAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_local_op_{}.ratio"
+
+LOCAL: tuple[Counter, ...] = (
+    amount("local_load_sectors", "sectors of local-memory loads", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld"),
+    amount("local_store_sectors", "sectors of local-memory stores", "l1tex__t_sectors_pipe_lsu_mem_local_op_st"),
+    exact(
+        "local_touched_sectors",
+        "sectors that the addresses of local memory touch",
+        "memory_l2_theoretical_sectors_local",
+    ),
+    amount(
+        "local_load_inst",
+        "warp instructions that load from local memory",
+        "smsp__sass_inst_executed_op_local_ld",
+        "smsp__inst_executed_op_local_ld",
+        "sass__inst_executed_local_loads",
+    ),
+    amount(
+        "local_store_inst",
+        "warp instructions that store to local memory",
+        "smsp__sass_inst_executed_op_local_st",
+        "smsp__inst_executed_op_local_st",
+        "sass__inst_executed_local_stores",
+    ),
+    exact(
+        "spill_inst",
+        "warp instructions that spill registers to local memory, or fill them from it",
+        "sass__inst_executed_register_spilling_mem_local",
+    ),
+    exact("spill_requests", "requests of spilled registers to local memory", "derived__local_spilling_requests"),
+)
+
+USE: tuple[Counter, ...] = (
+    exact(
+        "global_load_bytes_per_sector",
+        "bytes used of each 32-byte sector of global loads, mean",
+        _GLOBAL_BYTES.format("ld"),
+    ),
+    exact(
+        "global_store_bytes_per_sector",
+        "bytes used of each 32-byte sector of global stores, mean",
+        _GLOBAL_BYTES.format("st"),
+    ),
+    exact(
+        "local_load_bytes_per_sector",
+        "bytes used of each 32-byte sector of local-memory loads, mean",
+        _LOCAL_BYTES.format("ld"),
+    ),
+    exact(
+        "local_store_bytes_per_sector",
+        "bytes used of each 32-byte sector of local-memory stores, mean",
+        _LOCAL_BYTES.format("st"),
+    ),
+    exact(
+        "threads_per_inst",
+        "threads that take part in a warp instruction, mean",
+        "smsp__thread_inst_executed_per_inst_executed.ratio",
+    ),
+    exact(
+        "threads_on_per_inst",
+        "threads that take part in a warp instruction and are not predicated off, mean",
+        "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+    ),
+    amount(
+        "divergent_branch_count",
+        "branches at which the threads of a warp part",
+        "smsp__sass_branch_targets_threads_divergent",
+        "smsp__branch_targets_threads_divergent",
+    ),
+)
+
+
+def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
+    return (
+        amount(
+            f"smem_{key}_conflict_wavefronts",
+            f"shared-memory wavefronts of {of} that were bank-conflict replays",
+            f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}",
+        ),
+        amount(
+            f"smem_{key}_wavefronts",
+            f"shared-memory wavefronts of {of}",
+            f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}",
+        ),
+    )
+
+
+CONFLICTS: tuple[Counter, ...] = (*_conflicts("load", "ld", "loads"), *_conflicts("store", "st", "stores"))
+
+_ATOMIC_SECTORS = "lts__t_sectors_srcunit_tex_op_{}"
+
+ATOMICS: tuple[Counter, ...] = (
+    Counter(
+        "atomic_inst",
+        "warp instructions with atomics on global memory",
+        (
+            Amount(
+                (
+                    (
+                        "smsp__inst_executed_op_global_red",
+                        "smsp__inst_executed_op_generic_atom_dot_alu",
+                        "smsp__inst_executed_op_generic_atom_dot_cas",
+                    ),
+                )
+            ),
+        ),
+    ),
+    Counter(
+        "l2_atomic_sectors",
+        "sectors of atomics in L2",
+        (
+            Amount(
+                (
+                    tuple(_ATOMIC_SECTORS.format(op) for op in ("red", "atom_dot_alu", "atom_dot_cas")),
+                    tuple(_ATOMIC_SECTORS.format(op) for op in ("red", "atom")),
+                )
+            ),
+        ),
+    ),
+    share("l2_atomic_share", "L2 input of atomics", "lts__d_atomic_input_cycles_active"),
+)
+
+ACCESSES: tuple[Counter, ...] = (*LOCAL, *USE, *CONFLICTS, *ATOMICS)

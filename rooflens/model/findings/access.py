@@ -1,0 +1,275 @@
+"""Findings about the addresses of global loads and stores."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.format import percent, si_of, significant
+from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.records import Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Confidence, Kernel
+
+_Side = Literal["load", "store"]
+
+_STALLS: Mapping[_Side, tuple[str, ...]] = {
+    "load": ("long_scoreboard", "lg_throttle"),
+    "store": ("lg_throttle", "drain"),
+}
+_OPCODES: Mapping[_Side, tuple[str, ...]] = {"load": ("LDG",), "store": ("STG",)}
+_HARDWARE: Mapping[_Side, tuple[str, str]] = {
+    "load": ("global_load_sectors", "global_load_requests"),
+    "store": ("global_store_sectors", "global_store_requests"),
+}
+_WIDTH_BITS = re.compile(r"^[US]?(8|16|32|64|128|256)$")
+_DEFAULT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """How one side, loads or stores, uses the sectors it touches.
+
+    Attributes:
+        used: Part of the bytes of its sectors that are asked for, 0 to 1.
+        sectors: Sectors it touches; None where only the ratio is known.
+        said: The sentence part that holds the numbers of the evidence.
+        apart: The addresses of a warp lie apart; False where they touch the fewest sectors that they can.
+    """
+
+    used: float
+    sectors: float | None
+    evidence: tuple[Evidence, ...]
+    said: str
+    confidence: Confidence = "high"
+    apart: bool = True
+
+
+def uncoalesced_global_load(facts: Facts) -> Found | None:
+    """Say that global loads touch more sectors than the bytes they ask for would fill.
+
+    A warp's load goes to memory in sectors of 32 bytes. Threads that read next to one another share sectors; threads
+    that read apart take one each, and most of it is moved in vain. Counters, first that is there:
+    `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
+    instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte once that several
+    threads read; sectors of global loads against the width of the load instructions; sectors a request. Confirm by
+    the line it names: the index must grow by one from thread to thread. It does not show whether a cache serves the
+    rest of a sector later: where it does, device memory moves no more, and only L1 and L2 do.
+    """
+    return _uncoalesced(facts, "load")
+
+
+def uncoalesced_global_store(facts: Facts) -> Found | None:
+    """Say that global stores touch more sectors than the bytes they write would fill.
+
+    As for loads: a warp's store goes out in sectors of 32 bytes, and one that is filled in part costs as much as a full
+    one, and more where L2 has to read the rest. Counters: `memory_l2_theoretical_sectors_global` against its
+    ideal for the store instructions, `smsp__sass_average_data_bytes_per_sector_mem_global_op_st`, sectors of global
+    stores against the width of the store instructions, sectors a request. Confirm by the line it names. It does not
+    show stores that L2 gathers into full sectors before they leave it.
+    """
+    return _uncoalesced(facts, "store")
+
+
+def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
+    use = _use_of(facts, side)
+    if use is None:
+        return None
+    wasted = 1 - use.used
+    waste = _waste(facts, side, wasted, use.sectors)
+    return Found(
+        evidence=use.evidence,
+        move=f"{_START[side]}: {use.said}; {_HOW[side]}" if use.apart else f"{_WIDER[side]}: {use.said}",
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        where=facts.places(f"{side}_excess_sectors"),
+        confidence=use.confidence,
+        severity=weigh(facts, waste) if use.apart else "note",
+    )
+
+
+_START: Mapping[_Side, str] = {
+    "load": "let neighbouring threads read neighbouring addresses",
+    "store": "let neighbouring threads write neighbouring addresses",
+}
+_HOW: Mapping[_Side, str] = {
+    "load": "transpose the index or the layout, or load tiles in rows and turn them in shared memory",
+    "store": "transpose the index or the layout, or gather results in shared memory and write them in rows",
+}
+_WIDER: Mapping[_Side, str] = {
+    "load": "let each thread read more at once, or keep in shared memory what all threads of a warp read",
+    "store": "let each thread write more at once, or more threads of a warp write",
+}
+
+
+def _use_of(facts: Facts, side: _Side) -> _Use | None:
+    """Find the first measure by which this side wastes enough to be told; what instructions say of themselves leads."""
+    limit = facts.limits.wasted_sector_share
+    by_instruction, by_sector = _by_instruction(facts, side), _by_sector(facts, side)
+    if by_instruction is not None and 1 - by_instruction.used >= limit:
+        return by_instruction
+    if by_instruction is not None and by_sector is not None:
+        by_sector = replace(by_sector, apart=False)
+    known = by_instruction is not None or by_sector is not None
+    for use in (by_sector,) if known else (_by_width(facts, side), _by_request(facts, side)):
+        if use is not None and 1 - use.used >= limit:
+            return use
+    return None
+
+
+def _by_instruction(facts: Facts, side: _Side) -> _Use | None:
+    totals = facts.kernel.code_totals
+    sectors, excess = totals.get(f"{side}_sectors"), totals.get(f"{side}_excess_sectors")
+    if not sectors or excess is None:
+        return None
+    source = "memory_l2_theoretical_sectors_global, _ideal by instruction"
+    return _Use(
+        used=1 - excess / sectors,
+        sectors=sectors,
+        evidence=(
+            Evidence(f"{side}_excess_share", excess / sectors, "share", source),
+            Evidence(f"{side}_sectors", sectors, "sectors", source),
+        ),
+        said=f"{percent(excess / sectors)} of the {si_of(sectors, 'sectors')} that global {side}s touch are more than "
+        "their bytes would fill",
+    )
+
+
+def _by_sector(facts: Facts, side: _Side) -> _Use | None:
+    name = f"global_{side}_bytes_per_sector"
+    used_bytes = facts.counter(name)
+    if not used_bytes:
+        return None
+    return _Use(
+        used=min(1.0, used_bytes / SECTOR_BYTES),
+        sectors=facts.counter(_HARDWARE[side][0]),
+        evidence=(facts.measured(name, "bytes/sector"),),
+        said=f"{significant(used_bytes)} of the 32 bytes of each sector that global {side}s touch are used",
+    )
+
+
+def _by_width(facts: Facts, side: _Side) -> _Use | None:
+    """Hold the sectors against the bytes of all threads: an upper bound of what is used, as threads may share bytes."""
+    sectors_name, _ = _HARDWARE[side]
+    sectors, asked_bytes = facts.counter(sectors_name), _asked_bytes(facts.kernel, side)
+    if not sectors or not asked_bytes:
+        return None
+    used_bytes = asked_bytes / sectors
+    return _Use(
+        used=min(1.0, used_bytes / SECTOR_BYTES),
+        sectors=sectors,
+        evidence=(
+            Evidence(
+                f"global_{side}_bytes_per_sector", used_bytes, "bytes/sector", "opcode widths x threads / sectors"
+            ),
+            facts.measured(sectors_name, "sectors"),
+        ),
+        said=f"at most {significant(used_bytes)} of the 32 bytes of each of the {si_of(sectors, 'sectors')} that "
+        f"global {side}s touch are used",
+        confidence="medium",
+    )
+
+
+def _asked_bytes(kernel: Kernel, side: _Side) -> float:
+    return sum(
+        threads * access_bytes(opcode)
+        for opcode, threads in kernel.thread_opcodes.items()
+        if opcode.partition(".")[0] in _OPCODES[side]
+    )
+
+
+def access_bytes(opcode: str) -> int:
+    """Return how many bytes one thread asks for with a load or store: 4 unless its opcode says otherwise."""
+    widths = [int(match[1]) // 8 for part in opcode.split(".")[1:] if (match := _WIDTH_BITS.match(part))]
+    return widths[-1] if widths else _DEFAULT_BYTES
+
+
+def _by_request(facts: Facts, side: _Side) -> _Use | None:
+    """Hold the sectors a request against the most that coalesced accesses take: those of 16 bytes a thread."""
+    sectors_name, requests_name = _HARDWARE[side]
+    sectors, requests = facts.counter(sectors_name), facts.counter(requests_name)
+    if not sectors or not requests:
+        return None
+    a_request, most = sectors / requests, facts.limits.sectors_per_request
+    if a_request <= most:
+        return None
+    return _Use(
+        used=most / a_request,
+        sectors=sectors,
+        evidence=(
+            Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),
+            facts.measured(sectors_name, "sectors"),
+        ),
+        said=f"global {side}s take {significant(a_request)} sectors a request, where the widest coalesced one takes "
+        f"{significant(most)}",
+        confidence="medium",
+    )
+
+
+def _waste(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> Waste:
+    """Find what the waste keeps busy: the L1 and L2, and device memory where it moves more than is needed."""
+    part = wasted * _side_part(facts, side, sectors)
+    parts = {"l1": part, "l2": part}
+    surplus = _surplus_at_dram(facts, side, wasted, sectors)
+    if surplus:
+        parts["dram"] = min(part, surplus)
+    return Waste(parts, waits=part, stalls=_STALLS[side])
+
+
+def _side_part(facts: Facts, side: _Side, sectors: float | None) -> float:
+    """Return which part of all sectors this side touches; 1 where the other is not known."""
+    other_side: _Side = "store" if side == "load" else "load"
+    totals, counters = facts.kernel.code_totals, facts.kernel.counters
+    if f"{side}_sectors" in totals:
+        own, other = totals[f"{side}_sectors"], totals.get(f"{other_side}_sectors", 0.0)
+        local = totals.get("local_sectors", 0.0)
+    else:
+        own, other = sectors or 0.0, counters.get(_HARDWARE[other_side][0], 0.0)
+        local = counters.get("local_load_sectors", 0.0) + counters.get("local_store_sectors", 0.0)
+    return own / (own + other + local) if own else 1.0
+
+
+def _surplus_at_dram(facts: Facts, side: _Side, wasted: float, sectors: float | None) -> float:
+    """Return the part of the bytes at device memory beyond those that all accesses ask for, 0 to 1.
+
+    Caches serve the rest of a sector where another warp needs it: then device memory moves nothing in vain.
+    """
+    moved_bytes = facts.counter("dram_bytes")
+    ideal = facts.counter("global_ideal_sectors")
+    if ideal is None and sectors:
+        other: _Side = "store" if side == "load" else "load"
+        ideal = sectors * (1 - wasted) + (facts.counter(_HARDWARE[other][0]) or 0.0)
+    if not moved_bytes or ideal is None:
+        return 0.0
+    return max(0.0, 1 - ideal * SECTOR_BYTES / moved_bytes)
+
+
+ACCESS: tuple[FindingRule, ...] = (
+    FindingRule(
+        "uncoalesced_global_load",
+        "uncoalesced global loads",
+        uncoalesced_global_load,
+        (
+            ("hotspots",),
+            ("global_load_bytes_per_sector",),
+            ("global_load_sectors", "global_load_requests"),
+        ),
+    ),
+    FindingRule(
+        "uncoalesced_global_store",
+        "uncoalesced global stores",
+        uncoalesced_global_store,
+        (
+            ("hotspots",),
+            ("global_store_bytes_per_sector",),
+            ("global_store_sectors", "global_store_requests"),
+        ),
+    ),
+)

@@ -1,0 +1,288 @@
+"""Findings about arithmetic: operations that could be fused, slow double precision, tensor cores that stand idle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.format import factor, percent, si, si_of
+from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.waste import Waste, spared, speedup, weigh
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Kernel
+
+_PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
+_LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}
+_OPCODES: Mapping[str, str] = {
+    "FADD": "add",
+    "FADD32I": "add",
+    "FADD2": "add",
+    "FMUL": "mul",
+    "FMUL32I": "mul",
+    "FMUL2": "mul",
+    "FFMA": "fma",
+    "FFMA32I": "fma",
+    "FFMA2": "fma",
+    "DADD": "add",
+    "DMUL": "mul",
+    "DFMA": "fma",
+}
+
+_FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
+_REFINING = 7
+"""fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mix:
+    """Thread instructions of one precision: additions, multiplications, and both at once."""
+
+    dtype: str
+    add: float
+    mul: float
+    fma: float
+    source: str
+
+    @property
+    def apart(self) -> float:
+        """Return the additions and multiplications that stand alone."""
+        return self.add + self.mul
+
+    @property
+    def total(self) -> float:
+        """Return all of them."""
+        return self.apart + self.fma
+
+    @property
+    def sparable(self) -> float:
+        """Return the part of all that fusing pairs would spare at most, 0 to 1: one of each pair."""
+        return min(self.add, self.mul) / self.total if self.total else 0.0
+
+
+def unfused_arithmetic(facts: Facts) -> Found | None:
+    """Say that additions and multiplications stand apart that one instruction could do together.
+
+    A fused multiply-add does both in the slot of one. Pairs of the two can be joined only where the one feeds the
+    other, so the smaller of both numbers bounds what can be spared. Counters, for fp32 and fp64:
+    `smsp__sass_thread_inst_executed_op_{f,d}{add,mul,fma}_pred_on`, or the opcode table. Confirm with `-fmad=true`
+    (the default) and in the SASS of the hot lines. It does not show which of them feed each other: sums that
+    are only added up stay as they are.
+    """
+    mixes = [mix for dtype in _LETTERS if (mix := _mix(facts.kernel, dtype)) is not None]
+    found = [mix for mix in mixes if _is_worth_a_word(facts, mix)]
+    if not found:
+        return None
+    mix = max(found, key=lambda one: spared(facts, _unfused_waste(one)))
+    waste = _unfused_waste(mix)
+    return Found(
+        evidence=(
+            Evidence("sparable_share", mix.sparable, "share", f"min(add, mul) / all: {mix.source}"),
+            Evidence("unfused", mix.apart, "instructions", mix.source),
+            Evidence("unfused_share", mix.apart / mix.total, "share", mix.source),
+        ),
+        move=f"fuse additions and multiplications: {percent(mix.apart / mix.total)} of the {mix.dtype} arithmetic, "
+        f"{si_of(mix.apart, 'instructions')}, does them apart, and joining pairs spares up to {percent(mix.sparable)}",
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        confidence="medium",
+        severity=weigh(facts, waste),
+    )
+
+
+def _is_worth_a_word(facts: Facts, mix: _Mix) -> bool:
+    """Return whether much stands apart, and pairs of it could be joined or keep a pipe busy."""
+    limit, apart = facts.limits.fusable_share, mix.apart / mix.total / 2
+    busy = max((facts.share(name) or 0.0 for name in _PIPES[mix.dtype]), default=0.0)
+    return apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit)
+
+
+def _unfused_waste(mix: _Mix) -> Waste:
+    return Waste(dict.fromkeys(_PIPES[mix.dtype], mix.sparable))
+
+
+def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
+    """Count one precision by opcode, else by counters; None where there is none of it, or it is not counted."""
+    letter = _LETTERS[dtype]
+    if kernel.thread_opcodes:
+        counts = dict.fromkeys(("add", "mul", "fma"), 0.0)
+        for opcode, threads in kernel.thread_opcodes.items():
+            base = opcode.partition(".")[0]
+            if base in _OPCODES and base.startswith(letter.upper()):
+                counts[_OPCODES[base]] += threads
+        source = "thread instructions by opcode"
+    else:
+        names = {op: f"{letter}{op}_threads" for op in ("add", "mul", "fma")}
+        if any(name not in kernel.counters for name in names.values()):
+            return None
+        counts = {op: kernel.counters[name] for op, name in names.items()}
+        source = f"smsp__sass_thread_inst_executed_op_{letter}{{add,mul,fma}}_pred_on.sum"
+    mix = _Mix(dtype, counts["add"], counts["mul"], counts["fma"], source)
+    return mix if mix.total else None
+
+
+def fp64_divisions(facts: Facts) -> Found | None:
+    """Say that much of the fp64 arithmetic is divisions and square roots.
+
+    No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
+    seven more instructions, with a branch to a slower way beside. Counters: those opcodes beside `DADD`, `DMUL` and
+    `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is inverted
+    once and multiplied with. No speed-up is given, because another instruction sequence is no waste that can be
+    measured. It does not show which divisors are constant, and products differ from quotients in the last bit.
+    """
+    mix = _mix(facts.kernel, "fp64")
+    divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
+    if mix is None or not divisions:
+        return None
+    part = min(1.0, divisions * _REFINING / mix.total)
+    if part < facts.limits.division_part:
+        return None
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], part))
+    source = "thread instructions by opcode"
+    return Found(
+        evidence=(
+            Evidence("divisions", float(divisions), "operations", source),
+            Evidence("division_share", part, "share", f"{_REFINING} x divisions / fp64 instructions: {source}"),
+        ),
+        move=f"multiply by reciprocals that are computed once: {si_of(divisions, 'fp64 divisions and roots')} make up "
+        f"at least {percent(part)} of the fp64 instructions",
+        bears_on=waste.bears_on,
+        severity=weigh(facts, waste),
+    )
+
+
+def slow_fp64(facts: Facts) -> Found | None:
+    """Say that a chip with few fp64 units does fp64 arithmetic.
+
+    Chips for graphics and inference do fp64 at 1/32 or 1/64 of the rate of fp32, so a stray double costs much. The
+    rates are the peaks of the report, else the published ones. Counters: fp64 operations by opcode or by
+    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe. Confirm by
+    searching the hot lines for literals without `f` (`0.5` for `0.5f`) and for `sqrt` or `pow` in place of `sqrtf` and
+    `powf`. It does not show whether the accuracy of fp64 is needed.
+    """
+    slower = _fp64_slower(facts)
+    work = facts.pipes.get("fp64")
+    if slower is None or slower < facts.limits.slow_fp64_ratio or work is None or not work.amount:
+        return None
+    busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name)) is not None}
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower))
+    evidence = [
+        Evidence("fp64_flop", work.amount, "FLOP", work.source),
+        Evidence("fp64_slower", slower, "x", "fp32 peak / fp64 peak"),
+    ]
+    said = f"{si(work.amount, 'FLOP')} of fp64 run at a rate {factor(slower)} below that of fp32"
+    if busy:
+        name = max(busy, key=lambda one: busy[one])
+        evidence.append(Evidence("fp64_busy_share", busy[name], "share", facts.pipes[name].source))
+        said = f"{said} and keep their pipe {percent(busy[name])} busy"
+    return Found(
+        evidence=tuple(evidence),
+        move=f"use fp32 where accuracy allows: {said}; a literal without `f` makes a whole expression double",
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        severity=weigh(facts, waste),
+    )
+
+
+def _fp64_slower(facts: Facts) -> float | None:
+    """Return how many times slower the chip's fp64 is than its fp32; None where a peak is not known."""
+    fp64, fp32 = (_peak(facts, dtype) for dtype in ("fp64", "fp32"))
+    return fp32 / fp64 if fp64 and fp32 else None
+
+
+def _peak(facts: Facts, dtype: str) -> float | None:
+    """Return a peak as the report has it, else the published one at the profiled clock; None where not known."""
+    pipe = facts.pipes.get(dtype)
+    if pipe is not None and pipe.peak_per_s:
+        return pipe.peak_per_s
+    gpu, clock_hz = datasheet_of(facts.kernel.gpu), facts.counter("sm_clock_hz")
+    return gpu.peak_at(clock_hz, dtype) if gpu and clock_hz else None
+
+
+_TENSOR_FOR_FP32 = ("tensor_tf32", "tensor_bf16", "tensor_fp16")
+"""What can take fp32 products, best first: its own format, then formats with fewer digits."""
+
+
+def tensor_cores_unused(facts: Facts) -> Found | None:
+    """Say that work like a matrix product fills the fp32 pipe of a chip whose tensor cores stand idle.
+
+    Nearly all of its fp32 arithmetic is multiply-adds, hardly any of its instructions are special functions, its pipe
+    is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
+    tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
+    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because another
+    instruction needs other data paths: how far it goes is for memory to say. TF32 and fp16 hold 10
+    bits of each factor, bf16 7.
+    """
+    kernel, mix = facts.kernel, _mix(facts.kernel, "fp32")
+    busy = facts.share("fp32")
+    if mix is None or busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):
+        return None
+    if mix.fma < facts.limits.matrix_fma_part * mix.total or _special_part(kernel) > facts.limits.matrix_special_part:
+        return None
+    fp32_peak = _peak(facts, "fp32")
+    peaks = {key: peak for key in _TENSOR_FOR_FP32 if (peak := _peak(facts, key))}
+    if not peaks or not fp32_peak:
+        return None
+    key = next(iter(peaks))
+    higher = peaks[key] / fp32_peak
+    if higher <= 1:
+        key = max(peaks, key=lambda one: peaks[one])
+        higher = peaks[key] / fp32_peak
+    if higher <= 1:
+        return None
+    name = key.removeprefix("tensor_").upper().replace("BF16", "bf16").replace("FP16", "fp16")
+    return Found(
+        evidence=(
+            Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
+            Evidence("fma_share", mix.fma / mix.total, "share", mix.source),
+            Evidence("tensor_roof_over_fp32", higher, "x", f"{key} peak / fp32 peak"),
+        ),
+        move=f"put it on the tensor cores if it is a matrix product and {name} is accurate enough: it does "
+        f"{percent(busy)} of the fp32 peak with none of them, and the {name} roof is {factor(higher)} as high",
+        bears_on=frozenset({"fp32", "fma", "issue"}),
+        confidence="medium",
+        severity="contributes",
+    )
+
+
+def _uses_matrix(facts: Facts) -> bool:
+    if any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in facts.kernel.warp_opcodes):
+        return True
+    return any(
+        pipe.amount for name, pipe in facts.pipes.items() if name.startswith("tensor_") and name != "tensor_pipe"
+    )
+
+
+def _special_part(kernel: Kernel) -> float:
+    """Return special functions over fp32 multiply-adds, 0 where opcodes are not known."""
+    special = sum(threads for opcode, threads in kernel.thread_opcodes.items() if opcode.startswith("MUFU"))
+    mix = _mix(kernel, "fp32")
+    return special / mix.fma if mix is not None and mix.fma else 0.0
+
+
+ARITHMETIC: tuple[FindingRule, ...] = (
+    FindingRule(
+        "unfused_arithmetic",
+        "additions and multiplications apart",
+        unfused_arithmetic,
+        (
+            ("thread_opcodes",),
+            ("fadd_threads", "fmul_threads", "ffma_threads"),
+            ("dadd_threads", "dmul_threads", "dfma_threads"),
+        ),
+    ),
+    FindingRule("fp64_divisions", "fp64 divisions", fp64_divisions, (("thread_opcodes",),)),
+    FindingRule("slow_fp64", "slow fp64 arithmetic", slow_fp64, (("thread_opcodes",), ("dfma_threads",))),
+    FindingRule(
+        "tensor_cores_unused",
+        "idle tensor cores",
+        tensor_cores_unused,
+        (("thread_opcodes",), ("ffma_threads",)),
+    ),
+)

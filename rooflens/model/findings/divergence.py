@@ -1,0 +1,171 @@
+"""Findings about lanes of a warp that do no work: branches that part, threads switched off, blocks that do not fill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.format import percent, significant
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.records import Evidence, Place
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Hotspot, Kernel
+
+WARP_THREADS = 32
+_EXPLAINED = 0.9
+"""Block sizes explain idle lanes where nine tenths of the threads that are there work."""
+_HALF = 0.5
+"""Resident warps of which half the lanes are empty hide half of the waits they could."""
+_PLACES = 3
+_PLACE_SHARE = 0.05
+"""Less of the lost lanes in one place than this points nowhere."""
+
+
+def thread_divergence(facts: Facts) -> Found | None:
+    """Say that, on average, few of a warp's 32 threads do work in an instruction.
+
+    A warp issues an instruction once for all of its threads. Where a branch sends them different ways, each way is
+    issued with the other threads idle; threads that a predicate switches off are idle too. Counters: the smaller of
+    `smsp__thread_inst_executed_per_inst_executed.ratio` and
+    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp
+    instructions of the opcode tables (predicated-on). The divergent branches of
+    `smsp__sass_branch_targets_threads_divergent` stand beside. Confirm by the lines it names, which lose most lanes. It
+    does not show idle lanes that read-only conditions at the end of an array cause, nor those of blocks that are no
+    multiple of 32 threads: where these explain it, `partial_warps` says so.
+    """
+    threads = _threads(facts)
+    if threads is None or threads.value >= facts.limits.active_threads:
+        return None
+    idle = 1 - threads.value / WARP_THREADS
+    by_block = _block_explains(facts.kernel, threads.value)
+    waste = Waste(dict.fromkeys(facts.pipes, idle))
+    branches = facts.counter("divergent_branch_count")
+    evidence = [threads]
+    if branches:
+        evidence.append(facts.measured("divergent_branch_count", "branches"))
+    return Found(
+        evidence=tuple(evidence),
+        move=_divergence_move(facts, threads, by_block=by_block),
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, _issued(facts, waste)),
+        where=_idle_places(facts.kernel),
+        severity="note" if by_block else weigh(facts, waste),
+    )
+
+
+def _issued(facts: Facts, waste: Waste) -> Waste:
+    """Return the waste of the issue slots where those are measured: a pipe's other cycles do not shorten with it."""
+    return Waste({"issue": waste.parts["issue"]}) if facts.share("issue") is not None else waste
+
+
+def _threads(facts: Facts) -> Evidence | None:
+    """Return the mean number of threads that do work in a warp instruction; None where not measured."""
+    names = [name for name in ("threads_per_inst", "threads_on_per_inst") if facts.counter(name)]
+    if names:
+        name = min(names, key=lambda one: facts.kernel.counters[one])
+        return facts.measured("threads_per_inst", "threads", name)
+    by_thread, by_warp = sum(facts.kernel.thread_opcodes.values()), sum(facts.kernel.warp_opcodes.values())
+    if not by_thread or not by_warp:
+        return None
+    return Evidence("threads_per_inst", by_thread / by_warp, "threads", "thread / warp instructions by opcode")
+
+
+def _block_explains(kernel: Kernel, threads: float) -> bool:
+    fill = warp_fill(kernel)
+    return fill is not None and fill < 1 and threads >= _EXPLAINED * fill * WARP_THREADS
+
+
+def _divergence_move(facts: Facts, threads: Evidence, *, by_block: bool) -> str:
+    said = f"{significant(threads.value)} of 32 threads do work in an instruction"
+    if by_block:
+        return (
+            f"make blocks a multiple of 32 threads: {said}, as blocks of {_block_size(facts.kernel)} do not fill warps"
+        )
+    taking_part = facts.counter("threads_per_inst")
+    if taking_part is not None and taking_part >= facts.limits.active_threads:
+        return (
+            f"give idle threads work: {said}, the others are switched off by conditions; split the work so that whole "
+            "warps skip what they need not do"
+        )
+    return (
+        f"bring threads that take the same way together: {said}; sort or compact the work by its branch, or let a warp "
+        "share the items of one thread"
+    )
+
+
+def _idle_places(kernel: Kernel) -> tuple[Place, ...]:
+    """Return the lines, or where there are none the instructions, that lose most lanes; at most three."""
+    if "warp_inst" not in kernel.code_totals or "thread_inst" not in kernel.code_totals:
+        return ()
+    total = _idle_lanes(kernel.code_totals["warp_inst"], kernel.code_totals["thread_inst"])
+    grain = "line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass"
+    lanes = [(lost, one) for one in kernel.hotspots if one.by == grain and (lost := _lost(one)) > 0]
+    ranked = sorted(lanes, key=lambda pair: -pair[0])[:_PLACES]
+    return tuple(Place(one, lost / total) for lost, one in ranked if lost >= _PLACE_SHARE * total)
+
+
+def _lost(hotspot: Hotspot) -> float:
+    return _idle_lanes(hotspot.measures.get("warp_inst", 0.0), hotspot.measures.get("thread_inst", 0.0))
+
+
+def _idle_lanes(warp_inst: float, thread_inst: float) -> float:
+    return warp_inst * WARP_THREADS - thread_inst
+
+
+def partial_warps(facts: Facts) -> Found | None:
+    """Say that the threads of a block do not fill its warps.
+
+    A block is cut into warps of 32 threads; the last one holds what is left, and costs as much as a full one.
+    Counters: the block size. Confirm by a launch with a multiple of 32, and a bound check in the kernel. It does not
+    show whether the block size is given by the data, so that several rows would have to share a block.
+    """
+    threads, fill = _block_size(facts.kernel), warp_fill(facts.kernel)
+    if threads is None or fill is None or fill == 1:
+        return None
+    idle = 1 - fill
+    waste = Waste(dict.fromkeys(facts.pipes, idle))
+    blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
+    crowded = blocks is not None and sms is not None and blocks >= sms
+    holds_back = facts.bound == "latency" and crowded and idle >= _HALF
+    return Found(
+        evidence=(
+            Evidence("block_size", float(threads), "threads", "launch__block_size"),
+            Evidence("warp_fill", fill, "share", "threads / (32 x warps of a block)"),
+        ),
+        move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in "
+        f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
+        bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
+        speedup_up_to=_at_most(facts, 1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
+        severity="limiter" if holds_back else weigh(facts, waste),
+    )
+
+
+def warp_fill(kernel: Kernel) -> float | None:
+    """Return which part of the lanes of its warps a block fills, 0 to 1; None where its size is not known."""
+    threads = _block_size(kernel)
+    return threads / (-(-threads // WARP_THREADS) * WARP_THREADS) if threads else None
+
+
+def _block_size(kernel: Kernel) -> int | None:
+    if kernel.block is not None:
+        return kernel.block[0] * kernel.block[1] * kernel.block[2]
+    threads = kernel.counters.get("block_size")
+    return int(threads) if threads else None
+
+
+def _at_most(facts: Facts, factor: float) -> float:
+    """Hold a speed-up to what the busiest unit allows."""
+    return factor if facts.distances.headroom is None else min(factor, facts.distances.headroom)
+
+
+DIVERGENCE: tuple[FindingRule, ...] = (
+    FindingRule(
+        "thread_divergence",
+        "idle threads in warps",
+        thread_divergence,
+        (("threads_per_inst",), ("threads_on_per_inst",), ("thread_opcodes", "warp_opcodes")),
+    ),
+    FindingRule("partial_warps", "partly filled warps", partial_warps, (("block_size",),)),
+)

@@ -1,0 +1,156 @@
+"""Findings about local memory: what threads keep there for want of registers or of constant indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.format import percent, significant
+from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.findings.rule import FindingRule, Found
+from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.records import Evidence
+from rooflens.model.verdict.distances import local_part
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Confidence, Kernel
+
+_MOST_REGISTERS = 255
+_SM_REGISTERS = 65536
+"""Registers a thread and an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
+_REGISTER_STEP = 8
+"""Registers are handed out in eights: a cap may leave up to seven of them unused."""
+_WARP_THREADS = 32
+
+_LOCAL = ("LDL", "STL")
+_GLOBAL = ("LDG", "STG", "LD", "ST")
+
+
+def local_memory(facts: Facts) -> Found | None:
+    """Say that a part of the memory traffic is local memory.
+
+    Local memory holds what a thread has no register for: values that were spilled, and arrays whose index is known only
+    when the kernel runs. It lies in device memory and passes all caches. Counters, first that is there:
+    `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` beside those of global memory;
+    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global
+    instructions by opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
+    `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
+    block size allows. Confirm with `-Xptxas -v`, which prints spills and stack of each kernel. It does not show which
+    variable it is, nor a cap of the registers by launch bounds or `-maxrregcount` below what the chip allows.
+    """
+    found = _part(facts)
+    if found is None or not found[0].value:
+        return None
+    (local, noun), kernel = found, facts.kernel
+    part, filled = local.value, _filled(facts)
+    if part < facts.limits.local_share and not filled:
+        return None
+    waste = Waste({"l1": part, "l2": part, "dram": part}, waits=part, stalls=("long_scoreboard", "lg_throttle"))
+    spills = _spills(facts)
+    registers = [facts.measured("registers_per_thread", "registers")] if facts.counter("registers_per_thread") else []
+    said = f"{percent(part)} of its {noun} are local memory"
+    words = f", with {significant(filled[0].value)} of the 32 bytes of each sector used" if filled else ""
+    return Found(
+        evidence=(local, *spills, *registers, *filled),
+        move=_move(kernel, said + words, known_spills=_known_spills(spills)),
+        bears_on=waste.bears_on,
+        speedup_up_to=speedup(facts, waste),
+        where=facts.places("local_sectors"),
+        confidence=_confidence(kernel, spills),
+        severity=weigh(facts, waste),
+    )
+
+
+def _part(facts: Facts) -> tuple[Evidence, str] | None:
+    """Return which part of the traffic is local memory, and what it is a part of."""
+    kernel, counters = facts.kernel, facts.kernel.counters
+    by_sectors = local_part(kernel)
+    if by_sectors is not None:
+        return Evidence("local_share", by_sectors, "share", "sectors of local / of local and global memory"), "sectors"
+    if kernel.warp_opcodes:
+        local, other = (_instructions(kernel, opcodes) for opcodes in (_LOCAL, _GLOBAL))
+    else:
+        local = counters.get("local_load_inst", 0.0) + counters.get("local_store_inst", 0.0)
+        other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
+    if not local or not other:
+        return None
+    source = "local / local and global memory instructions"
+    return Evidence("local_share", local / (local + other), "share", source), "memory instructions"
+
+
+def _instructions(kernel: Kernel, opcodes: tuple[str, ...]) -> float:
+    return float(sum(count for opcode, count in kernel.warp_opcodes.items() if opcode.partition(".")[0] in opcodes))
+
+
+def _spills(facts: Facts) -> list[Evidence]:
+    """Return how much is spilled, where the report tells spills from arrays: 0 is an answer too."""
+    rows = (("spill_inst", "instructions"), ("spill_requests", "requests"))
+    return [facts.measured(name, unit) for name, unit in rows if facts.counter(name) is not None]
+
+
+def _known_spills(spills: list[Evidence]) -> bool | None:
+    return any(one.value for one in spills) if spills else None
+
+
+def _filled(facts: Facts) -> tuple[Evidence, ...]:
+    """Return how few bytes of a sector local accesses use, the worse of loads and stores; nothing where full."""
+    names = ("local_load_bytes_per_sector", "local_store_bytes_per_sector")
+    known = [facts.measured(name, "bytes/sector") for name in names if facts.counter(name)]
+    most = SECTOR_BYTES * (1 - facts.limits.wasted_sector_share)
+    return tuple(sorted((one for one in known if one.value < most), key=lambda one: one.value)[:1])
+
+
+def register_cap(kernel: Kernel) -> int | None:
+    """Return how many registers a thread can have for its block to fit on an SM; None without a block size."""
+    threads = kernel.counters.get("block_size")
+    if not threads:
+        return None
+    warps = -(-int(threads) // _WARP_THREADS)
+    cap = _SM_REGISTERS // (warps * _WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    return min(_MOST_REGISTERS, cap)
+
+
+def _is_at_cap(kernel: Kernel) -> bool | None:
+    registers, cap = kernel.counters.get("registers_per_thread"), register_cap(kernel)
+    return None if not registers or cap is None else registers > cap - _REGISTER_STEP
+
+
+def _move(kernel: Kernel, said: str, *, known_spills: bool | None) -> str:
+    at_cap, cap = _is_at_cap(kernel), register_cap(kernel)
+    registers = f"{kernel.counters.get('registers_per_thread', 0):.0f} registers a thread"
+    if known_spills is not False and at_cap and cap == _MOST_REGISTERS:
+        return (
+            f"spill less: {said}, at {registers}, the most there are; hold fewer values at a time, with smaller tiles "
+            "or less unrolling"
+        )
+    if known_spills is not False and at_cap:
+        threads = kernel.counters["block_size"]
+        return (
+            f"spill less: {said}; blocks of {threads:.0f} threads leave {cap} registers a thread, all in use: take "
+            "smaller blocks, or hold fewer values at a time"
+        )
+    if known_spills:
+        return f"spill less: {said}; raise the cap of {registers} that launch bounds or `-maxrregcount` set"
+    return f"keep arrays in registers: {said}; unroll the loops that index them, so that indices are constants" + (
+        f", and raise launch bounds or `-maxrregcount` if they cap the {registers}" if at_cap is False else ""
+    )
+
+
+def _confidence(kernel: Kernel, spills: list[Evidence]) -> Confidence:
+    """Return how sure the cause is: stored, told by the registers, or not told."""
+    return "high" if spills else "medium" if _is_at_cap(kernel) is not None else "low"
+
+
+LOCAL: tuple[FindingRule, ...] = (
+    FindingRule(
+        "local_memory",
+        "local memory",
+        local_memory,
+        (
+            ("local_load_sectors", "global_load_sectors"),
+            ("hotspots",),
+            ("local_touched_sectors", "global_touched_sectors"),
+            ("local_load_inst", "global_load_requests"),
+        ),
+    ),
+)

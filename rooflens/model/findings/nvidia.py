@@ -1,0 +1,92 @@
+"""NVIDIA's own rule results that estimate a speed-up and that no finding of ours covers, as findings.
+
+They come from the report and stand last: their titles and estimates are NVIDIA's, uncut and unchecked.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflens.format import factor, given_percent
+from rooflens.model.records import Evidence, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from rooflens.model.findings.rule import Facts
+    from rooflens.model.records import Rule
+
+NVIDIA_RULE = "nvidia_rule"
+_WHOLE_PCT = 100.0
+
+_COVERED: tuple[tuple[str, str, frozenset[str]], ...] = (
+    ("TheoreticalOccupancy", "", frozenset({"low_occupancy"})),
+    ("Occupancy", "", frozenset({"low_occupancy"})),
+    ("AchievedOccupancy", "", frozenset({"achieved_occupancy_gap"})),
+    ("LaunchConfiguration", "Block Size", frozenset({"partial_warps"})),
+    ("LaunchConfiguration", "Small Grid", frozenset({"small_grid"})),
+    ("LaunchConfiguration", "Tail Effect", frozenset({"tail_wave"})),
+    ("WorkloadImbalance", "L2", frozenset({"partition_imbalance"})),
+    ("WorkloadImbalance", "DRAM", frozenset({"partition_imbalance"})),
+    ("WorkloadImbalance", "", frozenset({"load_imbalance"})),
+    ("ThreadDivergence", "", frozenset({"thread_divergence"})),
+    (
+        "UncoalescedGlobalAccess",
+        "",
+        frozenset({"uncoalesced_global_load", "uncoalesced_global_store"}),
+    ),
+    ("UncoalescedSharedAccess", "", frozenset({"bank_conflicts"})),
+    ("SharedMemoryConflicts", "", frozenset({"bank_conflicts"})),
+    ("MemoryCacheAccessPattern", "Local", frozenset({"local_memory"})),
+    ("MemoryCacheAccessPattern", "Load", frozenset({"uncoalesced_global_load"})),
+    ("MemoryCacheAccessPattern", "Store", frozenset({"uncoalesced_global_store"})),
+    ("FPInstructions", "", frozenset({"unfused_arithmetic"})),
+    ("SOLFPRoofline", "FP64", frozenset({"slow_fp64"})),
+)
+"""Rule, what its title holds, and the findings that say the same; the first row that fits counts."""
+
+_STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
+
+
+def nvidia_rules(facts: Facts, found: Collection[str]) -> tuple[Finding, ...]:
+    """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
+
+    An estimate is the part of the time that would go, in per cent. A rule result may be about a unit and not about the
+    kernel, so none of them is a limiter; none costs time where the kernel is at its roof.
+
+    Args:
+        facts: Of the kernel, with its rule results.
+        found: Ids of the findings that it has.
+    """
+    rules = [rule for rule in facts.kernel.rules if rule.speedup_pct and not covered_by(rule) & set(found)]
+    return tuple(_finding(facts, rule) for rule in _sorted(rules))
+
+
+def _sorted(rules: Iterable[Rule]) -> list[Rule]:
+    return sorted(rules, key=lambda rule: -(rule.speedup_pct or 0.0))
+
+
+def covered_by(rule: Rule) -> frozenset[str]:
+    """Return the ids of the findings that say what a rule of NVIDIA says; empty where none of ours does."""
+    if rule.identifier == "CPIStall":
+        match = _STALLS.fullmatch(rule.title)
+        return frozenset({f"stall_{match[1].lower().replace(' ', '_')}"}) if match else frozenset()
+    fitting = (ids for identifier, part, ids in _COVERED if identifier == rule.identifier and part in rule.title)
+    return next(fitting, frozenset())
+
+
+def _finding(facts: Facts, rule: Rule) -> Finding:
+    estimate = rule.speedup_pct or 0.0
+    title = rule.title or rule.identifier
+    faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
+    by = f", or {factor(faster)}" if faster else ""
+    return Finding(
+        id=NVIDIA_RULE,
+        title=f"NVIDIA: {title}",
+        severity="note" if facts.at_roof else "contributes",
+        evidence=(Evidence("estimated speed-up", estimate, "%", f"NVIDIA's rule {rule.identifier}"),),
+        move=f"read what NVIDIA's rule `{title}` says of it, which estimates {given_percent(estimate)} less time{by}",
+        speedup_up_to=None if facts.at_roof else faster,
+        confidence="low",
+    )

@@ -1,0 +1,98 @@
+"""Findings about warps, waits and idle units in published kernels whose reasons are known from their source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ncu_report
+import pytest
+from support.findings import unsaid
+
+from rooflens.model.roofline.occupancy import blocks_by_registers, find_occupancy, next_step, set_aside_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rooflens.model.records import Analysis, Finding, Kernel
+
+MINE = ("stall_", "low_occ", "achieved_", "small_", "tail_", "load_", "partition_", "short_", "launch_")
+
+
+def _findings(analyses: list[Analysis], report: str, kernel: str) -> Mapping[str, Finding]:
+    """Return the findings of the first kernel of such a name in such a report, by id."""
+    fitting = (one for one in analyses if report in one.kernel.source and kernel in one.kernel.name)
+    return {finding.id: finding for finding in next(fitting).findings}
+
+
+def test_every_number_of_the_evidence_stands_in_the_move(analyses: list[Analysis]) -> None:
+    """A move that says other numbers than its evidence, or none, cannot be checked by its reader."""
+    found = [finding for one in analyses for finding in one.findings if finding.id.startswith(MINE)]
+    assert len(found) > 400
+    assert [finding.id for finding in found if unsaid(finding.evidence, finding.move)] == []
+
+
+def test_shared_memory_that_limits_is_never_told_as_registers(analyses: list[Analysis]) -> None:
+    """Only what ties for the fewest blocks stands in the move."""
+    for one in analyses:
+        limiters = find_occupancy(one.kernel).limiters
+        for finding in one.findings:
+            if finding.id == "low_occupancy" and "registers" not in limiters:
+                assert "register" not in finding.move
+
+
+def test_flash_attention_on_blackwell_is_told_the_size_of_a_tile_that_fits_three_times(
+    analyses: list[Analysis],
+) -> None:
+    """Its 40,960 bytes allow two blocks where registers allow four; its report's table has three from 33 kB down."""
+    low = _findings(analyses, "blackwell-kernels", "flash_attn")["low_occupancy"]
+    assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in low.move
+
+
+def test_adamw_waits_for_memory_that_is_full(analyses: list[Analysis]) -> None:
+    """At 92 % of device memory the wait for loads is true and costs nothing."""
+    wait = _findings(analyses, "llm.c__adamw", "adamw")["stall_long_scoreboard"]
+    assert wait.severity == "note"
+    assert "in flight" not in wait.move
+
+
+def test_the_arithmetic_of_occupancy_agrees_with_every_report(kernels: list[Kernel]) -> None:
+    """Blocks by registers are those of the report, shared memory is explained by what an SM sets aside or could."""
+    checked = 0
+    for kernel in kernels:
+        counters = kernel.counters
+        if {"blocks_limit_registers", "registers_per_thread", "sm_registers", "block_size"} <= counters.keys():
+            blocks = blocks_by_registers(
+                counters["registers_per_thread"], counters["block_size"], counters["sm_registers"]
+            )
+            assert blocks == counters["blocks_limit_registers"]
+            checked += 1
+        if counters.get("smem_per_block_bytes") and "sm_smem_bytes" in counters:
+            assert set_aside_bytes(counters) is not None
+    assert checked > 200
+
+
+def test_the_next_step_is_where_the_tables_of_the_reports_step(kernels: list[Kernel], corpus: Path) -> None:
+    """NVIDIA's tables of occupancy by registers rise exactly at the count that is named, and not before."""
+    checked = 0
+    for kernel in kernels:
+        step = next_step(kernel, "registers")
+        table = _table(corpus, kernel, "launch__occupancy_per_register_count")
+        if step is None or not table or find_occupancy(kernel).limiters != ("registers",):
+            continue
+        assert table[int(step.to)] > table[int(step.now)]
+        assert table[int(step.to) + 1] == table[int(step.now)]
+        checked += 1
+    assert checked > 10
+
+
+def _table(corpus: Path, kernel: Kernel, name: str) -> dict[int, float]:
+    path = corpus / kernel.source.rpartition("/")[2]
+    if not path.exists():
+        pytest.skip("the report stands elsewhere")
+    action = ncu_report.load_report(str(path)).range_by_idx(0).action_by_idx(kernel.index)
+    metric = action.metric_by_name(name) if action is not None else None
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    keys = metric.correlation_ids()
+    return {int(keys.as_double(at)): metric.as_double(at) for at in range(metric.num_instances())}

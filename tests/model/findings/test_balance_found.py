@@ -1,0 +1,152 @@
+"""Findings about idle units: grids, waves, SMs, slices; at their edges, and what they promise at most."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.balance import load_imbalance, partition_imbalance, small_grid, tail_wave
+from rooflens.model.findings.find import find_findings
+from rooflens.model.records import Phases
+
+
+def _severity(facts_id: str, **parts: object) -> str:
+    findings = find_findings(make_facts(**parts))  # type: ignore[arg-type]
+    return next(finding.severity for finding in findings if finding.id == facts_id)
+
+
+@pytest.mark.parametrize(
+    ("waves", "blocks", "said"),
+    [(1.0, 108.0, False), (0.99, 108.0, True), (2.0, 107.0, True), (None, 3.0, False)],
+)
+def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(waves: float | None, blocks: float, *, said: bool) -> None:
+    """108 SMs: as many blocks in one wave fill them."""
+    found = small_grid(make_facts({"waves": waves, "grid_size": blocks, "sm_count": 108.0}))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_a_third_of_a_wave_promises_three_times_and_no_more_than_the_busiest_unit_allows() -> None:
+    """A third of a wave is worth 3x; with a unit at half its peak it is 2x."""
+    counters = {"waves": 1 / 3, "grid_size": 36.0, "sm_count": 108.0}
+    free, held = small_grid(make_facts(counters, {"l2": 0.2})), small_grid(make_facts(counters, {"l2": 0.5}))
+    assert free is not None
+    assert held is not None
+    assert (free.speedup_up_to, held.speedup_up_to) == (pytest.approx(3), 2)
+
+
+def test_nothing_is_promised_to_a_kernel_as_short_as_its_launch() -> None:
+    """One block that runs 2 us would not run 224 times faster in a full grid."""
+    found = small_grid(make_facts({"duration_ns": 2000.0, "waves": 1 / 224, "grid_size": 1.0, "sm_count": 14.0}))
+    assert found is not None
+    assert found.speedup_up_to is None
+
+
+def test_only_sms_without_any_block_make_a_small_grid_the_limiter() -> None:
+    """Where each SM has a block there is work everywhere: it contributes."""
+    few = {"waves": 0.2, "grid_size": 54.0, "sm_count": 108.0}
+    some = {"waves": 0.5, "grid_size": 216.0, "sm_count": 108.0}
+    assert _severity("small_grid", counters=few) == "limiter"
+    assert _severity("small_grid", counters=some) == "contributes"
+
+
+TAIL = {"waves": 1.5, "elapsed_cycles": 1000.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sm_cycles_active_avg": 901.0}, False),
+        ({"sm_cycles_active_avg": 899.0}, True),
+        ({"sm_cycles_active_avg": 600.0, "waves": 2.0}, False),
+        ({"sm_cycles_active_avg": 600.0, "waves": 0.5}, False),
+        ({}, False),
+    ],
+)
+def test_a_tail_needs_a_partial_wave_and_10_percent_measured_idle(changes: dict[str, float], *, said: bool) -> None:
+    """What the waves alone compute (a quarter here) is no evidence."""
+    found = tail_wave(make_facts({**TAIL, **changes}))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(("active", "speedup"), [(850.0, 1 / 0.85), (500.0, 2 / 1.5)])
+def test_a_tail_promises_the_smaller_of_the_measured_and_the_computed(active: float, speedup: float) -> None:
+    """1.5 waves take the time of two: 4/3 is all that whole waves can give."""
+    found = tail_wave(make_facts({**TAIL, "sm_cycles_active_avg": active}))
+    assert found is not None
+    assert found.speedup_up_to == pytest.approx(speedup)
+
+
+def test_idle_sms_after_many_waves_are_imbalance_and_the_tail_is_a_note() -> None:
+    """4.74 waves leave a twentieth; 27 % idle come of blocks that take longer than others."""
+    counters = {"waves": 4.74, "elapsed_cycles": 1000.0, "sm_cycles_active_avg": 730.0}
+    assert _severity("tail_wave", counters=counters) == "note"
+    found = load_imbalance(make_facts(counters))
+    assert found is not None
+    assert found.confidence == "medium"
+    assert found.speedup_up_to == pytest.approx(1 / (1 - (0.27 - 0.052)), rel=1e-3)
+    assert unsaid(found.evidence, found.move) == []
+    assert load_imbalance(make_facts({**counters, "duration_ns": 19000.0})) is None
+
+
+UNEVEN = {"sm_cycles_active_avg": 700.0, "sm_cycles_elapsed_avg": 1000.0}
+
+
+@pytest.mark.parametrize(("busiest", "said"), [(750.0, False), (760.0, True)])
+def test_imbalance_is_said_where_evenness_would_save_5_percent(busiest: float, *, said: bool) -> None:
+    """(1 - 700/750) x 0.7 = 4.7 %; (1 - 700/760) x 0.7 = 5.5 %."""
+    found = load_imbalance(make_facts({**UNEVEN, "sm_cycles_active_max": busiest}))
+    assert (found is not None) is said
+
+
+def test_the_most_uneven_kind_of_unit_is_the_one_that_is_said() -> None:
+    """Sub-partitions of an SM can be uneven where the SMs are even."""
+    counters = {
+        **UNEVEN,
+        "sm_cycles_active_max": 760.0,
+        "smsp_cycles_active_avg": 500.0,
+        "smsp_cycles_active_max": 1000.0,
+        "smsp_cycles_elapsed_avg": 1000.0,
+    }
+    found = load_imbalance(make_facts(counters))
+    assert found is not None
+    assert "the busiest SM sub-partition works 2.00x" in found.move
+    assert found.speedup_up_to == pytest.approx(1 / (1 - 0.5 * 0.5))
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_imbalance_worth_less_than_a_tenth_is_a_note() -> None:
+    """Half a tenth is worth knowing and no more."""
+    assert _severity("load_imbalance", counters={**UNEVEN, "sm_cycles_active_max": 760.0}) == "note"
+    assert _severity("load_imbalance", counters={**UNEVEN, "sm_cycles_active_max": 1000.0}) == "limiter"
+
+
+def test_a_tail_in_the_time_series_is_imbalance() -> None:
+    """Half of the run with a third of the warps wastes a third of it."""
+    facts = make_facts(phases=Phases("tensor_pipe", 0.76, 0.1, 0.4, 0.5, warps_in_tail=1 / 3))
+    found = load_imbalance(facts)
+    assert found is not None
+    assert found.speedup_up_to == pytest.approx(1.5)
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_uneven_slices_count_by_the_time_in_which_they_work() -> None:
+    """Next to no DRAM traffic is six times as much on one channel: that is noise; a busy L2 at 1.23x is not."""
+    noise = {"dram_cycles_active_avg": 1.0, "dram_cycles_active_max": 6.0, "dram_cycles_elapsed_avg": 1000.0}
+    assert partition_imbalance(make_facts(noise)) is None
+    real = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 738.0, "l2_cycles_elapsed_avg": 1000.0}
+    found = partition_imbalance(make_facts({**noise, **real}))
+    assert found is not None
+    assert "the busiest L2 slice works 1.23x" in found.move
+    assert unsaid(found.evidence, found.move) == []
+    assert partition_imbalance(make_facts({"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 738.0})) is None
+
+
+def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
+    """A wall at L2 is one of its slices' where they are uneven."""
+    counters = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 900.0, "l2_cycles_elapsed_avg": 1000.0}
+    parts = {"counters": counters, "shares": {"l2": 0.7}, **at_wall("l2", 0.7)}
+    assert _severity("partition_imbalance", **parts) == "limiter"

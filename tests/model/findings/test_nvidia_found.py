@@ -1,0 +1,60 @@
+"""NVIDIA's own estimates: said where no finding of ours says the same, uncut and sorted."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.nvidia import covered_by, nvidia_rules
+from rooflens.model.findings.table import RULES
+from rooflens.model.records import Rule
+
+
+def _rule(identifier: str, title: str = "", speedup_pct: float | None = 30.0) -> Rule:
+    return Rule(identifier, "Section", title, "message", speedup_pct)
+
+
+def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first() -> None:
+    """One without an estimate says nothing that can be sorted; a covered one is said already."""
+    rules = (
+        _rule("MemoryL2Compression", "Low Compression Rate", 22.5),
+        _rule("HighPipeUtilization", "Low Utilization", 96.31),
+        _rule("CPIStall", "Long Scoreboard Stalls", 50.0),
+        _rule("SOLBottleneck", "Latency", None),
+    )
+    findings = nvidia_rules(make_facts(kernel={"rules": rules}), {"stall_long_scoreboard"})
+    assert [finding.title for finding in findings] == ["NVIDIA: Low Utilization", "NVIDIA: Low Compression Rate"]
+    assert "96.31 %" in findings[0].move
+    assert findings[1].speedup_up_to == pytest.approx(1 / 0.775)
+    assert all(unsaid(finding.evidence, finding.move) == [] for finding in findings)
+    assert {finding.severity for finding in findings} == {"contributes"}
+
+
+def test_estimates_for_a_kernel_at_its_roof_are_notes() -> None:
+    """NVIDIA estimates for the unit; at the roof nothing is to be won by it."""
+    facts = make_facts(kernel={"rules": (_rule("X"),)}, **at_wall("dram", 0.9))
+    assert [(one.severity, one.speedup_up_to) for one in nvidia_rules(facts, ())] == [("note", None)]
+
+
+@pytest.mark.parametrize(
+    ("identifier", "title", "ours"),
+    [
+        ("CPIStall", "Long Scoreboard Stalls", "stall_long_scoreboard"),
+        ("CPIStall", "Imc Miss", "stall_imc_miss"),
+        ("CPIStall", "No Instruction Stalls", "stall_no_instruction"),
+        ("WorkloadImbalance", "L2 Slices Workload Imbalance", "partition_imbalance"),
+        ("WorkloadImbalance", "SMSPs Workload Imbalance", "load_imbalance"),
+        ("LaunchConfiguration", "Tail Effect", "tail_wave"),
+        ("TheoreticalOccupancy", "", "low_occupancy"),
+    ],
+)
+def test_a_rule_is_covered_by_the_finding_that_says_the_same(identifier: str, title: str, ours: str) -> None:
+    """The finding exists in the table, and a rule of that title is not said twice."""
+    assert covered_by(_rule(identifier, title)) == {ours}
+    assert ours in {rule.id for rule in RULES}
+
+
+def test_unknown_rules_are_covered_by_nothing() -> None:
+    """A rule that NVIDIA adds is said."""
+    assert covered_by(_rule("NewRule", "New")) == frozenset()
+    assert covered_by(_rule("CPIStall", "")) == frozenset()

@@ -1,0 +1,148 @@
+"""Findings about warps: too few allowed, too few there; hand-made numbers, checked against CUDA's arithmetic."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.occupancy import achieved_occupancy_gap, low_occupancy
+
+BLACKWELL = {
+    "theoretical_occupancy": 1 / 6,
+    "block_size": 128.0,
+    "registers_per_thread": 128.0,
+    "smem_per_block_bytes": 41984.0,
+    "smem_driver_bytes": 1024.0,
+    "sm_smem_bytes": 102400.0,
+    "smem_config_bytes": 102400.0,
+    "sm_registers": 65536.0,
+    "sm_warps": 48.0,
+    "blocks_limit_registers": 4.0,
+    "blocks_limit_smem": 2.0,
+    "blocks_limit_warps": 12.0,
+    "blocks_limit_blocks": 24.0,
+    "grid_size": 512.0,
+    "sm_count": 170.0,
+}
+"""A flash-attention kernel on an RTX 5090, as its report has it."""
+
+
+@pytest.mark.parametrize(("allowed", "said"), [(0.80, False), (0.799, True), (None, False)])
+def test_low_occupancy_is_said_below_80_percent_of_the_warp_slots(allowed: float | None, *, said: bool) -> None:
+    """The limit is NVIDIA's; an occupancy that is not known is not low."""
+    found = low_occupancy(make_facts({"theoretical_occupancy": allowed}))
+    assert (found is not None) is said
+
+
+def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more_block_in() -> None:
+    """102,400 bytes hold two blocks of 41,984; three fit at 34,048, of which 1,024 are the driver's."""
+    found = low_occupancy(make_facts(BLACKWELL, {"dram": 0.1, "fma": 0.3}))
+    assert found is not None
+    assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in found.move
+    assert "register" not in found.move
+    assert unsaid(found.evidence, found.move) == []
+    assert found.speedup_up_to == pytest.approx(1 / 0.3)
+
+
+def test_all_limiters_that_tie_are_named() -> None:
+    """With 256 registers' worth of warps, two blocks are all that registers allow too: both must give way."""
+    found = low_occupancy(make_facts({**BLACKWELL, "registers_per_thread": 200.0, "blocks_limit_registers": 2.0}))
+    assert found is not None
+    assert "200 registers a thread allow 2 blocks an SM, 168 would allow 3" in found.move
+    assert "33.0 kB would allow 3" in found.move
+    assert "give way together" in found.move
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_an_sm_that_set_little_shared_memory_aside_is_told_of_its_carveout() -> None:
+    """9 kB blocks fit once into the 16 kB set aside, and eleven times into what the SM could."""
+    counters = {
+        **BLACKWELL,
+        "smem_per_block_bytes": 9216.0,
+        "smem_config_bytes": 16384.0,
+        "blocks_limit_smem": 1.0,
+    }
+    found = low_occupancy(make_facts(counters))
+    assert found is not None
+    assert "8.19 kB of shared memory a block allow 1 block an SM in the 16.4 kB" in found.move
+    assert "102 kB, enough for 11" in found.move
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> None:
+    """48 warp slots hold one block of 32 warps and two of 24."""
+    counters = {
+        "theoretical_occupancy": 32 / 48,
+        "block_size": 1024.0,
+        "sm_warps": 48.0,
+        "blocks_limit_warps": 1.0,
+        "blocks_limit_blocks": 24.0,
+    }
+    found = low_occupancy(make_facts(counters))
+    assert found is not None
+    assert "blocks of 1,024 threads" in found.move
+    assert "768 would fill more of them with 2" in found.move
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> None:
+    """16 block slots hold 32 warps only in blocks of two; shared memory that is not used is not blamed."""
+    counters = {
+        "theoretical_occupancy": 0.5,
+        "block_size": 1.0,
+        "sm_warps": 32.0,
+        "blocks_limit_blocks": 16.0,
+        "blocks_limit_smem": 16.0,
+        "blocks_limit_warps": 32.0,
+    }
+    found = low_occupancy(make_facts(counters))
+    assert found is not None
+    assert "blocks of 1 thread use up" in found.move
+    assert "blocks of 64 would" in found.move
+    assert "shared memory" not in found.move
+
+
+@pytest.mark.parametrize(
+    ("counters", "severity"),
+    [
+        ({}, "limiter"),
+        ({"eligible_warps_per_cycle": 1.2, "issue_active_per_cycle": 0.65}, "note"),
+        ({"eligible_warps_per_cycle": 1.2, "issue_active_per_cycle": 0.55}, "limiter"),
+        ({"eligible_warps_per_cycle": 0.9, "issue_active_per_cycle": 0.65}, "limiter"),
+        ({"grid_size": 340.0}, "note"),
+        ({"grid_size": 341.0}, "limiter"),
+    ],
+)
+def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more(
+    counters: dict[str, float], severity: str
+) -> None:
+    """Two blocks an SM on 170 SMs hold 340 blocks: a smaller grid gains nothing from a third."""
+    findings = find_findings(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
+    assert next(finding.severity for finding in findings if finding.id == "low_occupancy") == severity
+
+
+def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
+    """A kernel at its roof waits for the memory, however many warps do."""
+    findings = find_findings(make_facts(BLACKWELL, {"dram": 0.91}, **at_wall("dram", 0.91)))
+    low = next(finding for finding in findings if finding.id == "low_occupancy")
+    assert (low.severity, low.speedup_up_to) == ("note", None)
+
+
+@pytest.mark.parametrize(("achieved", "said"), [(0.65, False), (0.649, True), (None, False)])
+def test_a_gap_is_said_from_10_points_below_what_the_launch_allows(achieved: float | None, *, said: bool) -> None:
+    """NVIDIA's limit: 75 % allowed and 65 % there is none."""
+    found = achieved_occupancy_gap(make_facts({"theoretical_occupancy": 0.75, "achieved_occupancy": achieved}))
+    assert (found is not None) is said
+    if found is not None and achieved is not None:
+        assert unsaid(found.evidence, found.move) == []
+        assert found.speedup_up_to == pytest.approx(0.75 / achieved)
+
+
+def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
+    """Below one wave there are no more warps to have; equal work would not bring any."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.3, "waves": 0.4}
+    found = achieved_occupancy_gap(make_facts(counters))
+    assert found is not None
+    assert "0.400 waves" in found.move
+    assert "equal work" not in found.move

@@ -1,0 +1,150 @@
+"""Findings about warps that wait: when a reason is said, from which numbers, and in which words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.counters.balance import STALLS
+from rooflens.model.findings import stalls
+from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.table import RULES
+from rooflens.model.records import Hotspot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflens.model.findings.rule import Facts, Found
+
+REASONS = sorted(STALLS)
+
+
+def _counted(reason: str, share: float, issued: float = 0.4) -> dict[str, float]:
+    return {
+        f"stall_{reason}_cycles": 20 * share,
+        "warp_latency_cycles": 20.0,
+        "issue_active_per_cycle": issued,
+    }
+
+
+def _find(reason: str) -> Callable[[Facts], Found | None]:
+    return next(rule.find for rule in RULES if rule.id == f"stall_{reason}")
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize(("share", "issued", "said"), [(0.30, 0.4, False), (0.31, 0.79, True), (0.5, 0.80, False)])
+def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_than_80(
+    reason: str, share: float, issued: float, *, said: bool
+) -> None:
+    """NVIDIA's limits, for every reason; its numbers stand in the move, and it is confirmed by a finding of its own."""
+    found = _find(reason)(make_facts(_counted(reason, share, issued), {"fma": 0.2}))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+        assert found.speedup_up_to == pytest.approx(min(1 / (1 - share), 1 / issued))
+
+
+def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
+    """91 % of a warp's time waits for memory that is 92 % busy: 1.09x is all there is, and it is a note."""
+    facts = make_facts(_counted("long_scoreboard", 0.91), {"dram": 0.92}, **at_wall("dram", 0.92))
+    found = stalls.long_scoreboard(facts)
+    assert found is not None
+    assert found.speedup_up_to == pytest.approx(1 / 0.92)
+    assert find_findings(facts)[0].severity == "note"
+
+
+def test_samples_stand_in_for_counters_and_those_that_issued_count_as_time() -> None:
+    """Of 1,000 samples 200 issued: 45 % of the stalls are 36 % of the time, 35 % are 28 % and not said."""
+    counters = {"stall_samples": 1000.0, "issued_samples": 200.0, "issue_active_per_cycle": 0.4}
+    facts = make_facts(counters, kernel={"stalls": {"barrier": 0.45, "wait": 0.35, "misc": 0.2}})
+    found = stalls.barrier(facts)
+    assert found is not None
+    assert "36 %" in found.move
+    assert unsaid(found.evidence, found.move) == []
+    assert stalls.wait(facts) is None
+
+
+def test_the_samplers_own_spelling_is_known() -> None:
+    """Counters say `no_instruction`, samples `no_instructions`: one finding, with its places."""
+    hot = Hotspot("sass", pc=16, sass="BRA", measures={"stall_no_instructions": 30.0})
+    kernel = {"stalls": {"no_instructions": 1.0}, "hotspots": (hot,), "code_totals": {"stall_no_instructions": 40.0}}
+    found = stalls.no_instruction(make_facts(kernel=kernel))
+    assert found is not None
+    assert [(place.hotspot, place.share) for place in found.where] == [(hot, 0.75)]
+
+
+def test_loads_in_flight_are_advised_only_where_no_memory_is_full() -> None:
+    """Where L2 bounds the kernel more loads would only queue for it."""
+    counters = _counted("long_scoreboard", 0.8)
+    free = stalls.long_scoreboard(make_facts(counters, {"l2": 0.3}))
+    full = stalls.long_scoreboard(make_facts(counters, {"l2": 0.63}, **at_wall("l2", 0.63)))
+    assert free is not None
+    assert full is not None
+    assert "more loads in flight" in free.move
+    assert "in flight" not in full.move
+    assert "L2, 63 % busy" in full.move
+
+
+@pytest.mark.parametrize(
+    ("capability", "smem", "advised"), [("8.0", 2048.0, True), ("7.5", 2048.0, False), ("9.0", 1024.0, False)]
+)
+def test_asynchronous_copies_are_advised_to_chips_that_have_them_and_kernels_with_shared_memory(
+    capability: str, smem: float, *, advised: bool
+) -> None:
+    """Turing has no cp.async, and the driver's kilobyte is no tile."""
+    counters = {**_counted("long_scoreboard", 0.8), "smem_per_block_bytes": smem, "smem_driver_bytes": 1024.0}
+    found = stalls.long_scoreboard(make_facts(counters, kernel={"compute_capability": capability}))
+    assert found is not None
+    assert ("cp.async" in found.move) is advised
+
+
+def test_a_full_queue_of_loads_is_never_told_to_keep_more_in_flight() -> None:
+    """`lg_throttle` means that the queue is full: fewer and wider accesses."""
+    found = stalls.lg_throttle(make_facts(_counted("lg_throttle", 0.5)))
+    assert found is not None
+    assert "fewer and wider" in found.move
+    assert "in flight" not in found.move
+
+
+@pytest.mark.parametrize("reason", ["short_scoreboard", "mio_throttle"])
+@pytest.mark.parametrize(
+    ("opcodes", "names", "silent"),
+    [
+        ({"LDS.128": 30, "MUFU.RCP": 5, "FFMA": 65}, "shared-memory instructions being 30 %", "special functions"),
+        ({"MUFU.EX2": 12, "FFMA": 88}, "special functions being 12 %", "shared memory wider"),
+        ({"SHFL.BFLY": 9, "FADD": 91}, "shuffles being 9.0 %", "shared memory wider"),
+        ({"FFMA": 10}, "", "shared"),
+        ({}, "", "special functions"),
+    ],
+)
+def test_the_queue_of_shared_memory_is_explained_by_what_the_kernel_executes(
+    reason: str, opcodes: dict[str, int], names: str, silent: str
+) -> None:
+    """A kernel without shared memory or special functions is not told to use less of them."""
+    found = _find(reason)(make_facts(_counted(reason, 0.5), kernel={"warp_opcodes": opcodes}))
+    assert found is not None
+    assert names in found.move
+    assert silent not in found.move
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_a_busy_math_pipe_is_named_with_its_share() -> None:
+    """The wait is for a pipe: its name and how busy it is."""
+    found = stalls.math_pipe_throttle(make_facts(_counted("math_pipe_throttle", 0.4), {"alu": 0.68, "issue": 0.7}))
+    assert found is not None
+    assert "ALU pipe at 68 %" in found.move
+    assert "alu" in found.bears_on
+
+
+def test_warps_that_are_ready_are_always_a_note() -> None:
+    """No time is lost while another warp issues."""
+    findings = find_findings(make_facts(_counted("not_selected", 0.5)))
+    assert [(finding.id, finding.severity) for finding in findings] == [("stall_not_selected", "note")]
+
+
+def test_a_wait_worth_less_than_a_tenth_is_no_limiter() -> None:
+    """The busiest unit leaves 5 %: it contributes."""
+    facts = make_facts(_counted("wait", 0.5, 0.5), {"fma": 0.95})
+    assert [finding.severity for finding in find_findings(facts)] == ["contributes"]

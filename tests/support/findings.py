@@ -1,0 +1,64 @@
+"""Facts made of the few things a test names, for the rules of the findings, and what a move must say of its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from support.kernels import make_kernel
+
+from rooflens import format as fmt
+from rooflens.model.findings.rule import Facts
+from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
+from rooflens.model.verdict.thresholds import default_thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflens.model.records import Evidence
+
+
+def make_facts(
+    counters: Mapping[str, float] | None = None, shares: Mapping[str, float] | None = None, **changes: Any
+) -> Facts:
+    """Make the facts of a kernel that waits, of 1 ms: `changes` change the facts, and `kernel` in them the kernel.
+
+    The headroom follows from the shares.
+    """
+    shares = shares or {}
+    top = max(shares.values(), default=0.0)
+    facts = Facts(
+        kernel=make_kernel(counters, **changes.pop("kernel", {})),
+        levels={name: Level(share=shares.get(name)) for name in LEVELS},
+        pipes={
+            name: Pipe(None, "inst", "counter", share=share) for name, share in shares.items() if name not in LEVELS
+        },
+        flags=(),
+        bound="latency",
+        wall=None,
+        at_roof=False,
+        distances=Distances(headroom=1 / top if top else None),
+        limits=default_thresholds(),
+    )
+    return replace(facts, **changes)
+
+
+def at_wall(resource: str, share: float) -> dict[str, Any]:
+    """Return the changes that put a kernel at a wall; from 80 % up it is at the roof."""
+    bound = "memory" if resource in LEVELS else "compute"
+    return {"bound": bound, "wall": Bottleneck(resource, share), "at_roof": share >= default_thresholds().at_roof_share}
+
+
+def unsaid(evidence: Iterable[Evidence], text: str) -> list[Evidence]:
+    """Return the evidence whose number does not stand in a text as `rooflens.format` writes it."""
+    return [one for one in evidence if not any(form in text for form in _forms(one))]
+
+
+def _forms(one: Evidence) -> tuple[str, ...]:
+    if one.unit == "share":
+        return (fmt.percent(one.value),)
+    if one.unit == "%":
+        return (fmt.given_percent(one.value),)
+    if one.unit == "ns":
+        return (fmt.duration(one.value),)
+    return fmt.si(one.value, one.unit), fmt.significant(one.value), f"{one.value:,.0f} "
