@@ -418,12 +418,14 @@ class Outside:
 
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
+        command_line: ncu's, as the report states it.
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
     """
 
     in_program: InProgram | None = None
+    command_line: str | None = None
     slowdown: float | None = None
     launches: int = 1
     attainable: Attainable | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
+from rooflens.model.verdict.collecting import collect_command, not_profiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
     from rooflens.model.verdict.causes import Cause
     from rooflens.model.verdict.thresholds import Thresholds
-
-COLLECT_COMMAND = "ncu --set full -o report PROGRAM"
-"""Collects every counter a verdict wants; the report then goes to `rooflens analyze`."""
 
 _MEMORY: dict[str, tuple[str, ...]] = {
     "dram": (
@@ -134,7 +132,7 @@ def compute_moves(
 def latency_moves(causes: Sequence[Cause]) -> tuple[str, ...]:
     """Choose the moves for a kernel that waits, the first cause's first."""
     moves = [move for cause in causes for move in _LATENCY[cause.kind]]
-    return tuple(dict.fromkeys(moves)) or collect_moves()
+    return tuple(dict.fromkeys(moves))
 
 
 def overhead_moves() -> tuple[str, ...]:
@@ -142,14 +140,15 @@ def overhead_moves() -> tuple[str, ...]:
     return _OVERHEAD
 
 
-def collect_moves() -> tuple[str, ...]:
-    """Return the one move when counters are missing: how to collect them."""
-    return (f"collect what this report lacks: `{COLLECT_COMMAND}`",)
+def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+    """Return the one move when counters are missing: how to collect them, or why nobody can."""
+    cannot = not_profiled(kernel)
+    if cannot:
+        return (f"this report lacks counters, and {cannot}",)
+    return (f"collect what this report lacks: `{collect_command(kernel, command_line)}`",)
 
 
-def failed_moves() -> tuple[str, ...]:
-    """Return the one move when profiling a kernel failed."""
-    return (
-        f"profile it again, alone: `{COLLECT_COMMAND}`",
-        "kernels that wait for one another need `--replay-mode application`",
-    )
+def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+    """Return the moves when profiling a kernel failed."""
+    again = not_profiled(kernel) or f"profile it again, alone: `{collect_command(kernel, command_line)}`"
+    return (again, "kernels that wait for one another need `--replay-mode application`")

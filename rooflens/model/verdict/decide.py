@@ -1,7 +1,8 @@
 """The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
 
-unknown -> overhead -> balanced -> memory or compute -> latency. `at_roof` stands beside the class. The limits are
-NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds nothing else.
+overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
+The limits are NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds
+nothing else.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from rooflens.model.verdict.bottleneck import (
     compute_bottleneck,
     find_bottleneck,
     is_lsu_full,
+    is_stand_in,
     memory_bottleneck,
     plateau_bottleneck,
 )
 from rooflens.model.verdict.causes import find_causes
+from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
@@ -50,6 +53,8 @@ _DOUBTS = (
     "wgmma_count_estimated",
 )
 """Flags that lower confidence by one step each."""
+_PROVISIONAL = frozenset({"latency", "overhead"})
+"""Classes that say that no unit is busy: a unit that was not measured might be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,17 @@ def decide(case: Case) -> Decision:
         at_roof=bound != "unknown" and wall is not None and _at_roof(case, wall),
         memory=memory,
         compute=compute,
-        top_share=max((side.share for side in (memory, compute) if side is not None), default=None),
+        top_share=None if _is_provisional(bound, memory, compute) else _top_share(memory, compute),
     )
+
+
+def _is_provisional(bound: Bound, memory: Bottleneck | None, compute: Bottleneck | None) -> bool:
+    """Return whether a class that says that no unit is busy stands on one side alone: the other may be."""
+    return bound in _PROVISIONAL and (memory is None or compute is None)
+
+
+def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float | None:
+    return max((side.share for side in (memory, compute) if side is not None), default=None)
 
 
 def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
@@ -120,19 +134,32 @@ def _at_roof(case: Case, wall: Bottleneck) -> bool:
 def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
     top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
-    if case.kernel.failed or ((memory is None or compute is None) and top < limits.bound_share):
+    if case.kernel.failed:
         return "unknown", None
     if _is_overhead(case, top):
         return "overhead", None
     if top < limits.bound_share:
-        full = plateau_bottleneck(case)
-        return ("latency", None) if full is None else ("memory" if full.resource in case.levels else "compute", full)
+        return _without_busy_unit(case, is_measured=memory is not None or compute is not None)
     if memory is None or compute is None:
         return ("memory", memory) if memory is not None else ("compute", compute)
     wall = memory if memory.share >= compute.share else compute
     if abs(memory.share - compute.share) < limits.balanced_lead:
         return "balanced", wall
     return ("memory" if wall is memory else "compute"), wall
+
+
+def _without_busy_unit(case: Case, *, is_measured: bool) -> tuple[Bound, Bottleneck | None]:
+    """Decide on a kernel none of whose units is busy on average: its plateau, or that it waits."""
+    full = plateau_bottleneck(case)
+    if full is not None:
+        return ("memory" if full.resource in case.levels else "compute"), full
+    return ("latency" if is_measured or _waits(case) else "unknown"), None
+
+
+def _waits(case: Case) -> bool:
+    """Return whether launch, stalls or NVIDIA's rule say that a kernel waits of which no unit was measured."""
+    said = read_nvidia(case.kernel.rules).bottleneck or ""
+    return bool(find_causes(case.kernel, case.limits)) or "latency" in SAME_CLASSES.get(said, ())
 
 
 def _is_overhead(case: Case, top: float) -> bool:
@@ -186,9 +213,10 @@ def _moves(
         case _:
             moves = ()
     if case.kernel.failed:
-        return advice.failed_moves()
-    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
-    return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+        return advice.failed_moves(case.kernel, case.command_line)
+    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
+    collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
+    return tuple(dict.fromkeys((*moves, *collect)))
 
 
 def _memory_moves(case: Case, resource: str | None, *, at_roof: bool) -> tuple[str, ...]:
@@ -204,8 +232,10 @@ def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tup
 
 
 def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence:
-    sides = (wall, memory_bottleneck(case), compute_bottleneck(case))
-    if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
+    memory, compute = memory_bottleneck(case), compute_bottleneck(case)
+    if bound == "unknown" or any(side is not None and is_stand_in(case, side) for side in (wall, memory, compute)):
+        return "low"
+    if _is_provisional(bound, memory, compute) and _waiting(case) is None:
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS) + is_full_for_a_while(case, bound)
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -131,16 +131,25 @@ def test_moves_follow_the_causes_without_repeats() -> None:
     assert len(moves) == len(set(moves)) == 4
 
 
-def test_latency_without_a_cause_asks_for_more_counters() -> None:
-    """Where nothing shows why a kernel waits, the move is to collect what would."""
-    assert advice.latency_moves([]) == advice.collect_moves()
+def test_latency_without_a_cause_has_no_move_of_its_own() -> None:
+    """Where nothing shows why a kernel waits, nothing is made up."""
+    assert advice.latency_moves([]) == ()
 
 
 def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
-    assert f"`{advice.COLLECT_COMMAND}`" in advice.collect_moves()[0]
-    assert f"`{advice.COLLECT_COMMAND}`" in advice.failed_moves()[0]
-    assert advice.COLLECT_COMMAND.startswith("ncu ")
+    kernel, command = make_kernel(function_name="gemm"), "ncu --set basic ./app 7"
+    pasted = "`rooflens profile --kernel gemm --launch-count 1 -- ./app 7`"
+    assert pasted in advice.collect_moves(kernel, command)[0]
+    assert pasted in advice.failed_moves(kernel, command)[0]
+
+
+def test_old_chips_are_not_told_to_collect() -> None:
+    """Today's ncu cannot profile a Pascal: no command is given that must fail."""
+    kernel = make_kernel(compute_capability="6.1")
+    for moves in (advice.collect_moves(kernel, "ncu ./app"), advice.failed_moves(kernel, "ncu ./app")):
+        assert "no longer profiles compute capability 6.1" in moves[0]
+        assert "`rooflens profile" not in moves[0]
 
 
 def test_overhead_has_moves() -> None:
