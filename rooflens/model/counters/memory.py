@@ -119,6 +119,11 @@ CLOCKS: tuple[Counter, ...] = (
     ),
 )
 
+
+def _in_direction(direction: str) -> tuple[str, ...]:
+    return tuple(f"dram__{name}" for name in (f"bytes_{direction}", f"bytes_op_{direction}", f"{direction}_throughput"))
+
+
 DRAM: tuple[Counter, ...] = (
     Counter(
         "dram_bytes",
@@ -180,6 +185,15 @@ DRAM: tuple[Counter, ...] = (
             Exact(("fbpa__sol_pct", "dram__sol_pct"), 0.01),
         ),
         asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
+    ),
+    share("dram_read_share", "device memory by reads", *_in_direction("read")),
+    share("dram_write_share", "device memory by writes", *_in_direction("write")),
+    amount(
+        "l2_read_miss_bytes",
+        "bytes of device memory that reads missed in L2",
+        "lts__t_sectors_aperture_device_op_read_lookup_miss",
+        "lts__t_sectors_srcunit_tex_aperture_device_op_read_lookup_miss",
+        scale=SECTOR_BYTES,
     ),
     amount(
         "sysmem_bytes",

@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import dram_clock_part
+from rooflens.model.roofline.levels import dram_clock_part, shares_of
 from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
