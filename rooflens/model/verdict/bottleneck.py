@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflens.model.records import Kernel, Level, Phases, Pipe
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
 WARP_THREADS = 32
@@ -26,7 +27,7 @@ class Case:
     """Everything a verdict is reached from.
 
     Attributes:
-        gap_share: Part of the wall time without any kernel, from an un-profiled run; None where there was none.
+        in_program: A typical launch of it without the profiler; None where none was timed.
         phases: How its run divides; None without a series.
     """
 
@@ -35,7 +36,7 @@ class Case:
     pipes: Mapping[str, Pipe]
     flags: tuple[str, ...]
     limits: Thresholds
-    gap_share: float | None = None
+    in_program: InProgram | None = None
     phases: Phases | None = None
 
 

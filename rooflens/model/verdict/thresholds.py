@@ -20,13 +20,11 @@ class Thresholds:
     at_roof_device_share: float
     bound_share: float
     balanced_lead: float
-    overhead_gap_share: float
     overhead_duration_ns: float
     small_grid_waves: float
-    low_occupancy: float
+    empty_grid_waves: float
     eligible_warps: float
     dominant_stall: float
-    imbalance_ratio: float
     tail_share: float
     full_issue_share: float
     full_occupancy_share: float

@@ -8,6 +8,7 @@ from support.kernels import make_case, make_kernel, reach
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import resource_label
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -98,7 +99,7 @@ def test_latency_says_the_top_and_the_causes() -> None:
     """The busiest unit is named by its share, and the first causes by their numbers."""
     kernel = make_kernel({"waves": 0.25, "grid_size": 33.0, "sm_count": 132.0})
     sentence = reach(make_case({"dram": 0.31, "fp32": 0.1}, kernel=kernel)).sentence
-    for words in ("Latency-bound", "31 %", "33 blocks on 132 SMs", "aunch more blocks"):
+    for words in ("Latency-bound", "31 %", "33 blocks is 0.250 waves on 132 SMs", "aunch more blocks"):
         assert words in sentence
 
 
@@ -174,7 +175,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
         case = make_case(shares)
         for variant in (
             case,
-            replace(case, gap_share=0.5),
+            replace(case, in_program=InProgram(time_ns=4_000, gap_ns=9_000)),
             replace(case, kernel=replace(case.kernel, status="failed")),
         ):
             sentence = reach(variant).sentence
