@@ -105,12 +105,12 @@ def factor(value: float | None) -> str:
     return f"{significant(value, 2 if value < 100 else 3)}x"
 
 
-def intensity(flop_per_byte: float | None) -> str:
+def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:
     """Write an arithmetic intensity: `1.22 FLOP/B`, `2.08 MFLOP/B`."""
     if flop_per_byte is None:
         return MISSING
     rounded = round_significant(flop_per_byte)
-    return si(rounded, "FLOP/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} FLOP/B"
+    return si(rounded, f"{unit}/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} {unit}/B"
 
 
 def bare_intensity(flop_per_byte: float | None) -> str:
