@@ -16,7 +16,6 @@ Status = Literal["ok", "failed", "partial"]
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 
 Confidence = Literal["high", "medium", "low"]
-
 Severity = Literal["limiter", "contributes", "note"]
 
 Grain = Literal["line", "sass", "function"]
