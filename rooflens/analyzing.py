@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.model.records import Attainable, Kernel, Run
+    from rooflens.model.unprofiled import Unprofiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def analyze_inputs(
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
     loaded = load_reports(inputs.jobs, on_outcome)
     reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
-    found = _analyzed(reports, limits)
+    found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
     return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
 
 
@@ -118,7 +119,10 @@ def analyze_store(
     store = Store.existing(Path(folder))
     reports, failures = store.load()
     known = _withheld(reports) if without_nvidia else reports
-    found = replace(_analyzed(known, limits), failures=tuple((str(file), error) for file, error in failures))
+    found = replace(
+        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
+        failures=tuple((str(file), error) for file, error in failures),
+    )
     if keep:
         try:
             store.put_rooflines(found.reports, found.limits)
@@ -132,11 +136,15 @@ def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run
     return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
 
 
-def _analyzed(reports: Iterable[tuple[Run, Sequence[Kernel]]], limits: Thresholds | None) -> Analyzed:
+def _analyzed(
+    reports: Iterable[tuple[Run, Sequence[Kernel]]],
+    limits: Thresholds | None,
+    unprofiled_of: Callable[[Run], Unprofiled | None],
+) -> Analyzed:
     """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
     limits = limits or default_thresholds()
     calibrations = load_calibrations(calibrations_folder())
-    found = [_analyze_report(run, kernels, limits, calibrations) for run, kernels in reports]
+    found = [_analyze_report(run, kernels, unprofiled_of(run), limits, calibrations) for run, kernels in reports]
     return Analyzed(
         reports=tuple(report for report, _ in found),
         limits=limits,
@@ -145,13 +153,15 @@ def _analyzed(reports: Iterable[tuple[Run, Sequence[Kernel]]], limits: Threshold
 
 
 def _analyze_report(
-    run: Run, kernels: Sequence[Kernel], limits: Thresholds, calibrations: Sequence[Attainable]
+    run: Run,
+    kernels: Sequence[Kernel],
+    unprofiled: Unprofiled | None,
+    limits: Thresholds,
+    calibrations: Sequence[Attainable],
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
     """Analyze one report; return with it the names of the kernels it should hold and does not."""
-    unprofiled = read_unprofiled(Path(run.source))
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
-        gap_share=unprofiled.gap_share if unprofiled else None,
         slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
     )
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
@@ -160,9 +170,11 @@ def _analyze_report(
         shape = kernel.name, kernel.grid, kernel.block
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-        analyses.append(analyze(kernel, limits, replace(one_each, launches=launches, attainable=attainable)))
+        in_program = unprofiled.in_program(*shape) if unprofiled else None
+        outside = replace(one_each, launches=launches, attainable=attainable, in_program=in_program)
+        analyses.append(analyze(kernel, limits, outside))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
-    return AnalyzedReport(run, tuple(analyses)), tuple(missing)
+    return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
 
 
 def _should_hold_each(run: Run) -> bool:

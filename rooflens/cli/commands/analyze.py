@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_table
+from rooflens.cli.console import finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
@@ -59,12 +59,17 @@ def analyze(
     if style == "table":
         place = paths if store is None else ("--store", str(store))
         print_table(analyses, top, plot=plot, each_launch=launches, place=place)
+        print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
+    elif style == "json":
+        from rooflens.report.text.json_csv import to_json
+
+        click.echo(to_json(analyses, found.reports))
     else:
         from rooflens.report.text import json_csv as contract
         from rooflens.report.text import table as terminal
 
-        writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=style == "json")
+        writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
+        click.echo(writers[style](analyses), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")

@@ -34,7 +34,7 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
     if not ranked:
         return [_again(analyses[0])] if analyses else []
     lacking = [row for row in ranked if row.move in collect_moves()]
-    command = [_command(lacking, place)] if lacking or place else []
+    command = [_command(ranked, lacking, place)] if lacking or place else []
     moves = [_move(row) for row in ranked if row not in lacking]
     return [*moves[: MOST_LINES - len(command)], *command]
 
@@ -57,11 +57,13 @@ def _short(name: str) -> str:
     return printable(cut_name(name, _NAME_WIDTH))
 
 
-def _command(lacking: Sequence[Ranked], place: Sequence[str]) -> str:
-    """Name the command that collects what the first of some kernels lacks, else the one that draws all of them."""
+def _command(ranked: Sequence[Ranked], lacking: Sequence[Ranked], place: Sequence[str]) -> str:
+    """Name what collects the counters that a kernel lacks; else what shows where one spends its time; else the page."""
     if lacking:
         first = lacking[0]
         name = shlex.quote(printable(first.group.worst.analysis.kernel.function_name))
         return f"{_name(first)}: `rooflens profile --kernel {name} -- COMMAND` collects the counters that would tell"
     given = " ".join(shlex.quote(printable(text)) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
+    if any(row.group.worst.analysis.kernel.hotspots and not row.where for row in ranked):
+        return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
     return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

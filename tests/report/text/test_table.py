@@ -189,6 +189,15 @@ def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     assert len(lines) == 2
 
 
+def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
+    """Where a report knows instructions and the first move names none, the command that lists them is said."""
+    (one,) = launched("gemm", (10,), 2.0)
+    known = replace(one, kernel=replace(one.kernel, hotspots=(Hotspot("sass", pc=16, measures={"samples": 3.0}),)))
+    assert "hotspots" in COMMANDS
+    assert next_lines([known], ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
+    assert next_lines([one], ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
+
+
 def test_next_of_nothing_and_of_failures() -> None:
     """Without kernels there is nothing to do; where all failed, the failure's own move is said."""
     assert next_lines([], ["a.ncu-rep"]) == []
