@@ -160,6 +160,11 @@ def cut_middle(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
+def cut_end(text: str, width: int) -> str:
+    """Shorten a sentence to so many characters by cutting its end: its beginning says what to do."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
+
+
 def cut_name(name: str, width: int) -> str:
     """Shorten a kernel name to so many characters, keeping its function: namespaces go first, then the middle."""
     if len(name) <= width:
