@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.model.records import Attainable, Kernel, Run
+    from rooflens.model.unprofiled import Unprofiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +70,46 @@ class Analyzed:
     not_kept: InputError | None = None
 
 
-def analyze_paths(paths: Iterable[str | Path], limits: Thresholds | None = None) -> Analyzed:
+def analyze_paths(
+    paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False
+) -> Analyzed:
     """Read reports, and folders of them, and analyze every kernel.
 
     Args:
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
+        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
     """
-    return analyze_inputs(find_inputs([str(path) for path in paths]), limits)
+    return analyze_inputs(find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia)
 
 
 def analyze_inputs(
-    inputs: Inputs, limits: Thresholds | None = None, on_outcome: Callable[[Outcome], None] = lambda _: None
+    inputs: Inputs,
+    limits: Thresholds | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    *,
+    without_nvidia: bool = False,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
     loaded = load_reports(inputs.jobs, on_outcome)
-    found = _analyzed(loaded.reports, limits)
+    reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
+    found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
     return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
 
 
-def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False) -> Analyzed:
+def analyze_store(
+    folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False, without_nvidia: bool = False
+) -> Analyzed:
     """Analyze every report of a store.
 
     Args:
         folder: A store that `rooflens ingest` wrote.
         limits: Thresholds of the verdicts; the shipped ones by default.
         keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
+        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: The folder is no store, or an empty one.
@@ -106,7 +118,11 @@ def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep:
 
     store = Store.existing(Path(folder))
     reports, failures = store.load()
-    found = replace(_analyzed(reports, limits), failures=tuple((str(file), error) for file, error in failures))
+    known = _withheld(reports) if without_nvidia else reports
+    found = replace(
+        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
+        failures=tuple((str(file), error) for file, error in failures),
+    )
     if keep:
         try:
             store.put_rooflines(found.reports, found.limits)
@@ -115,11 +131,20 @@ def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep:
     return found
 
 
-def _analyzed(reports: Iterable[tuple[Run, Sequence[Kernel]]], limits: Thresholds | None) -> Analyzed:
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+    """Leave out the results of NVIDIA's rules, before anything is made of them."""
+    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
+
+
+def _analyzed(
+    reports: Iterable[tuple[Run, Sequence[Kernel]]],
+    limits: Thresholds | None,
+    unprofiled_of: Callable[[Run], Unprofiled | None],
+) -> Analyzed:
     """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
     limits = limits or default_thresholds()
     calibrations = load_calibrations(calibrations_folder())
-    found = [_analyze_report(run, kernels, limits, calibrations) for run, kernels in reports]
+    found = [_analyze_report(run, kernels, unprofiled_of(run), limits, calibrations) for run, kernels in reports]
     return Analyzed(
         reports=tuple(report for report, _ in found),
         limits=limits,
@@ -128,13 +153,15 @@ def _analyzed(reports: Iterable[tuple[Run, Sequence[Kernel]]], limits: Threshold
 
 
 def _analyze_report(
-    run: Run, kernels: Sequence[Kernel], limits: Thresholds, calibrations: Sequence[Attainable]
+    run: Run,
+    kernels: Sequence[Kernel],
+    unprofiled: Unprofiled | None,
+    limits: Thresholds,
+    calibrations: Sequence[Attainable],
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
     """Analyze one report; return with it the names of the kernels it should hold and does not."""
-    unprofiled = read_unprofiled(Path(run.source))
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
-        gap_share=unprofiled.gap_share if unprofiled else None,
         slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
     )
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
@@ -143,9 +170,11 @@ def _analyze_report(
         shape = kernel.name, kernel.grid, kernel.block
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-        analyses.append(analyze(kernel, limits, replace(one_each, launches=launches, attainable=attainable)))
+        in_program = unprofiled.in_program(*shape) if unprofiled else None
+        outside = replace(one_each, launches=launches, attainable=attainable, in_program=in_program)
+        analyses.append(analyze(kernel, limits, outside))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
-    return AnalyzedReport(run, tuple(analyses)), tuple(missing)
+    return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
 
 
 def _should_hold_each(run: Run) -> bool:

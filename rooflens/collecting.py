@@ -16,9 +16,10 @@ from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
-from rooflens.ingest.ncu.unprofiled import Unprofiled, run_program, run_workload, write_unprofiled
+from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
+from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.build import architecture_of, build
 from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflens.errors import RooflensError
     from rooflens.ingest.reports.load import Loaded
     from rooflens.ingest.reports.pool import Outcome
-    from rooflens.model.records import Analysis, Run
+    from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
@@ -80,6 +80,14 @@ def print_table(analyses: Sequence[Analysis], top: int | None = None, *, plot: b
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
         click.echo(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
+
+
+def print_programs(reports: Sequence[AnalyzedReport]) -> None:
+    """Print what is said once of each program: its gaps without the profiler."""
+    from rooflens.report.program import program_lines
+
+    for line in program_lines(reports):
+        click.echo(printable(line), err=True)
 
 
 def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:

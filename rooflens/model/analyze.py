@@ -50,7 +50,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     phases = find_phases(kernel.series)
-    case = Case(kernel, levels, pipes, flags, limits, outside.gap_share, phases)
+    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases)
     decision = decide(case)
     distances = find_distances(case, decision.bound, decision.top_share, _math_ns(flops, duration_ns))
     findings = find_findings(
@@ -65,7 +65,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
             distances=distances,
             limits=limits,
             phases=phases,
-            gap_share=outside.gap_share,
+            in_program=outside.in_program,
         )
     )
     return Analysis(

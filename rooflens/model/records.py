@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.model.unprofiled import InProgram, Unprofiled
+
 
 Status = Literal["ok", "failed", "partial"]
 
@@ -415,13 +417,13 @@ class Outside:
     """What is known of a kernel from outside its profile.
 
     Attributes:
-        gap_share: Part of the wall time of an un-profiled run in which no kernel ran, 0 to 1.
+        in_program: A typical launch of it without the profiler; None where none was timed.
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
     """
 
-    gap_share: float | None = None
+    in_program: InProgram | None = None
     slowdown: float | None = None
     launches: int = 1
     attainable: Attainable | None = None
@@ -478,7 +480,12 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedReport:
-    """One report with the analyses of its kernels, in its order, failed ones included."""
+    """One report with the analyses of its kernels, in its order, failed ones included.
+
+    Attributes:
+        unprofiled: The run of its program without the profiler; None where there was none.
+    """
 
     run: Run
     analyses: tuple[Analysis, ...]
+    unprofiled: Unprofiled | None = None

@@ -17,11 +17,13 @@ from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 from support.packing import pack
 
+from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
-from rooflens.ingest.ncu.unprofiled import LaunchCount, Unprofiled, write_unprofiled
+from rooflens.ingest.ncu.unprofiled import sidecar, write_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
+from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 from rooflens.report.text.table import to_sections, to_table
 
 if TYPE_CHECKING:
@@ -182,11 +184,52 @@ def test_workloads_lists_them_and_their_cases() -> None:
     assert run("workloads", "nonesuch").exit_code == 1
 
 
-def test_gaps_of_an_unprofiled_run_make_overhead(report: Path) -> None:
-    """A record of an un-profiled run beside the report feeds the overhead verdict."""
-    write_unprofiled(report, Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="workload"))
-    (kernel,) = json.loads(run("analyze", report, "--format", "json").stdout)["kernels"]
-    assert kernel["verdict"]["bound"] == "unknown" or kernel["verdict"]["cause"] == "gaps between kernels"
+def test_gaps_are_said_once_of_the_program(report: Path, tmp_path: Path) -> None:
+    """Gaps in half of the un-profiled run make no kernel overhead; table, JSON, page and Markdown say them once."""
+    gaps = (GapsAfter("evil<\x1b[31mb>", 3, 400_000), GapsAfter(None, 1, 100_000))
+    found = Unprofiled(wall_ns=1_000_000, kernel_ns=500_000, launches=10, source="nsys", gaps_after=gaps)
+    before = json.loads(run("analyze", report, "--format", "json").stdout)
+    write_unprofiled(report, found)
+    document = json.loads(run("analyze", report, "--format", "json").stdout)
+    assert before["programs"] == []
+    assert [kernel["verdict"]["bound"] for kernel in document["kernels"]] == [
+        kernel["verdict"]["bound"] for kernel in before["kernels"]
+    ]
+    (program,) = document["programs"]
+    assert (program["gap_ns"], program["gap_share"], program["measured_by"]) == (500_000, 0.5, "nsys")
+    assert program["gaps_after"][1] == {"kernel": None, "count": 1, "gap_ns": 100_000}
+    said = "no kernel ran for 500 \u00b5s of 1.00 ms (50 %)"
+    terminal = run("analyze", report).stderr
+    assert terminal.count(said) == 1
+    assert "\x1b" not in terminal
+    page = tmp_path / "page.html"
+    run("report", report, "-o", page)
+    markdown = run("report", report, "--format", "md", "-o", "-").stdout
+    assert page.read_text(encoding="utf-8").count("no kernel ran for") == 1
+    assert markdown.count(said) == 1
+    assert "evil<" not in page.read_text(encoding="utf-8").partition("no kernel ran for")[2][:300]
+
+
+def test_the_store_keeps_the_unprofiled_run(report: Path, tmp_path: Path) -> None:
+    """What stood beside a report when it was ingested is analyzed from the store, wherever the report went since."""
+    store, counts = tmp_path / "store", (LaunchCount("k", (1, 2, 3), (4, 5, 6), 9, 40, 2),)
+    run("ingest", report, "--store", store)
+    assert json.loads(run("analyze", "--store", store, "--format", "json").stdout)["programs"] == []
+    found = Unprofiled(1_000_000, 500_000, 10, "nsys", 1, counts, (GapsAfter(None, 2, 7), GapsAfter("k", 1, 3)))
+    beside = write_unprofiled(report, found)
+    run("ingest", report, "--store", store)
+    beside.unlink()
+    (analyzed,) = analyze_store(store).reports
+    assert analyzed.unprofiled == found
+
+
+def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path: Path) -> None:
+    """It costs its report alone, with the way out, and nothing of it is stored."""
+    sidecar(report).write_text("{}")
+    said = run("ingest", report, "--store", tmp_path / "store")
+    assert said.exit_code == 1
+    assert "no record of an un-profiled run" in said.stderr
+    assert not list((tmp_path / "store" / "runs").iterdir())
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_table
+from rooflens.cli.console import finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the N longest launches of each GPU.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
+@click.option(
+    "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
+)
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
@@ -33,6 +36,7 @@ def analyze(
     style: str,
     top: int | None,
     plot: bool,
+    without_nvidia: bool,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -47,16 +51,22 @@ def analyze(
     from rooflens.analyzing import read_thresholds
 
     stated = read_stated(predict)
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=True)
+    keep = not without_nvidia
+    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
     analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
         print_table(analyses, top, plot=plot)
+        print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
+    elif style == "json":
+        from rooflens.report.text.json_csv import to_json
+
+        click.echo(to_json(analyses, found.reports))
     else:
         from rooflens.report.text import json_csv as contract
         from rooflens.report.text import table as terminal
 
-        writers = {"json": contract.to_json, "csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=style == "json")
-    finish(found, f"wrote {store}" if store else "")
+        writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
+        click.echo(writers[style](analyses), nl=False)
+    finish(found, f"wrote {store}" if store and keep else "")

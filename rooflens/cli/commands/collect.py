@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflens.collecting import Plan, Request, Target
     from rooflens.ingest.ncu.log import Progress
     from rooflens.ingest.ncu.run import Collected
-    from rooflens.ingest.ncu.unprofiled import Unprofiled
+    from rooflens.model.unprofiled import Unprofiled
 
 OUTPUT_FOLDER = Path("out")
 _AFTER_DASHES = "rooflens.after_dashes"

@@ -19,12 +19,13 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
     """
+    from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.load import ingest_reports
     from rooflens.model.store.store import Store
 
     inputs = find_reports(paths)
     with progress(len(inputs.jobs)) as advance:
-        loaded = ingest_reports(inputs.jobs, Store(store), advance)
+        loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
     kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)

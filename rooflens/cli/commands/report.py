@@ -155,7 +155,7 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
     if style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        return _encoded(to_json(analysis for one in found.reports for analysis in one.analyses) + "\n")
+        return _encoded(to_json((analysis for one in found.reports for analysis in one.analyses), found.reports) + "\n")
     unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page

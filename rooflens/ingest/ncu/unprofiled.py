@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import json
 import signal
-from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.files import read_text, write_whole
 from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Unprofiled
 from rooflens.processes import Command, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflens.checking import Table
 
@@ -30,83 +30,6 @@ SUFFIX = ".unprofiled.json"
 _SCHEMA_VERSION = 1
 _MISSING_STATUS = 3
 """What a bundled workload returns where PyTorch or a GPU is missing."""
-
-Source = Literal["workload", "nsys", "wall"]
-SOURCES: tuple[Source, ...] = ("workload", "nsys", "wall")
-Shape = tuple[int, int, int] | None
-"""Grid or block of a launch; None where a report does not say."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchCount:
-    """How often one kernel was launched in one shape; its name is that of `Kernel.name`."""
-
-    name: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unprofiled:
-    """What a run without the profiler showed.
-
-    Attributes:
-        wall_ns: Time of the measured part: the iterations of a workload, from the first to the last kernel with nsys,
-            the whole program otherwise.
-        kernel_ns: Union of the intervals in which kernels or copies ran; None where nobody looked.
-        launches: Kernels that were launched in the measured part.
-        source: Who measured: the workload itself, nsys, or nobody but the clock on the wall.
-        iterations: How often the workload did its work in `wall_ns`.
-        launch_counts: Launches of each kernel and shape, where they are known.
-    """
-
-    wall_ns: int
-    kernel_ns: int | None = None
-    launches: int | None = None
-    source: Source = "wall"
-    iterations: int = 1
-    launch_counts: tuple[LaunchCount, ...] = ()
-
-    @property
-    def gap_share(self) -> float | None:
-        """Part of the time in which no kernel ran, 0 to 1; None where it is unknown."""
-        if self.kernel_ns is None or self.wall_ns <= 0:
-            return None
-        return max(0.0, 1.0 - self.kernel_ns / self.wall_ns)
-
-    def launches_of(self, name: str, grid: Shape, block: Shape, profiled: int) -> int:
-        """Return how many launches of one iteration each of the `profiled` ones of a kernel and shape stands for.
-
-        1 where the un-profiled run did not count launches.
-        """
-        found = sum(
-            entry.count
-            for entry in self.launch_counts
-            if entry.name == name and (entry.grid, entry.block) == (grid, block)
-        )
-        return max(1, round(found / self.iterations / profiled))
-
-    def names_without(self, profiled: Collection[tuple[str, Shape, Shape]]) -> tuple[str, ...]:
-        """Name the kernels that ran and were not profiled in every shape, the one launched most often first.
-
-        Args:
-            profiled: Name, grid and block of each profile.
-        """
-        missing: Counter[str] = Counter()
-        for entry in self.launch_counts:
-            if (entry.name, entry.grid, entry.block) not in profiled:
-                missing[entry.name] += entry.count
-        return tuple(name for name, _ in missing.most_common())
-
-    def slowdown(self, profiled_ns: float, profiled_count: int) -> float | None:
-        """Divide the kernel time of a profile by that of this run, both of one iteration.
-
-        None where this run did not time its kernels, or where the profile holds other launches than one iteration.
-        """
-        if not self.kernel_ns or not self.launches or profiled_count * self.iterations != self.launches:
-            return None
-        return profiled_ns * self.iterations / self.kernel_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +158,8 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         return None
     what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
     document = parse_json(read_text(path, hint), what, hint)
-    document.check_keys(("schema_version", "gap_share", *(field.name for field in fields(Unprofiled))))
+    names = {field.name for field in fields(Unprofiled)} - {"gaps_after"}
+    document.check_keys(("schema_version", "gap_share", *names), ("gaps_after",))
     kernel_ns, launches = (
         None if document.values[key] is None else document.count(key, zero=True) for key in ("kernel_ns", "launches")
     )
@@ -246,10 +170,24 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         source=document.one_of("source", SOURCES),
         iterations=document.count("iterations"),
         launch_counts=tuple(_launch_count(table) for table in document.tables("launch_counts")),
+        gaps_after=tuple(_gaps_after(table) for table in document.tables("gaps_after"))
+        if "gaps_after" in document
+        else (),
     )
 
 
 def _launch_count(table: Table) -> LaunchCount:
-    table.check_keys(("name", "grid", "block", "count"))
+    table.check_keys(("name", "grid", "block", "count"), ("time_ns", "gap_ns"))
     (gx, gy, gz), (bx, by, bz) = table.counts("grid", 3), table.counts("block", 3)
-    return LaunchCount(table.text("name"), (gx, gy, gz), (bx, by, bz), table.count("count"))
+    time_ns, gap_ns = (_optional_count(table, key) for key in ("time_ns", "gap_ns"))
+    return LaunchCount(table.text("name"), (gx, gy, gz), (bx, by, bz), table.count("count"), time_ns, gap_ns)
+
+
+def _gaps_after(table: Table) -> GapsAfter:
+    table.check_keys(("name", "count", "gap_ns"))
+    name = None if table.values["name"] is None else table.text("name")
+    return GapsAfter(name, table.count("count"), table.count("gap_ns", zero=True))
+
+
+def _optional_count(table: Table, key: str) -> int | None:
+    return None if table.values.get(key) is None else table.count(key, zero=True)

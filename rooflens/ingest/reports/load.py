@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.reader import Report
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.store import Store
+    from rooflens.model.unprofiled import Unprofiled
 
 
 @dataclass(slots=True)
@@ -51,16 +52,28 @@ def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = la
     return loaded
 
 
-def ingest_reports(jobs: Sequence[Job], store: Store, on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
-    """Read reports into a store; what it holds already is skipped, and each report is committed as it comes."""
+def ingest_reports(
+    jobs: Sequence[Job],
+    store: Store,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    unprofiled_of: Callable[[Path], Unprofiled | None] = lambda _: None,
+) -> Loaded:
+    """Read reports into a store; what it holds already is skipped, and each report is committed as it comes.
+
+    Args:
+        jobs: Files to read.
+        store: Where to.
+        on_outcome: Hears of each report as it is read.
+        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; raises
+            InputError where what is there is none.
+    """
     with store.writing():
-        new = [job for job in jobs if not _is_stored(job, store)]
+        new = [job for job in jobs if not _is_stored(job, store, unprofiled_of)]
         loaded = Loaded(skipped_count=len(jobs) - len(new))
         for outcome in read_reports(new, with_raw=True):
-            if not isinstance(outcome.result, InputError):
-                _commit(outcome.result, store)
-            on_outcome(outcome)
-            _sort_in(loaded, outcome)
+            kept = _kept(outcome, store, unprofiled_of)
+            on_outcome(kept)
+            _sort_in(loaded, kept)
     loaded.failures.sort(key=lambda failure: failure[0])
     return loaded
 
@@ -76,9 +89,13 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
         loaded.reports.append((outcome.result.run, outcome.result.kernels))
 
 
-def _is_stored(job: Job, store: Store) -> bool:
+def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> bool:
+    """Return whether a report is stored with its un-profiled run: that may have been written since."""
     try:
-        return job.path.is_file() and store.is_current(_digest(job.path))
+        if not job.path.is_file() or not store.is_current(digest := _digest(job.path)):
+            return False
+        found = unprofiled_of(job.path)
+        return found is None or found == store.unprofiled(digest)
     except (OSError, InputError):
         return False  # the reader says why it cannot be read
 
@@ -94,14 +111,25 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _commit(report: Report, store: Store) -> None:
+def _kept(outcome: Outcome, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> Outcome:
+    """Commit a report that could be read; return why not where its un-profiled run is damaged."""
+    if not isinstance(outcome.result, InputError):
+        try:
+            _commit(outcome.result, store, unprofiled_of(outcome.job.path))
+        except InputError as error:
+            return replace(outcome, result=error)
+    return outcome
+
+
+def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None:
     from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
-    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
+    from rooflens.model.store.schema import kernel_table, run_table, unprofiled_table  # noqa: PLC0415
 
     tables = {
         "kernels": kernel_table(report.kernels),
         "hotspots": hotspot_table(report.kernels),
         "runs": run_table(report.run, int(time.time())),
+        "unprofiled": unprofiled_table(report.run.digest, unprofiled),
     }
     if report.raw is not None:
         tables["metrics"] = report.raw

@@ -1,10 +1,10 @@
-"""Findings about launches: kernels as short as their launch, and gaps between kernels."""
+"""Findings about launches: kernels as short as their launch, and gaps beside launches."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.format import duration, percent
+from rooflens.format import duration
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence
 
@@ -31,25 +31,29 @@ def short_kernel(facts: Facts) -> Found | None:
 
 
 def launch_gaps(facts: Facts) -> Found | None:
-    """Say that no kernel runs for part of the program's time.
+    """Say that the GPU waits longer beside a launch of this kernel than the kernel runs.
 
-    It is a fact of the program and not of the kernel: the host launches too late, copies or waits. A kernel is bound by
-    it only where its verdict says so; for the others it is a note. Source: a run without the profiler. Confirm
-    on a timeline. It does not show what the host does in the gaps.
+    The host launches too late, copies or waits. Each gap is half that of the launch before it and half that of the one
+    after it; the typical launch counts, so that one long pause says nothing. How much of the whole program is gaps
+    is said of the program and not of its kernels. Source: a trace of a run without the profiler. Confirm on a
+    timeline. It does not show what the host does in the gaps.
     """
-    gaps = facts.gap_share
-    if gaps is None or gaps <= facts.limits.overhead_gap_share:
+    launch = facts.in_program
+    if launch is None or not launch.gap_outweighs:
         return None
+    source = "a trace without the profiler, median of the launches"
     return Found(
-        evidence=(Evidence("time without a kernel", gaps, "share", "a run without the profiler"),),
-        move=f"capture the launches in a CUDA graph and keep the host from waiting: for {percent(gaps)} of the "
-        f"un-profiled run no kernel ran",
+        evidence=(
+            Evidence("gap beside a launch", launch.gap_ns, "ns", source),
+            Evidence("time of a launch", launch.time_ns, "ns", source),
+        ),
+        move=f"capture the launches in a CUDA graph and keep the host from waiting: the GPU waits "
+        f"{duration(launch.gap_ns)} beside a launch of {duration(launch.time_ns)}",
         bears_on=frozenset({LATENCY}),
-        severity="limiter" if facts.bound == "overhead" else "note",
     )
 
 
 LAUNCH: tuple[FindingRule, ...] = (
     FindingRule("short_kernel", "as short as its launch", short_kernel, (("duration_ns",),)),
-    FindingRule("launch_gaps", "gaps between kernels", launch_gaps, (("gap_share",),)),
+    FindingRule("launch_gaps", "gaps beside its launches", launch_gaps, (("in_program",),)),
 )

@@ -16,13 +16,21 @@ from rooflens.errors import InputError
 from rooflens.files import PARTIAL, replacing
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.findings import finding_table, hotspots_from_rows
-from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
+from rooflens.model.store.schema import (
+    SCHEMA_VERSION,
+    TABLES,
+    kernel_from_row,
+    roofline_table,
+    run_from_row,
+    unprofiled_from_row,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from rooflens.model.records import AnalyzedReport, Kernel, Run
+    from rooflens.model.unprofiled import Unprofiled
     from rooflens.model.verdict.thresholds import Thresholds
 
 _LOCK = ".lock"
@@ -84,6 +92,16 @@ class Store:
         """Store the tables of one report; `runs`, where it is among them, is written last and commits."""
         for name in sorted(tables, key=lambda table: table == "runs"):
             _write(tables[name], self._file(name, digest))
+
+    def unprofiled(self, digest: str) -> Unprofiled | None:
+        """Return the un-profiled run kept with a report; None where there was none.
+
+        Raises:
+            InputError: Its file is damaged.
+        """
+        file = self._file("unprofiled", digest)
+        rows = _read(file).to_pylist() if file.exists() else []
+        return unprofiled_from_row(rows[0]) if rows else None
 
     def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds) -> None:
         """Store the positions, verdicts and findings of analyzed reports, stamped with the model and the thresholds."""

@@ -20,15 +20,15 @@ from rooflens.model.verdict.bottleneck import (
     memory_bottleneck,
     plateau_bottleneck,
 )
-from rooflens.model.verdict.causes import find_causes
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding
+    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding, Kernel
+    from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.bottleneck import Case
-    from rooflens.model.verdict.causes import Cause
+    from rooflens.model.verdict.thresholds import Thresholds
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
 _DOUBTS = (
@@ -84,14 +84,14 @@ def decide(case: Case) -> Decision:
 def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
     """Put what was decided and what was found into words; the findings that cost time make the first moves."""
     bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
-    causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
-    gap_share = case.gap_share if _has_gaps(case) else None
+    costing = tuple(finding for finding in findings if finding.severity != "note")
+    causes = costing if bound == "latency" else ()
     phases = case.phases if is_full_for_a_while(case, bound) else None
     facts = Facts(
-        case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, gap_share, phases
+        case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, _waiting(case), phases
     )
-    found = tuple(finding.move for finding in findings if finding.severity != "note")
-    moves = (*found, *_moves(case, bound, wall, causes, at_roof=at_roof))
+    found = tuple(finding.move for finding in costing)
+    moves = (*found, *_moves(case, bound, wall, at_roof=at_roof)) or advice.collect_moves()
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
@@ -136,21 +136,23 @@ def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -
 
 
 def _is_overhead(case: Case, top: float) -> bool:
-    if _has_gaps(case):
-        return True
-    duration_ns = case.kernel.duration_ns
-    return duration_ns is not None and duration_ns < case.limits.overhead_duration_ns and top < case.limits.bound_share
+    return _waiting(case) is not None or (_is_short(case.kernel, case.limits) and top < case.limits.bound_share)
 
 
-def _has_gaps(case: Case) -> bool:
-    return case.gap_share is not None and case.gap_share > case.limits.overhead_gap_share
+def _is_short(kernel: Kernel, limits: Thresholds) -> bool:
+    return kernel.duration_ns is not None and kernel.duration_ns < limits.overhead_duration_ns
 
 
-def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
+def _waiting(case: Case) -> InProgram | None:
+    """Return the kernel's typical launch where the gaps beside it outweigh its time."""
+    return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
+
+
+def _cause(case: Case, bound: Bound, causes: tuple[Finding, ...]) -> str | None:
     if bound == "latency":
-        return causes[0].text if causes else "not shown by the counters of this report"
+        return causes[0].title if causes else "not shown by the counters of this report"
     if bound == "overhead":
-        return "gaps between kernels" if _has_gaps(case) else "as short as its launch"
+        return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
         return "profiling failed" if case.kernel.failed else "missing counters"
     if is_full_for_a_while(case, bound):
@@ -164,9 +166,8 @@ def is_full_for_a_while(case: Case, bound: Bound) -> bool:
     return bound in {"memory", "compute"} and top < case.limits.bound_share
 
 
-def _moves(
-    case: Case, bound: Bound, wall: Bottleneck | None, causes: tuple[Cause, ...], *, at_roof: bool
-) -> tuple[str, ...]:
+def _moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+    """Choose what can help at a wall; where a kernel waits, its findings say that."""
     resource = wall.resource if wall else None
     match bound:
         case "memory":
@@ -177,10 +178,6 @@ def _moves(
             moves = _memory_moves(case, resource, at_roof=at_roof)
         case "balanced":
             moves = _compute_moves(case, wall, at_roof=at_roof)
-        case "latency":
-            moves = advice.latency_moves(causes)
-        case "overhead":
-            moves = advice.overhead_moves()
         case _:
             moves = ()
     if case.kernel.failed:

@@ -14,8 +14,8 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
-    from rooflens.model.verdict.causes import Cause
+    from rooflens.model.records import Bottleneck, Bound, Distances, Finding, Kernel, Level, Phases, Pipe, Verdict
+    from rooflens.model.unprofiled import InProgram
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -32,6 +32,7 @@ class Facts:
     """What a verdict's words are made of.
 
     Attributes:
+        waiting: A typical launch in its program where the gaps beside it outweigh its time.
         phases: How the run divides, where its plateau names the wall.
     """
 
@@ -41,8 +42,8 @@ class Facts:
     memory: Bottleneck | None
     compute: Bottleneck | None
     wall: Bottleneck | None
-    causes: Sequence[Cause]
-    gap_share: float | None = None
+    causes: Sequence[Finding]
+    waiting: InProgram | None = None
     phases: Phases | None = None
 
 
@@ -120,9 +121,8 @@ def _on_the_plateau(facts: Facts) -> str:
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
     average = f"{percent(wall.share)} on average"
-    return (
-        f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
-    )
+    where = _spoken(wall.resource, facts.kernel.gpu)
+    return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
 def _memory(facts: Facts) -> str:
@@ -171,13 +171,13 @@ def _balanced(facts: Facts) -> str:
 
 
 def _latency(facts: Facts) -> str:
-    causes = "; ".join(cause.evidence for cause in facts.causes[:2])
+    causes = "; ".join(cause.title for cause in facts.causes[:2])
     return f"Latency-bound: no unit above {percent(_top(facts))}{f'; {causes}' if causes else ''}"
 
 
 def _overhead(facts: Facts) -> str:
-    if facts.gap_share is not None:
-        what = f"{percent(facts.gap_share)} of the un-profiled run passes between kernels"
+    if facts.waiting is not None:
+        what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
     else:
         what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
     return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"
@@ -215,7 +215,7 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
         if level.share is not None and level.share >= _SHOWN_SHARE:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
-        yield from (f"cause: {cause.evidence}" for cause in facts.causes)
+        yield from (f"cause: {cause.title}" for cause in facts.causes)
     yield from _residency(facts.kernel)
 
 

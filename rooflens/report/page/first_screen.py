@@ -9,6 +9,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, time_part
 from rooflens.report.html.templates import render
+from rooflens.report.program import program_lines
 from rooflens.report.summary import Segment, counts, facts, flagged, noun, ranking, synthetic_words, unranked
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def header(content: Content) -> Markup:
         content=content,
         facts=facts(content),
         counts=counts(content),
+        programs=program_lines(content.reports),
         flagged=flagged(content),
         noun=noun(content),
     )

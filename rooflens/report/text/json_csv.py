@@ -13,7 +13,7 @@ from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, AnalyzedReport
 
 CSV_COLUMNS = (
     *("source", "index", "name", "gpu", "status", "duration_ns", "flop_total"),
@@ -24,9 +24,9 @@ CSV_COLUMNS = (
 )
 
 
-def to_json(analyses: Iterable[Analysis]) -> str:
-    """Write the analyses as the JSON contract has them, in the order given."""
-    return json.dumps(to_document(analyses), indent=2, ensure_ascii=False, allow_nan=False)
+def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
+    """Write the analyses, and the programs of the reports, as the JSON contract has them, in the order given."""
+    return json.dumps(to_document(analyses, reports), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def to_csv(analyses: Iterable[Analysis]) -> str:

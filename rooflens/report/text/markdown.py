@@ -13,6 +13,7 @@ from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.program import program_lines
 from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
@@ -62,7 +63,8 @@ def _banner(page: Content) -> str:
 def _facts(page: Content) -> str:
     """Say what ran, where, on which clock, and who measured it."""
     lines = (" \u00b7 ".join(prose(_cut(part)) for part in parts) for parts in (facts(page), counts(page)))
-    return "\\\n".join(line for line in lines if line)
+    programs = (f"{_sentence(line)}" for line in program_lines(page.reports))
+    return "\\\n".join(line for line in (*lines, *programs) if line)
 
 
 def _verdicts(page: Content) -> str:

@@ -24,7 +24,8 @@ from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profil
 from rooflens.ingest.ncu.log import Progress
 from rooflens.ingest.ncu.run import REFUSED
 from rooflens.ingest.ncu.tiers import metrics_for
-from rooflens.ingest.ncu.unprofiled import Unprofiled, read_unprofiled
+from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.model.unprofiled import Unprofiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,14 @@ from rooflens.errors import EnvironmentMissingError, InputError, ProgramError
 from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, read_export, trace, trace_argv, union_ns
 from rooflens.ingest.ncu.unprofiled import (
-    LaunchCount,
     Ran,
-    Unprofiled,
     parse_workload,
     read_unprofiled,
     run_program,
     run_workload,
     write_unprofiled,
 )
+from rooflens.model.unprofiled import GapsAfter, InProgram, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,13 +114,21 @@ def test_kernels_that_overlap_count_once() -> None:
 def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
     """What is written comes back, counts of launches too; no file is no run."""
     report = tmp_path / "a.b.ncu-rep"
-    found = Unprofiled(1000, 800, 20, "nsys", 1, (LaunchCount("k<int>", (1, 2, 3), (4, 5, 6), 20),))
+    counts = (LaunchCount("k<int>", (1, 2, 3), (4, 5, 6), 20, 40, 0), LaunchCount("l", (1, 1, 1), (1, 1, 1), 1))
+    found = Unprofiled(1000, 800, 20, "nsys", 1, counts, (GapsAfter("k<int>", 3, 150), GapsAfter(None, 1, 50)))
     assert read_unprofiled(report) is None
     path = write_unprofiled(report, found)
     assert path.name == "a.b.unprofiled.json"
     assert read_unprofiled(report) == found
     assert json.loads(path.read_text())["gap_share"] == pytest.approx(0.2)
     assert list(tmp_path.iterdir()) == [path]
+    older = {key: value for key, value in json.loads(path.read_text()).items() if key != "gaps_after"}
+    older["launch_counts"] = [{key: "k<int>" if key == "name" else [1, 2, 3] for key in ("name", "grid", "block")}]
+    older["launch_counts"][0]["count"] = 20
+    path.write_text(json.dumps(older))
+    kept = read_unprofiled(report)
+    assert kept is not None
+    assert (kept.launch_counts, kept.gaps_after) == ((LaunchCount("k<int>", (1, 2, 3), (1, 2, 3), 20),), ())
     path.write_text("{}")
     with pytest.raises(InputError, match="no record of an un-profiled run"):
         read_unprofiled(report)
@@ -151,8 +158,54 @@ def test_nsys_export_gives_gaps_and_launch_counts(tmp_path: Path) -> None:
     """From the first to the last kernel of each GPU: copies between them are no gap, the rest does not count."""
     path = export(tmp_path / "t.sqlite", [(0, 100, 200), (0, 250, 300), (1, 0, 50)], [(0, 0, 120), (0, 200, 210)])
     found = read_export(path)
-    assert found == Unprofiled(250, 210, 3, "nsys", 1, (LaunchCount("saxpy", (8, 1, 1), (128, 1, 1), 3),))
+    counts = (LaunchCount("saxpy", (8, 1, 1), (128, 1, 1), 3, time_ns=50, gap_ns=0),)
+    assert found == Unprofiled(250, 210, 3, "nsys", 1, counts, (GapsAfter(None, 1, 40),))
+    assert found.gap_ns == 40
     assert found.gap_share == pytest.approx(0.16)
+
+
+def test_each_gap_is_shared_by_the_launches_beside_it(tmp_path: Path) -> None:
+    """Half of a gap is that of the launch before it and half that of the one after; overlapping launches have none."""
+    launches = [(0, 0, 10), (0, 30, 40), (0, 35, 50), (0, 70, 80)]
+    found = read_export(export(tmp_path / "t.sqlite", launches))
+    assert found is not None
+    (count,) = found.launch_counts
+    assert (count.time_ns, count.gap_ns) == (10, 10)
+    assert found.gaps_after == (GapsAfter("saxpy", 2, 40),)
+    assert found.in_program("saxpy", (8, 1, 1), (128, 1, 1)) == InProgram(10, 10)
+    assert found.in_program("saxpy", (9, 1, 1), (128, 1, 1)) is None
+
+
+def test_one_long_pause_is_no_gap_of_the_typical_launch(tmp_path: Path) -> None:
+    """Ten launches back to back with one pause in their midst wait for nothing beside a typical one."""
+    launches = [(0, start, start + 10) for start in (*range(0, 50, 10), *range(10_000, 10_050, 10))]
+    found = read_export(export(tmp_path / "t.sqlite", launches))
+    assert found is not None
+    assert found.gap_ns == 9950
+    assert found.launch_counts[0].gap_ns == 0
+
+
+def graphs(path: Path, intervals: list[tuple[int, int, int]]) -> Path:
+    """Add graphs that were traced whole to an export of nsys; each is device, start and end."""
+    with closing(sqlite3.connect(path)) as database, database:
+        columns = "start INTEGER, end INTEGER, deviceId INTEGER, graphId INTEGER"
+        database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE ({columns})")
+        rows = [(start, end, device) for device, start, end in intervals]
+        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?,?,?,1)", rows)
+    return path
+
+
+def test_graphs_that_were_traced_whole_are_busy(tmp_path: Path) -> None:
+    """A GPU that runs one graph after another has no gaps, and how many kernels it ran is not known."""
+    found = read_export(graphs(export(tmp_path / "t.sqlite", [(0, 0, 10)]), [(0, 10, 500), (0, 500, 1000), (0, 0, 0)]))
+    assert found is not None
+    assert (found.wall_ns, found.kernel_ns, found.gap_share, found.launches) == (1000, 1000, 0.0, None)
+
+
+def test_an_export_of_graphs_alone_is_measured(tmp_path: Path) -> None:
+    """Gaps between graphs are gaps, though no kernel is named; a graph without times says nothing."""
+    found = read_export(graphs(export(tmp_path / "t.sqlite", []), [(0, 0, 100), (0, 300, 400), (1, 7000, 0)]))
+    assert found == Unprofiled(400, 200, None, "nsys", 1, (), (GapsAfter(None, 1, 200),))
 
 
 def test_an_export_without_kernels_says_nothing(tmp_path: Path) -> None:
@@ -181,9 +234,10 @@ def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: 
 
 
 def test_the_command_line_of_nsys(tmp_path: Path) -> None:
-    """It traces CUDA alone, samples nothing, and exports SQLite."""
+    """It traces CUDA alone and the kernels inside of graphs, samples nothing, and exports SQLite."""
     options = (
-        "profile --trace cuda --sample none --cpuctxsw none --stats false --export sqlite --force-overwrite true -o"
+        "profile --trace cuda --sample none --cpuctxsw none --stats false --cuda-graph-trace node "
+        "--export sqlite --force-overwrite true -o"
     )
     expected = ("/opt/nsys", *options.split(), str(tmp_path / "t"), "python", "x.py")
     assert trace_argv("/opt/nsys", ("python", "x.py"), tmp_path / "t.sqlite") == expected

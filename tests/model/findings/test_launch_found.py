@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.findings import make_facts, unsaid
 
+from rooflens.model.findings.balance import launch_gaps, short_kernel
 from rooflens.model.findings.find import find_findings
-from rooflens.model.findings.launch import launch_gaps, short_kernel
 
 
 @pytest.mark.parametrize(("time_ns", "said"), [(5000.0, False), (4990.0, True), (None, False)])

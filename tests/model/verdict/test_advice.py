@@ -8,7 +8,6 @@ from support.kernels import make_kernel
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict import advice
-from rooflens.model.verdict.causes import STALLS, Cause
 from rooflens.model.verdict.thresholds import default_thresholds
 
 LIMITS = default_thresholds()
@@ -115,37 +114,11 @@ def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     assert advice.compute_moves(pipe, at_roof=True)[0].startswith("nothing left on this pipe") is ends
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({kind for _, kind in STALLS.values()} | {"grid", "occupancy", "imbalance", "tail"})
-)
-def test_every_cause_has_moves(kind: str) -> None:
-    """No kind of cause is left without a move."""
-    assert advice.latency_moves([Cause("text", kind, "evidence")])
-
-
-def test_moves_follow_the_causes_without_repeats() -> None:
-    """The first cause's moves come first, and a move shared by two causes comes once."""
-    causes = [Cause("", "dependency", ""), Cause("", "grid", ""), Cause("", "dependency", "")]
-    moves = advice.latency_moves(causes)
-    assert "independent chains" in moves[0]
-    assert len(moves) == len(set(moves)) == 4
-
-
-def test_latency_without_a_cause_asks_for_more_counters() -> None:
-    """Where nothing shows why a kernel waits, the move is to collect what would."""
-    assert advice.latency_moves([]) == advice.collect_moves()
-
-
 def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
     assert f"`{advice.COLLECT_COMMAND}`" in advice.collect_moves()[0]
     assert f"`{advice.COLLECT_COMMAND}`" in advice.failed_moves()[0]
     assert advice.COLLECT_COMMAND.startswith("ncu ")
-
-
-def test_overhead_has_moves() -> None:
-    """Kernels as short as their launch are captured or fused."""
-    assert "CUDA graph" in advice.overhead_moves()[0]
 
 
 @pytest.mark.parametrize(

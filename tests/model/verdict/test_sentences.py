@@ -8,6 +8,7 @@ from support.kernels import make_case, make_kernel, reach
 from rooflens.model.analyze import analyze
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.sentences import resource_label
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
@@ -174,7 +175,7 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
         case = make_case(shares)
         for variant in (
             case,
-            replace(case, gap_share=0.5),
+            replace(case, in_program=InProgram(time_ns=4_000, gap_ns=9_000)),
             replace(case, kernel=replace(case.kernel, status="failed")),
         ):
             sentence = reach(variant).sentence

@@ -15,11 +15,11 @@ from rooflens.model.verdict.thresholds import default_thresholds, override_thres
         ("bound_share", 0.6),
         ("balanced_lead", 0.1),
         ("small_grid_waves", 1),
-        ("overhead_gap_share", 0.1),
         ("overhead_duration_ns", 5000),
         ("dominant_stall", 0.3),
         ("eligible_warps", 1),
-        ("imbalance_ratio", 1.2),
+        ("full_occupancy_share", 0.8),
+        ("full_issue_share", 0.8),
         ("resident_write_bytes", 32 * 1024),
     ],
 )

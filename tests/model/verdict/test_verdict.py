@@ -7,6 +7,7 @@ import pytest
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
+from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.advice import COLLECT_COMMAND
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 
@@ -128,24 +129,25 @@ def test_short_kernels_with_no_busy_unit_are_overhead(duration_ns: float, share:
     assert (found.cause == "as short as its launch") is (bound == "overhead")
 
 
-@pytest.mark.parametrize(("gap", "bound"), [(None, "memory"), (0.10, "memory"), (0.11, "overhead")])
-def test_gaps_between_kernels_are_overhead(gap: float | None, bound: str) -> None:
-    """More than a tenth of the wall time without any kernel costs more than tuning a kernel gains."""
-    found = verdict({"dram": 0.7, "fp32": 0.1}, gap_share=gap)
+@pytest.mark.parametrize(("gap_ns", "bound"), [(None, "memory"), (6_000_000, "memory"), (6_000_001, "overhead")])
+def test_gaps_that_outweigh_a_launch_are_overhead(gap_ns: int | None, bound: str) -> None:
+    """A kernel of 6 ms is overhead only where the gaps beside its own launches take longer than it does."""
+    in_program = None if gap_ns is None else InProgram(time_ns=6_000_000, gap_ns=gap_ns)
+    found = verdict({"dram": 0.7, "fp32": 0.1}, in_program=in_program)
     assert found.bound == bound
-    assert (found.cause == "gaps between kernels") is (bound == "overhead")
+    assert (found.cause == "gaps beside its launches") is (bound == "overhead")
 
 
 def test_gaps_are_not_called_a_short_kernel() -> None:
     """A kernel of 1 ms between gaps is not `as short as its launch`: the gaps are the reason."""
-    sentence = verdict({"dram": 0.7, "fp32": 0.1}, gap_share=0.5).sentence
+    sentence = verdict({"dram": 0.7, "fp32": 0.1}, in_program=InProgram(time_ns=1_000_000, gap_ns=3_000_000)).sentence
     assert "as short as" not in sentence
-    assert "50 %" in sentence
+    assert "waits 3.00 ms beside a launch of 1.00 ms" in sentence
 
 
 def test_a_short_kernel_between_small_gaps_is_called_short() -> None:
-    """Gaps below their limit are not the reason, in the cause or in the sentence."""
-    found = verdict(LOW, SHORT, gap_share=0.02)
+    """Gaps that do not outweigh its time are not the reason, in the cause or in the sentence."""
+    found = verdict(LOW, SHORT, in_program=InProgram(time_ns=4_000, gap_ns=400))
     assert found.cause == "as short as its launch"
     assert "as short as its launch" in found.sentence
 
@@ -162,7 +164,7 @@ def test_latency_names_its_first_cause() -> None:
     found = verdict(
         LOW,
         {"waves": 0.2},
-        kernel=make_kernel({"waves": 0.2, "eligible_warps_per_cycle": 0.3}, stalls={"barrier": 0.5}),
+        kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}),
     )
     assert (found.bound, found.cause) == ("latency", "grid below one wave")
     assert sum(line.startswith("cause: ") for line in found.evidence) == 2
@@ -256,6 +258,30 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
+
+
+SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share": 0.9, "ffma_peak_threads_per_s": 3e11}
+
+
+@pytest.mark.parametrize(
+    ("counters", "overrides", "resource"),
+    [
+        (SGEMM, {}, "fp32"),
+        ({**SGEMM, "issued_inst": 9e6}, {}, "fp32"),
+        (SGEMM | {"ffma_threads": 32 * 6.7e6}, {}, "issue"),
+        (SGEMM, {"warp_opcodes": {"FFMA": 7, "IMAD": 9}, "thread_opcodes": {"FFMA": 7}}, "issue"),
+        ({**SGEMM, "issued_inst": 9.0}, {"warp_opcodes": {"FFMA": 7, "LDS": 2}, "thread_opcodes": {"FFMA": 7}}, "fp32"),
+        ({"issued_inst": 9e6, "issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "alu"),
+        ({"issued_inst": 9e6, "issue_share": 0.9, "lsu_inst": 8e6, "lsu_share": 0.1}, {}, "issue"),
+        ({"issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "issue"),
+    ],
+)
+def test_full_issue_slots_are_named_after_what_fills_them(
+    counters: dict[str, float], overrides: dict[str, Any], resource: str
+) -> None:
+    """Work that makes three quarters of the instructions names full issue slots; the share stays that of the slots."""
+    found = compute_bottleneck(place(make_kernel(counters, **overrides)))
+    assert found == Bottleneck(resource, 0.9)
 
 
 LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}
