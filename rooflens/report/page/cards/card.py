@@ -44,8 +44,8 @@ MAX_CARDS = 100
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
-LONG_RULES = 8
-"""Cards of so many of the longest launches give NVIDIA's messages at length."""
+LONG_CARDS = 8
+"""Cards of so many of the longest launches give notes and NVIDIA's messages at length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,7 @@ class Card:
         wall: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which stands below it.
         facts: Confidence, distances and launch shape.
+        long: It gives notes and NVIDIA's messages at length, and not their titles only.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         sums: What the numbers are where the launch stands for several; empty for a single one.
@@ -67,6 +68,7 @@ class Card:
     wall: str
     sentence: str
     facts: tuple[str, ...]
+    long: bool
     findings: Findings
     hot_lines: HotLines | None
     course: Course | None
@@ -91,7 +93,7 @@ def cards(content: Content) -> Markup:
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
-        _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_RULES)
+        _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_CARDS)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     return render(
@@ -101,7 +103,7 @@ def cards(content: Content) -> Markup:
         common=merged(usual),
         left_out=left_out,
         covered=time_part(shown),
-        long_cards=LONG_RULES,
+        long_cards=LONG_CARDS,
         content=content,
     )
 
@@ -121,6 +123,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         wall=_wall(launch),
         sentence=_sentence(analysis),
         facts=_facts(launch),
+        long=long,
         findings=findings(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
@@ -134,7 +137,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         memory=memory(analysis),
         resident=resident(analysis.kernel),
         predicted=predicted_rows(content, launch),
-        nvidia=opinion(launch, long=long),
+        nvidia=opinion(launch),
         sources=sources,
     )
 

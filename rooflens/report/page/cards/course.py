@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis, Phases
 
-MOST_POINTS = 96
+MOST_POINTS = 80
 """Points of a line at most: a half of a card is hardly wider than six times as many pixels."""
 TABLE_ROWS = 8
 IDLE_SHARE = 0.02

@@ -15,7 +15,7 @@ from rooflens.model.records import Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words, place_label
-from rooflens.report.page.cards.card import cards
+from rooflens.report.page.cards.card import LONG_CARDS, cards
 from rooflens.report.page.cards.findings import CODE_WIDTH, code_of, findings
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     assert '<details class="data also">' in html
     assert "Also true, and not what costs time: low occupancy" in words_of(html)
     assert "Also true" not in html_of(found(STRIDED))
+
+
+def test_long_pages_name_their_notes_only() -> None:
+    """The first cards give notes at length, the others name them, so that a page of many stays small."""
+    text = words_of(html_of(*(found(NOTE) for _ in range(LONG_CARDS + 3))))
+    assert text.count("Also true, and not what costs time: low occupancy") == LONG_CARDS + 3
+    assert text.count("take fewer registers") == LONG_CARDS
 
 
 def test_gains_are_said_not_to_add_up_once_a_page() -> None:
