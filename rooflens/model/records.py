@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
-
 Status = Literal["ok", "failed", "partial"]
 
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
