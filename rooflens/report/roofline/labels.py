@@ -91,18 +91,25 @@ def drawings(plane: Plane, picked: str, gpus: Sequence[DatasheetRoofs]) -> Drawi
 
 def _drawn_at(plane: Plane, picked: str, level: str, gpus: Sequence[DatasheetRoofs]) -> list[Drawing]:
     own = domains(plane, level)
-    drawn = [_drawing(plane, picked, level, size, own, alone=True) for size in SIZES]
-    return [*drawn, _drawing(plane, picked, level, WIDE, widest(own, gpus), alone=False)] if gpus else drawn
+    points = plane.points_at(level)
+
+    def draw(size: SizeClass, seen: Domains, *, alone: bool) -> Drawing:
+        view = Sheet(*seen, size.width_px, size.height_px)
+        avoid = [_dot(plane, _stand(point), view) for point in points]
+        avoid += _picked_boxes(plane, picked, view, level)
+        return _drawing(plane, size, seen, avoid, alone=alone)
+
+    drawn = [draw(size, own, alone=True) for size in SIZES]
+    return [*drawn, draw(WIDE, widest(own, gpus), alone=False)] if gpus else drawn
 
 
-def _drawing(plane: Plane, picked: str, level: str, size: SizeClass, domains: Domains, *, alone: bool) -> Drawing:
+def _drawing(plane: Plane, size: SizeClass, domains: Domains, avoid: Sequence[Box], *, alone: bool) -> Drawing:
+    """Name the roofs of a plane over a range, clear of boxes where they can be."""
     view = Sheet(*domains, size.width_px, size.height_px)
     slopes = tuple(slope_roof(roof.keys, roof.peak) for roof in plane.level_roofs)
     flats = tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs)
     roofs = Roofs(slopes, flats, *domains)
     canvas = Canvas(view, lines=roofs.lines(view))
-    avoid = [_dot(plane, _stand(point), view) for point in plane.points_at(level)]
-    avoid += _picked_boxes(plane, picked, view, level)
     return Drawing(size, canvas, roofs.name(canvas, avoid), alone)
 
 

@@ -171,8 +171,9 @@ def _highest(*values: str) -> str:
 def _end_of_name(i: int, peak: float) -> str:
     """Write the expression for where the name of one of the plane's own slopes ends, if that slope is near."""
     low, high = f"max(x0, y0 / {peak:.4g})", f"min(x1, (top ? min(y1, top) : y1) / {peak:.4g})"
-    begin = f"slopeNames[ranged][slot][{i}][0]"
-    end = f"{_px(f'({low} * pow({high} / ({low}), {begin}))')} + slopeNames[ranged][slot][{i}][1] * w / sqrt(w * w + h * h)"
+    name = f"slopeNames[ranged][slot][{i}]"
+    begin = _px(f"({low} * pow({high} / ({low}), {name}[0]))")
+    end = f"{begin} + {name}[1] * w / sqrt(w * w + h * h)"
     return f"(abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
 
 
