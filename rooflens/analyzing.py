@@ -70,35 +70,46 @@ class Analyzed:
     not_kept: InputError | None = None
 
 
-def analyze_paths(paths: Iterable[str | Path], limits: Thresholds | None = None) -> Analyzed:
+def analyze_paths(
+    paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False
+) -> Analyzed:
     """Read reports, and folders of them, and analyze every kernel.
 
     Args:
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
+        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
     """
-    return analyze_inputs(find_inputs([str(path) for path in paths]), limits)
+    return analyze_inputs(find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia)
 
 
 def analyze_inputs(
-    inputs: Inputs, limits: Thresholds | None = None, on_outcome: Callable[[Outcome], None] = lambda _: None
+    inputs: Inputs,
+    limits: Thresholds | None = None,
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    *,
+    without_nvidia: bool = False,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
     loaded = load_reports(inputs.jobs, on_outcome)
-    found = _analyzed(loaded.reports, limits, lambda run: read_unprofiled(Path(run.source)))
+    reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
+    found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
     return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
 
 
-def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False) -> Analyzed:
+def analyze_store(
+    folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False, without_nvidia: bool = False
+) -> Analyzed:
     """Analyze every report of a store.
 
     Args:
         folder: A store that `rooflens ingest` wrote.
         limits: Thresholds of the verdicts; the shipped ones by default.
         keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
+        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: The folder is no store, or an empty one.
@@ -107,8 +118,9 @@ def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep:
 
     store = Store.existing(Path(folder))
     reports, failures = store.load()
+    known = _withheld(reports) if without_nvidia else reports
     found = replace(
-        _analyzed(reports, limits, lambda run: store.unprofiled(run.digest)),
+        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
         failures=tuple((str(file), error) for file, error in failures),
     )
     if keep:
@@ -117,6 +129,11 @@ def analyze_store(folder: str | Path, limits: Thresholds | None = None, *, keep:
         except InputError as error:
             return replace(found, not_kept=error)
     return found
+
+
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+    """Leave out the results of NVIDIA's rules, before anything is made of them."""
+    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
 
 
 def _analyzed(

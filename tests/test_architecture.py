@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
     "model/compare": "format errors model/records model/aggregate model/verdict",
     "format": "",
-    "report/labels": "format model/records model/verdict",
+    "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
     "report/content": "format model/*",
     "report/html": "format cache model/* report/labels",

@@ -23,6 +23,7 @@ COMMANDS = (
     "ingest",
     "analyze",
     "report",
+    "hotspots",
     "compare",
     "history",
     "predict",

@@ -50,7 +50,12 @@ def _some(names: Sequence[str]) -> str:
 
 
 def load_analyzed(
-    paths: Sequence[str], store: Path | None, limits: Thresholds | None = None, *, keep: bool = False
+    paths: Sequence[str],
+    store: Path | None,
+    limits: Thresholds | None = None,
+    *,
+    keep: bool = False,
+    without_nvidia: bool = False,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -59,6 +64,7 @@ def load_analyzed(
         store: A store, in their place.
         limits: Thresholds; the shipped ones by default.
         keep: Write the verdicts into the store.
+        without_nvidia: Withhold what NVIDIA's own rules say.
 
     Raises:
         UsageError: Neither was given, or both.
@@ -69,11 +75,11 @@ def load_analyzed(
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
     if store is not None:
-        found = analyze_store(store, limits, keep=keep)
+        found = analyze_store(store, limits, keep=keep, without_nvidia=without_nvidia)
     else:
         inputs = find_reports(paths)
         with progress(len(inputs.jobs)) as advance:
-            found = analyze_inputs(inputs, limits, advance)
+            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia)
     _print_warnings(found)
     return found
 

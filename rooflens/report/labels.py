@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.verdict.causes import STALLS
+from rooflens.model.counters.balance import STALLS
 from rooflens.model.verdict.flags import MEANINGS
 
 if TYPE_CHECKING:
@@ -21,14 +21,13 @@ BOUND_LABELS: Mapping[Bound, str] = {
     "unknown": "unknown",
 }
 
-_READY = {"not_selected": "ready, another warp was picked", "selected": "issuing"}
+_ISSUING = {"selected": "issuing"}
 """Warp states that are no stall."""
 
 
 def stall_label(reason: str) -> str:
     """Say what a warp waits for; an unknown reason keeps NVIDIA's own word."""
-    known = STALLS.get(reason)
-    return known[0] if known else _READY.get(reason, reason.replace("_", " "))
+    return STALLS.get(reason) or _ISSUING.get(reason, reason.replace("_", " "))
 
 
 def flag_name(flag: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.rule import Facts
 from rooflens.model.records import LEVELS, Kernel, Level, Pipe
 from rooflens.model.roofline.flops import count_flops
 from rooflens.model.roofline.levels import place_levels
@@ -54,10 +56,22 @@ def place(kernel: Kernel) -> Case:
 
 
 def reach(case: Case) -> Verdict:
-    """Reach the verdict of a case without findings."""
+    """Reach the verdict of a case, with its findings, as the model does."""
     decision = decide(case)
     distances = find_distances(case, decision.bound, decision.top_share, None)
-    return write_verdict(case, decision, distances, ())
+    facts = Facts(
+        kernel=case.kernel,
+        levels=case.levels,
+        pipes=case.pipes,
+        flags=case.flags,
+        bound=decision.bound,
+        wall=decision.wall,
+        at_roof=decision.at_roof,
+        distances=distances,
+        limits=case.limits,
+        in_program=case.in_program,
+    )
+    return write_verdict(case, decision, distances, find_findings(facts))
 
 
 def work_by_key(kernel: Kernel) -> dict[str, Work]:

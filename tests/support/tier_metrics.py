@@ -31,7 +31,7 @@ _PEAKS = {
 _ANY_PEAK = 1024.0
 _CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 3e9}
 
-_STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 400}
+_STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 100}
 _OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HFMA2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
 _TENSOR_OPCODES = {
     GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
@@ -48,7 +48,7 @@ _FIXED: dict[str, MetricValue] = {
     "sm__cycles_active.avg": 0.9 * _CLOCKS_HZ["sm"] * DURATION_NS / 1e9,
     "sm__cycles_active.max": 0.99 * _CLOCKS_HZ["sm"] * DURATION_NS / 1e9,
     "sm__maximum_warps_per_active_cycle_pct": 75.0,
-    "smsp__pcsamp_sample_count": 800,
+    "smsp__pcsamp_sample_count": sum(_STALLS.values()),
     "launch__waves_per_multiprocessor": 2.5,
 }
 

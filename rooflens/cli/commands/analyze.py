@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the N longest launches of each GPU.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
+@click.option(
+    "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
+)
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
@@ -33,6 +36,7 @@ def analyze(
     style: str,
     top: int | None,
     plot: bool,
+    without_nvidia: bool,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -47,7 +51,8 @@ def analyze(
     from rooflens.analyzing import read_thresholds
 
     stated = read_stated(predict)
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=True)
+    keep = not without_nvidia
+    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
     analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
         print_table(analyses, top, plot=plot)
@@ -64,4 +69,4 @@ def analyze(
 
         writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
         click.echo(writers[style](analyses), nl=False)
-    finish(found, f"wrote {store}" if store else "")
+    finish(found, f"wrote {store}" if store and keep else "")

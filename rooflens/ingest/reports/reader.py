@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.ingest.reports.code import read_code
 from rooflens.ingest.reports.container import Origin, inspect
-from rooflens.ingest.reports.results import RawResult, is_wanted, thread_opcodes, to_kernel
+from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, thread_opcodes, to_kernel
 from rooflens.ingest.reports.series import read_series
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, unpacked
 from rooflens.model.records import Rule, Run
@@ -65,7 +65,7 @@ class _Values:
         elif value is None:
             return
         elif math.isnan(value):
-            self.nan_count += is_wanted(name)
+            self.nan_count += is_measured(name)
         elif math.isfinite(value):
             self.numbers[name] = float(value)
 

@@ -211,13 +211,12 @@ class Resolver:
                 return self.stored[name] / duration_s, f"{name} / t"
         return None
 
-    def _memory_bus(self, _: MemoryBus) -> Found | None:
-        attributes = [f"device__attribute_{name}" for name in ("memory_clock_rate", "global_memory_bus_width")]
-        clock_khz, pins = (self.stored.get(name) for name in attributes)
-        if not clock_khz or not pins or self.stored.get("device__attribute_integrated"):
+    def _memory_bus(self, recipe: MemoryBus) -> Found | None:
+        clock_khz, pins = self.stored.get(recipe.clock), self.stored.get(recipe.pins)
+        if not clock_khz or not pins or self.stored.get(recipe.shared):
             return None
         per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
-        return per_s, f"{attributes[0]} x 2 x {attributes[1]} / 8"
+        return per_s, f"{recipe.clock} x 2 x {recipe.pins} / 8"
 
 
 _FINDERS: dict[type[Any], Callable[[Resolver, Any], Found | None]] = {

@@ -30,6 +30,9 @@ _MOST_DEVICES = 1 << 16
 """No process sees more GPUs: a larger number is damage."""
 
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
+_MEASURED_BASES = frozenset(
+    base for counter in COUNTERS if counter.name in MEASURED for recipe in counter.recipes for base in bases_of(recipe)
+)
 _WANTED_PREFIXES = (
     "sm__ops_path_tensor_",
     "smsp__pcsamp_warps_issue_stalled_",
@@ -58,7 +61,7 @@ class RawResult:
         numbers: Metric -> value in base units; NaN and valueless metrics left out.
         texts: Metric -> string value.
         tables: Instanced metric -> {instance key: count}.
-        nan_count: How many metrics were NaN: all of them when profiling this result failed.
+        nan_count: How many measurements were NaN: all of them when profiling this result failed.
         series: What was sampled while it ran.
         process: Name and number of the process that launched it.
         nvtx_range: Path of the NVTX ranges it was launched in.
@@ -123,6 +126,14 @@ def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 def is_wanted(metric: str) -> bool:
     """Return whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
     return metric.partition(".")[0] in _WANTED_BASES or metric.startswith(_WANTED_PREFIXES)
+
+
+def is_measured(metric: str) -> bool:
+    """Return whether only a run can give a stored metric: NaN in place of it says that profiling failed.
+
+    Launch figures, attributes of the device and samples can be without a value in a report that just has no counters.
+    """
+    return metric.partition(".")[0] in _MEASURED_BASES
 
 
 def short_name(signature: str) -> str:

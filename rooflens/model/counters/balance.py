@@ -33,6 +33,7 @@ STALLS: Mapping[str, str] = {
     "dispatch_stall": "waits for the dispatcher",
     "branch_resolving": "waits for branches",
     "no_instruction": "waits for instructions to arrive",
+    "no_instructions": "waits for instructions to arrive",
     "imc_miss": "waits for constants",
     "drain": "waits for writes to drain at exit",
     "sleeping": "sleeps",
@@ -44,7 +45,7 @@ STALLS: Mapping[str, str] = {
 SAMPLED_AS: Mapping[str, str] = {"no_instruction": "no_instructions"}
 """Reasons that the warp sampler spells otherwise than the counters."""
 
-_SAMPLED_ONLY = frozenset({"warpgroup_arrive"})
+_SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
 _KNOWN = frozenset({"sm_cycles_active_avg", "sm_cycles_active_max"})
 
 

@@ -216,6 +216,19 @@ L2: tuple[Counter, ...] = (
         asked=(Ask("quick", "sectors between the SMs and L2"),),
     ),
     Counter(
+        "l2_atomic_bytes",
+        "bytes of atomics that return a value: looked up once at L2, and moved to it and back",
+        (
+            Amount(
+                (
+                    ("lts__t_sectors_srcunit_tex_op_atom",),
+                    ("lts__t_sectors_srcunit_tex_op_atom_dot_alu", "lts__t_sectors_srcunit_tex_op_atom_dot_cas"),
+                ),
+                SECTOR_BYTES,
+            ),
+        ),
+    ),
+    Counter(
         "l2_write_bytes",
         "bytes written from the SMs to L2",
         (

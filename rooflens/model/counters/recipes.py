@@ -89,6 +89,10 @@ class MemoryBus:
     hold for chips that share the host's memory: the driver does not tell the clock of that, so these have no value.
     """
 
+    clock: str = "device__attribute_memory_clock_rate"
+    pins: str = "device__attribute_global_memory_bus_width"
+    shared: str = "device__attribute_integrated"
+
 
 Recipe: TypeAlias = Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | Same | MemoryBus
 
@@ -187,6 +191,8 @@ def bases_of(recipe: Recipe) -> tuple[str, ...]:
             return tuple(base for group in groups for base in group)
         case Peak(base=base):
             return (base,)
+        case MemoryBus(clock=clock, pins=pins, shared=shared):
+            return clock, pins, shared
         case RateOverShare(rate=rate, share=share):
             return rate, share
         case _:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:
@@ -203,10 +202,7 @@ def _by_request(facts: Facts, side: _Side) -> _Use | None:
     return _Use(
         used=most / a_request,
         sectors=sectors,
-        evidence=(
-            Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),
-            facts.measured(sectors_name, "sectors"),
-        ),
+        evidence=(Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),),
         said=f"global {side}s take {significant(a_request)} sectors a request, where the widest coalesced one takes "
         f"{significant(most)}",
         confidence="medium",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import factor, percent, si, si_of
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, spared, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
@@ -240,7 +239,6 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     return Found(
         evidence=(
             Evidence("fp32_share", busy, "share", facts.pipes["fp32"].source),
-            Evidence("fma_share", mix.fma / mix.total, "share", mix.source),
             Evidence("tensor_roof_over_fp32", higher, "x", f"{key} peak / fp32 peak"),
         ),
         move=f"put it on the tensor cores if it is a matrix product and {name} is accurate enough: it does "

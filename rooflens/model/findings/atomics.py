@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si_of
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.findings.waste import stalled
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, stalled
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Findings about units that stand idle while others work: grids, waves, SMs, slices and channels."""
+"""Findings about time in which the GPU or a part of it stands idle: launches, grids, waves, SMs, slices, channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.records import Evidence
+from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import tail_share
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rooflens.model.records import Severity
 
 _WAITS = frozenset({LATENCY})
+_WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
+"""What a grid is judged by: counter -> unit."""
 
 
 def small_grid(facts: Facts) -> Found | None:
@@ -26,26 +28,28 @@ def small_grid(facts: Facts) -> Found | None:
     problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
     more than the busiest unit allows; it does not show whether the problem can be cut into more blocks.
     """
-    waves, blocks, sms = (facts.counter(name) for name in ("waves", "grid_size", "sm_count"))
-    if not waves or not blocks or not sms:
+    waves, blocks, sms = (facts.counter(name) for name in _WAVES)
+    an_sm = ratio(blocks, sms)
+    if not waves or (waves >= facts.limits.small_grid_waves and (an_sm is None or an_sm >= 1)):
         return None
-    if waves >= facts.limits.small_grid_waves and blocks >= sms:
-        return None
-    many = f"{count(int(blocks), 'block')} on {sms:,.0f} SMs"
-    what = "leave SMs without any" if blocks < sms else "do not fill the GPU once"
-    evidence = (
-        facts.measured("waves", "waves"),
-        facts.measured("grid_size", "blocks"),
-        facts.measured("sm_count", "SMs"),
-    )
+    words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
+    if an_sm and blocks and sms:
+        what = "leave SMs without any" if an_sm < 1 else "do not fill the GPU once"
+        many = f"{count(int(blocks), 'block')} on {count(int(sms), 'SM')}"
+        words, gain = f"{many} are {significant(waves)} waves and {what}", max(gain, 1 / an_sm)
+        severity = None if an_sm < 1 else _beside(facts)
     return Found(
-        evidence=evidence,
-        move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {many} are "
-        f"{significant(waves)} waves and {what}",
+        evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
+        move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {words}",
         bears_on=_WAITS,
-        speedup_up_to=facts.without_wait(max(1 / waves, sms / blocks)),
-        severity=None if blocks < sms else ("note" if facts.at_roof else "contributes"),
+        speedup_up_to=facts.without_wait(gain),
+        severity=severity,
     )
+
+
+def _beside(facts: Facts) -> Severity:
+    """Judge what costs time beside the limiter: nothing does at the roof."""
+    return "note" if facts.at_roof else "contributes"
 
 
 def idle_share(facts: Facts) -> float | None:
@@ -83,9 +87,9 @@ def tail_wave(facts: Facts) -> Found | None:
 
 def _tail_severity(facts: Facts, waste: float) -> Severity | None:
     """Judge a tail by what it costs: idle SMs that whole waves would leave as well are no reason to change them."""
-    if waste < facts.limits.tail_idle_share or facts.at_roof:
+    if waste < facts.limits.tail_idle_share:
         return "note"
-    return "contributes" if waste < facts.limits.tail_share else None
+    return _beside(facts) if waste < facts.limits.tail_share else None
 
 
 def _idle(facts: Facts, idle: float) -> Evidence:
@@ -224,10 +228,8 @@ def partition_imbalance(facts: Facts) -> Found | None:
     )
 
 
-_WAVES = ("waves", "grid_size", "sm_count")
-
 BALANCE: tuple[FindingRule, ...] = (
-    FindingRule("small_grid", "grid below one wave", small_grid, (_WAVES,)),
+    FindingRule("small_grid", "grid below one wave", small_grid, (("waves",),)),
     FindingRule("tail_wave", "partial last wave", tail_wave, (("waves", "sm_cycles_active_avg", "elapsed_cycles"),)),
     FindingRule(
         "load_imbalance",

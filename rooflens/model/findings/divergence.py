@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, significant
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.format import percent, si_of, significant
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence, Place
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Hotspot, Kernel
 
@@ -41,13 +42,12 @@ def thread_divergence(facts: Facts) -> Found | None:
     idle = 1 - threads.value / WARP_THREADS
     by_block = _block_explains(facts.kernel, threads.value)
     waste = Waste(dict.fromkeys(facts.pipes, idle))
-    branches = facts.counter("divergent_branch_count")
-    evidence = [threads]
-    if branches:
-        evidence.append(facts.measured("divergent_branch_count", "branches"))
+    switched_off = (facts.counter("threads_per_inst") or 0.0) >= facts.limits.active_threads
+    parting = facts.counter("divergent_branch_count") and not by_block and not switched_off
+    branches = [facts.measured("divergent_branch_count", "branches")] if parting else []
     return Found(
-        evidence=tuple(evidence),
-        move=_divergence_move(facts, threads, by_block=by_block),
+        evidence=(threads, *branches),
+        move=_divergence_move(facts.kernel, threads, branches, by_block=by_block, switched_off=switched_off),
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, _issued(facts, waste)),
         where=_idle_places(facts.kernel),
@@ -77,21 +77,21 @@ def _block_explains(kernel: Kernel, threads: float) -> bool:
     return fill is not None and fill < 1 and threads >= _EXPLAINED * fill * WARP_THREADS
 
 
-def _divergence_move(facts: Facts, threads: Evidence, *, by_block: bool) -> str:
+def _divergence_move(
+    kernel: Kernel, threads: Evidence, branches: Sequence[Evidence], *, by_block: bool, switched_off: bool
+) -> str:
     said = f"{significant(threads.value)} of 32 threads do work in an instruction"
     if by_block:
-        return (
-            f"make blocks a multiple of 32 threads: {said}, as blocks of {_block_size(facts.kernel)} do not fill warps"
-        )
-    taking_part = facts.counter("threads_per_inst")
-    if taking_part is not None and taking_part >= facts.limits.active_threads:
+        return f"make blocks a multiple of 32 threads: {said}, as blocks of {_block_size(kernel)} do not fill warps"
+    if switched_off:
         return (
             f"give idle threads work: {said}, the others are switched off by conditions; split the work so that whole "
             "warps skip what they need not do"
         )
+    part = f" and the threads of a warp part at {si_of(branches[0].value, 'branches')}" if branches else ""
     return (
-        f"bring threads that take the same way together: {said}; sort or compact the work by its branch, or let a warp "
-        "share the items of one thread"
+        f"bring threads that take the same way together: {said}{part}; sort or compact the work by its branch, or "
+        "let a warp share the items of one thread"
     )
 
 
@@ -137,7 +137,7 @@ def partial_warps(facts: Facts) -> Found | None:
         move=f"launch blocks of a multiple of 32 threads: those of {threads} fill {percent(fill)} of the lanes in "
         f"their {'warp' if threads <= WARP_THREADS else 'warps'}",
         bears_on=waste.bears_on | (frozenset({LATENCY}) if holds_back else frozenset()),
-        speedup_up_to=_at_most(facts, 1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
+        speedup_up_to=facts.without_wait(1 / fill) if holds_back else speedup(facts, _issued(facts, waste)),
         severity="limiter" if holds_back else weigh(facts, waste),
     )
 
@@ -153,11 +153,6 @@ def _block_size(kernel: Kernel) -> int | None:
         return kernel.block[0] * kernel.block[1] * kernel.block[2]
     threads = kernel.counters.get("block_size")
     return int(threads) if threads else None
-
-
-def _at_most(facts: Facts, factor: float) -> float:
-    """Hold a speed-up to what the busiest unit allows."""
-    return factor if facts.distances.headroom is None else min(factor, facts.distances.headroom)
 
 
 DIVERGENCE: tuple[FindingRule, ...] = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import LATENCY
+from rooflens.model.findings.stalls import largest_wait
 from rooflens.model.findings.table import RULES
 from rooflens.model.records import Finding
 
@@ -25,6 +26,8 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 def find_findings(facts: Facts) -> tuple[Finding, ...]:
     """Return what the rules find: first what costs time, by how much, then notes."""
     found = [_finding(facts, rule, result) for rule in RULES if (result := rule.find(facts)) is not None]
+    if facts.bound == "latency" and all(finding.severity == "note" for finding in found):
+        found += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     found += nvidia_rules(facts, {finding.id for finding in found})
     return _few(sorted(found, key=_rank))
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, significant
+from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.verdict.distances import local_part
 
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
-    from rooflens.model.records import Confidence, Kernel
+    from rooflens.model.records import Kernel
 
 _MOST_REGISTERS = 255
 _SM_REGISTERS = 65536
@@ -47,16 +46,18 @@ def local_memory(facts: Facts) -> Found | None:
         return None
     waste = Waste({"l1": part, "l2": part, "dram": part}, waits=part, stalls=("long_scoreboard", "lg_throttle"))
     spills = _spills(facts)
-    registers = [facts.measured("registers_per_thread", "registers")] if facts.counter("registers_per_thread") else []
-    said = f"{percent(part)} of its {noun} are local memory"
-    words = f", with {significant(filled[0].value)} of the 32 bytes of each sector used" if filled else ""
+    shown = tuple(spill for spill in spills or () if spill.value)
+    registers = (facts.measured("registers_per_thread", "registers"),) if facts.counter("registers_per_thread") else ()
+    words = [f"{percent(part)} of its {noun} are local memory"]
+    words += [f"{significant(one.value)} of the 32 bytes of each of these sectors are used" for one in filled]
+    words += [f"{si_of(one.value, one.unit)} are spills" for one in shown]
     return Found(
-        evidence=(local, *spills, *registers, *filled),
-        move=_move(kernel, said + words, known_spills=_known_spills(spills)),
+        evidence=(local, *filled, *shown, *registers),
+        move=_move(kernel, ", ".join(words), spills=None if spills is None else bool(shown)),
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
         where=facts.places("local_sectors"),
-        confidence=_confidence(kernel, spills),
+        confidence="high" if spills is not None else "medium" if _is_at_cap(kernel) is not None else "low",
         severity=weigh(facts, waste),
     )
 
@@ -82,14 +83,11 @@ def _instructions(kernel: Kernel, opcodes: tuple[str, ...]) -> float:
     return float(sum(count for opcode, count in kernel.warp_opcodes.items() if opcode.partition(".")[0] in opcodes))
 
 
-def _spills(facts: Facts) -> list[Evidence]:
-    """Return how much is spilled, where the report tells spills from arrays: 0 is an answer too."""
+def _spills(facts: Facts) -> tuple[Evidence, ...] | None:
+    """Return how much is spilled: 0 where there is only an array; None where the report does not tell spills apart."""
     rows = (("spill_inst", "instructions"), ("spill_requests", "requests"))
-    return [facts.measured(name, unit) for name, unit in rows if facts.counter(name) is not None]
-
-
-def _known_spills(spills: list[Evidence]) -> bool | None:
-    return any(one.value for one in spills) if spills else None
+    known = tuple(facts.measured(name, unit) for name, unit in rows if facts.counter(name) is not None)
+    return known or None
 
 
 def _filled(facts: Facts) -> tuple[Evidence, ...]:
@@ -115,30 +113,24 @@ def _is_at_cap(kernel: Kernel) -> bool | None:
     return None if not registers or cap is None else registers > cap - _REGISTER_STEP
 
 
-def _move(kernel: Kernel, said: str, *, known_spills: bool | None) -> str:
-    at_cap, cap = _is_at_cap(kernel), register_cap(kernel)
-    registers = f"{kernel.counters.get('registers_per_thread', 0):.0f} registers a thread"
-    if known_spills is not False and at_cap and cap == _MOST_REGISTERS:
-        return (
-            f"spill less: {said}, at {registers}, the most there are; hold fewer values at a time, with smaller tiles "
-            "or less unrolling"
-        )
-    if known_spills is not False and at_cap:
-        threads = kernel.counters["block_size"]
-        return (
-            f"spill less: {said}; blocks of {threads:.0f} threads leave {cap} registers a thread, all in use: take "
-            "smaller blocks, or hold fewer values at a time"
-        )
-    if known_spills:
-        return f"spill less: {said}; raise the cap of {registers} that launch bounds or `-maxrregcount` set"
-    return f"keep arrays in registers: {said}; unroll the loops that index them, so that indices are constants" + (
-        f", and raise launch bounds or `-maxrregcount` if they cap the {registers}" if at_cap is False else ""
+def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
+    """Say what to do, by what is known of spills, or may be taken from the registers in use; None is not known."""
+    counters, at_cap, cap = kernel.counters, _is_at_cap(kernel), register_cap(kernel)
+    if at_cap is None:
+        return f"keep it in registers: {said}; hold fewer values at a time, and index arrays with constants"
+    registers = f"{counters['registers_per_thread']:.0f} registers a thread"
+    if spills is False or (spills is None and not at_cap):
+        raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
+        held = f" (it has {registers})" if at_cap else ""
+        return f"index arrays with constants, by unrolling the loops over them{raised}: {said}{held}"
+    if not at_cap:
+        return f"raise launch bounds or `-maxrregcount`, which cap the {registers}: {said}"
+    if cap == _MOST_REGISTERS:
+        return f"hold fewer values at a time, with smaller tiles or less unrolling: {said}, at {registers}, the most"
+    return (
+        f"take smaller blocks, or hold fewer values at a time: {said}, as blocks of {counters['block_size']:,.0f} "
+        f"threads leave {cap} registers a thread, of which {counters['registers_per_thread']:.0f} are in use"
     )
-
-
-def _confidence(kernel: Kernel, spills: list[Evidence]) -> Confidence:
-    """Return how sure the cause is: stored, told by the registers, or not told."""
-    return "high" if spills else "medium" if _is_at_cap(kernel) is not None else "low"
 
 
 LOCAL: tuple[FindingRule, ...] = (

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
-from rooflens.model.findings.rule import FindingRule, Found
-from rooflens.model.findings.waste import Waste, speedup, weigh
+from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def bank_conflicts(facts: Facts) -> Found | None:
         Evidence("conflict_share", found.part, "share", found.source),
         Evidence("wavefronts", found.wavefronts, "wavefronts", found.source),
     ]
-    if ways is not None:
+    if ways is not None and not collide_only:
         evidence.append(Evidence("conflict_ways", ways, "wavefronts/access", found.source))
     return Found(
         evidence=tuple(evidence),

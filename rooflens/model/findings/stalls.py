@@ -37,7 +37,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
     """
     wall = facts.wall
     if wall is not None and wall.resource in facts.levels:
-        label, share = resource_label(wall.resource), percent(wall.share)
+        label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
         return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
     do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
     if _capability(facts) >= (8, 0) and _uses_shared_memory(facts):
@@ -268,6 +268,18 @@ def _stall(
         where=_where(facts, reason),
         confidence="high" if issued is not None else "medium",
     )
+
+
+def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
+    """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
+    shares = {
+        rule.id: stall_share(facts, rule.id.removeprefix(STALL)) or 0.0
+        for rule in STALLED
+        if rule.find is not not_selected
+    }
+    rule = next(rule for rule in STALLED if rule.id == max(shares, key=lambda name: shares[name]))
+    found = rule.find(replace(facts, limits=replace(facts.limits, dominant_stall=0.0)))
+    return (rule, replace(found, severity="contributes", confidence="low")) if found else None
 
 
 def stall_share(facts: Facts, reason: str) -> float | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import FindingRule
 
 RULES: tuple[FindingRule, ...] = (
+    *LAUNCH,
     *ACCESS,
     *LOCAL,
     *SHARED,
@@ -28,5 +29,4 @@ RULES: tuple[FindingRule, ...] = (
     *BALANCE,
     *OCCUPANCY,
     *STALLED,
-    *LAUNCH,
 )

@@ -8,10 +8,9 @@ from rooflens.format import percent, significant
 from rooflens.model.verdict.collecting import collect_command, not_profiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rooflens.model.records import Kernel
-    from rooflens.model.verdict.causes import Cause
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MEMORY: dict[str, tuple[str, ...]] = {
@@ -65,26 +64,6 @@ _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 _FUSED = frozenset({"fp32", "fp64", "fp16"})
 _UNFUSED = 1.2
 """A pipe of multiply-adds alone is as busy as its FLOPs say; a fifth more means adds and multiplications apart."""
-_LATENCY: dict[str, tuple[str, ...]] = {
-    "grid": (
-        "launch more blocks: split-K, smaller tiles, a larger batch",
-        "run several such kernels at once on streams",
-    ),
-    "occupancy": (
-        "free what limits occupancy: smaller tiles, fewer registers, launch bounds",
-        "or put more independent work in each warp",
-    ),
-    "memory": (
-        "keep more loads in flight: unroll, prefetch, asynchronous copies",
-        "raise occupancy; sort or group scattered accesses",
-    ),
-    "smem": ("space shared-memory accesses from their use; remove bank conflicts", "keep more values in registers"),
-    "sync": ("use fewer barriers, or narrower ones", "specialise warps, so that some load while others compute"),
-    "dependency": ("give each warp more independent chains: unroll, interleave", "raise occupancy"),
-    "imbalance": ("schedule work dynamically or cut it finer, so that SMs finish together",),
-    "tail": ("choose tile sizes that fill the last wave, or a persistent kernel",),
-}
-_OVERHEAD = ("capture the launches in a CUDA graph", "fuse small kernels (torch.compile), or batch more work into each")
 _AT_MEMORY_ROOF = "nothing left at this level: only moving fewer bytes helps now, such as fusing this kernel away"
 _AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
 
@@ -127,17 +106,6 @@ def compute_moves(
         fuse = f"fuse adds and multiplications: the pipe is {percent(busy)} busy for {percent(flop_share)} of its FLOPs"
         return (fuse, *moves)
     return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof and key in _ARITHMETIC else moves
-
-
-def latency_moves(causes: Sequence[Cause]) -> tuple[str, ...]:
-    """Choose the moves for a kernel that waits, the first cause's first."""
-    moves = [move for cause in causes for move in _LATENCY[cause.kind]]
-    return tuple(dict.fromkeys(moves))
-
-
-def overhead_moves() -> tuple[str, ...]:
-    """Return the moves for kernels that cost less than their launch."""
-    return _OVERHEAD
 
 
 def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import Bottleneck, shares_of
+from rooflens.model.records import Bottleneck, ratio, shares_of
+from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
+from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel, Level, Phases, Pipe
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
+
+WARP_THREADS = 32
+_NEVER_LEAD = frozenset({"fp16", "lsu"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,44 @@ def compute_bottleneck(case: Case) -> Bottleneck | None:
     if not shares:
         return None
     key = max(shares, key=lambda pipe: shares[pipe])
-    return Bottleneck(_explained(case, key, shares[key]), shares[key])
+    name = _filling(case) or key if key == "issue" else _explained(case, key, shares[key])
+    return Bottleneck(name, shares[key])
+
+
+def _filling(case: Case) -> str | None:
+    """Name the work that fills the issue slots; None where no one kind does, or instructions are not counted.
+
+    From CC 8.6 on, and on 9.0, an SM has as many fp32 lanes as it issues threads a cycle: multiply-adds that fill the
+    pipe fill the slots as well, with what little stands between them.
+    """
+    issued = _issued(case)
+    filling = {name: ratio(count, issued) or 0.0 for name, count in _instructions(case).items() if name in case.pipes}
+    name = max(filling, key=lambda work: filling[work], default=None)
+    return name if name is not None and filling[name] >= case.limits.issue_filled else None
+
+
+def _issued(case: Case) -> float | None:
+    """Return the warp instructions issued, counted or worked out of their share."""
+    issue, duration_ns = case.pipes["issue"], case.kernel.duration_ns
+    peak = issue.peak_per_s or case.kernel.counters.get("issue_peak_inst_per_s")
+    if issue.amount is not None or issue.share is None or peak is None or duration_ns is None:
+        return issue.amount
+    return issue.share * peak * duration_ns / 1e9
+
+
+def _instructions(case: Case) -> dict[str, float]:
+    """Count warp instructions by what they work on; where only threads are counted, the fewest warps that hold them."""
+    counts = {row.key: case.kernel.counters.get(row.amount or "", 0.0) for row in PIPE_ROWS if row.unit == "inst"}
+    counts |= {dtype: float(_scalar_instructions(case.kernel, dtype)) for dtype in ("fp32", "fp64")}
+    return {name: count for name, count in counts.items() if name not in {"issue", *_NEVER_LEAD}}
+
+
+def _scalar_instructions(kernel: Kernel, dtype: str) -> float:
+    if kernel.warp_opcodes:
+        found = ((thread_flop(opcode), count) for opcode, count in kernel.warp_opcodes.items())
+        return sum(count for flop, count in found if flop is not None and flop[0] == dtype)
+    letter, _ = SCALAR_DTYPES[dtype]
+    return sum(kernel.counters.get(f"{letter}{op}_threads", 0.0) for op in ("add", "mul", "fma")) / WARP_THREADS
 
 
 def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
@@ -130,7 +172,7 @@ def _busy(shares: Mapping[str, float]) -> dict[str, float]:
 
     CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage that takes its instructions.
     """
-    return {name: share for name, share in shares.items() if name not in {"fp16", "lsu"}}
+    return {name: share for name, share in shares.items() if name not in _NEVER_LEAD}
 
 
 def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:

@@ -22,7 +22,6 @@ from rooflens.model.verdict.bottleneck import (
     memory_bottleneck,
     plateau_bottleneck,
 )
-from rooflens.model.verdict.causes import find_causes
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding, Kernel
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.bottleneck import Case
-    from rooflens.model.verdict.causes import Cause
     from rooflens.model.verdict.thresholds import Thresholds
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
@@ -53,6 +51,8 @@ _DOUBTS = (
     "wgmma_count_estimated",
 )
 """Flags that lower confidence by one step each."""
+_READY = frozenset({"selected", "not_selected"})
+"""States of a warp that could go on."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
@@ -100,12 +100,13 @@ def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float |
 def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
     """Put what was decided and what was found into words; the findings that cost time make the first moves."""
     bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
-    causes = find_causes(case.kernel, case.limits) if bound == "latency" else ()
+    costing = tuple(finding for finding in findings if finding.severity != "note")
+    causes = costing if bound == "latency" else ()
     phases = case.phases if is_full_for_a_while(case, bound) else None
     sides = decision.memory, decision.compute
     facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
-    found = tuple(finding.move for finding in findings if finding.severity != "note")
-    moves = (*found, *_moves(case, bound, wall, causes, at_roof=at_roof))
+    found = tuple(finding.move for finding in costing)
+    moves = _with_collecting(case, (*found, *_moves(case, bound, wall, at_roof=at_roof)))
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
@@ -158,8 +159,12 @@ def _without_busy_unit(case: Case, *, is_measured: bool) -> tuple[Bound, Bottlen
 
 def _waits(case: Case) -> bool:
     """Return whether launch, stalls or NVIDIA's rule say that a kernel waits of which no unit was measured."""
+    counters, limits = case.kernel.counters, case.limits
+    few_blocks = counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
+    few_warps = counters.get("theoretical_occupancy", 1.0) < limits.full_occupancy_share
+    stalled = max((share for reason, share in case.kernel.stalls.items() if reason not in _READY), default=0.0)
     said = read_nvidia(case.kernel.rules).bottleneck or ""
-    return bool(find_causes(case.kernel, case.limits)) or "latency" in SAME_CLASSES.get(said, ())
+    return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
 
 
 def _is_overhead(case: Case, top: float) -> bool:
@@ -175,9 +180,9 @@ def _waiting(case: Case) -> InProgram | None:
     return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
 
 
-def _cause(case: Case, bound: Bound, causes: tuple[Cause, ...]) -> str | None:
+def _cause(case: Case, bound: Bound, causes: tuple[Finding, ...]) -> str | None:
     if bound == "latency":
-        return causes[0].text if causes else "not shown by the counters of this report"
+        return causes[0].title if causes else "not shown by the counters of this report"
     if bound == "overhead":
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
@@ -193,9 +198,8 @@ def is_full_for_a_while(case: Case, bound: Bound) -> bool:
     return bound in {"memory", "compute"} and top < case.limits.bound_share
 
 
-def _moves(
-    case: Case, bound: Bound, wall: Bottleneck | None, causes: tuple[Cause, ...], *, at_roof: bool
-) -> tuple[str, ...]:
+def _moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+    """Choose what can help at a wall; where a kernel waits, its findings say that."""
     resource = wall.resource if wall else None
     match bound:
         case "memory":
@@ -206,12 +210,13 @@ def _moves(
             moves = _memory_moves(case, resource, at_roof=at_roof)
         case "balanced":
             moves = _compute_moves(case, wall, at_roof=at_roof)
-        case "latency":
-            moves = advice.latency_moves(causes)
-        case "overhead":
-            moves = advice.overhead_moves()
         case _:
             moves = ()
+    return moves
+
+
+def _with_collecting(case: Case, moves: tuple[str, ...]) -> tuple[str, ...]:
+    """Add the move that would tell what the report lacks, after all that can be said without it."""
     if case.kernel.failed:
         return advice.failed_moves(case.kernel, case.command_line)
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)

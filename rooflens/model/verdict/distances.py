@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.records import Distances
+from rooflens.model.roofline.levels import device_dram_share
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
     headroom = _headroom(case, bound, top_share)
     why_null = _why_null(case, math_ns)
     duration_ns = case.kernel.duration_ns
-    needed_ns = needed_memory_ns(case.kernel)
+    needed_ns = needed_memory_ns(case)
     if why_null or duration_ns is None or math_ns is None or needed_ns is None:
         return Distances(headroom, why_null=why_null or "time or traffic to device memory is not known")
     floor_ns = min(duration_ns, max(math_ns, needed_ns))
@@ -91,12 +92,19 @@ def _uses_operands_once(case: Case) -> bool:
     return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes
 
 
-def needed_memory_ns(kernel: Kernel) -> float | None:
-    """Return the time that the bytes proven needed take at the peak of device memory; None where not known."""
-    counters = kernel.counters
+def needed_memory_ns(case: Case) -> float | None:
+    """Return the time that the bytes proven needed take at the peak of device memory; None where not known.
+
+    Where a report holds no bytes but how busy device memory was, that part of the time stands for them.
+    """
+    counters, duration_ns = case.kernel.counters, case.kernel.duration_ns
     peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
-    needed_bytes = _needed_bytes(kernel)
-    return needed_bytes / peak * 1e9 if needed_bytes is not None and peak else None
+    needed_bytes, share = _needed_bytes(case.kernel), case.levels["dram"].share
+    if needed_bytes is not None and peak:
+        return needed_bytes / peak * 1e9
+    if share is None or duration_ns is None:
+        return None
+    return device_dram_share(case.kernel, share) * duration_ns * (1 - (local_part(case.kernel) or 0.0))
 
 
 def _needed_bytes(kernel: Kernel) -> float | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import dram_clock_part
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 MEANINGS: dict[str, str] = {
     "all_counters_nan": "Profiling this kernel failed: every counter is NaN. It counts in no total.",
+    "atomics_cross_twice": "L2 bytes are low: an atomic goes to L2 and comes back, and is counted once.",
     "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
@@ -49,6 +52,10 @@ MEANINGS: dict[str, str] = {
     "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
 }
 
+_L2_LOOKUPS = "lts__t_sectors"
+"""Source of L2 bytes that counts look-ups; what crossed between L1 and L2 is counted in both directions."""
+_RETURNING_ATOMIC = re.compile(r"ATOMG?\b")
+"""Opcodes of atomics on global memory that return a value; each touches a sector or more. RED returns none."""
 _SOME_FILLS = 0.01
 """L1 fills above 1 % of their peak, with nothing written back, are asynchronous copies and not noise."""
 
@@ -91,6 +98,8 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
         yield "no_dram_counters"
     if levels["l1"].amount_bytes is not None and "l1_tag_bytes" not in counters and _copies_asynchronously(kernel):
         yield "l1_misses_async_copies"
+    if _atomic_part(kernel) > limits.uncounted_l2_share:
+        yield "atomics_cross_twice"
     delivered_by_smem = delivered_bytes(kernel)
     if delivered_by_smem is not None and delivered_by_smem.accuracy in FLAGS:
         yield FLAGS[delivered_by_smem.accuracy]
@@ -99,6 +108,15 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
     if delivered and replayed is not None and replayed / delivered > limits.conflict_share:
         yield "bank_conflicts"
+
+
+def _atomic_part(kernel: Kernel) -> float:
+    """Return at least how much of the traffic at L2 its look-ups leave out, 0 to 1; 0 where all of it is counted."""
+    total = kernel.counters.get("l2_bytes")
+    if not total or not kernel.counter_sources.get("l2_bytes", "").startswith(_L2_LOOKUPS):
+        return 0.0
+    instructions = sum(count for opcode, count in kernel.warp_opcodes.items() if _RETURNING_ATOMIC.match(opcode))
+    return kernel.counters.get("l2_atomic_bytes", instructions * SECTOR_BYTES) / total
 
 
 def _copies_asynchronously(kernel: Kernel) -> bool:

@@ -14,9 +14,8 @@ from rooflens.model.roofline.pipes import PIPE_ROWS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Kernel, Level, Phases, Pipe, Verdict
+    from rooflens.model.records import Bottleneck, Bound, Distances, Finding, Kernel, Level, Phases, Pipe, Verdict
     from rooflens.model.unprofiled import InProgram
-    from rooflens.model.verdict.causes import Cause
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
@@ -43,7 +42,7 @@ class Facts:
     memory: Bottleneck | None
     compute: Bottleneck | None
     wall: Bottleneck | None
-    causes: Sequence[Cause]
+    causes: Sequence[Finding]
     waiting: InProgram | None = None
     phases: Phases | None = None
 
@@ -122,9 +121,8 @@ def _on_the_plateau(facts: Facts) -> str:
     after = " and ".join(f"{percent(part)} {name}" for name, part in rest if part >= _WORTH_NAMING)
     peak = f"{percent(phases.share)} of its peak for {percent(phases.plateau)} of the run"
     average = f"{percent(wall.share)} on average"
-    return (
-        f"{bound} {_spoken(wall.resource, facts.kernel.gpu)} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
-    )
+    where = _spoken(wall.resource, facts.kernel.gpu)
+    return f"{bound} {where} while the GPU is full: {peak}, {average}{f' with {after}' if after else ''}"
 
 
 def _memory(facts: Facts) -> str:
@@ -175,7 +173,7 @@ def _balanced(facts: Facts) -> str:
 
 
 def _latency(facts: Facts) -> str:
-    causes = "; ".join(cause.evidence for cause in facts.causes[:2])
+    causes = "; ".join(cause.title for cause in facts.causes[:2])
     return f"Latency-bound: {_none_above(facts)}{f'; {causes}' if causes else ''}"
 
 
@@ -220,7 +218,7 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
         if level.share is not None and level.share >= _SHOWN_SHARE:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
-        yield from (f"cause: {cause.evidence}" for cause in facts.causes)
+        yield from (f"cause: {cause.title}" for cause in facts.causes)
     yield from _residency(facts.kernel)
 
 

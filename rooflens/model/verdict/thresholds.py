@@ -22,10 +22,8 @@ class Thresholds:
     balanced_lead: float
     overhead_duration_ns: float
     small_grid_waves: float
-    low_occupancy: float
     eligible_warps: float
     dominant_stall: float
-    imbalance_ratio: float
     tail_share: float
     full_issue_share: float
     full_occupancy_share: float
@@ -43,8 +41,10 @@ class Thresholds:
     resident_write_bytes: float
     resident_write_share: float
     conflict_share: float
+    uncounted_l2_share: float
     sectors_per_request: float
     pipe_explained: float
+    issue_filled: float
     smem_part_of_l1: float
     open_headroom: float
     integer_dram_share: float

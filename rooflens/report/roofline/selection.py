@@ -31,7 +31,7 @@ GAP_PX = 5
 GAP_ROOM_PX = 26
 """Where so much of the line is seen over the point, the factor stands beside it; else over the roof."""
 
-LEVEL_MARKS: Mapping[str, str] = {"dram": "H", "l2": "2", "l1": "1", "smem": "S"}
+LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "2", "l1": "1", "smem": "S"}
 """Letters that tell the levels apart where all of them are shown."""
 
 RING_PX = 3.2

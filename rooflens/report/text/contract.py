@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args
 
-from rooflens.model.records import BOUNDS, LEVELS, Confidence, Severity, Status
+from rooflens.model.hotspots import leading_stall
+from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
 from rooflens.model.unprofiled import SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from rooflens.model.records import Analysis, AnalyzedReport
+    from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Kernel
 
 SCHEMA_VERSION = 2
 
@@ -107,6 +108,20 @@ STATED = Shape(NUMBER.schema, _as_it_is)
 """A number as NVIDIA's rule states it."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShownHotspot:
+    """A hot spot beside what it is a part of."""
+
+    hotspot: Hotspot
+    share_of_samples: float | None
+
+
+def hotspots_of(kernel: Kernel, hotspots: Iterable[Hotspot]) -> list[ShownHotspot]:
+    """Set hot spots against their kernel's total."""
+    samples = kernel.code_totals.get("samples")
+    return [ShownHotspot(hotspot, ratio(hotspot.measures.get("samples", 0.0), samples)) for hotspot in hotspots]
+
+
 def _of_levels(field: str) -> Callable[[Analysis], Mapping[str, Any]]:
     value = attrgetter(field)
     return lambda analysis: {name: value(level) for name, level in analysis.levels.items()}
@@ -165,7 +180,7 @@ PLACE = fixed(
     Key("file", TEXT_OR_NULL, attrgetter("hotspot.file")),
     Key("line", NUMBER, attrgetter("hotspot.line")),
     Key("function", TEXT_OR_NULL, attrgetter("hotspot.function")),
-    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel, in bytes"),
+    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code, in bytes"),
     Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass")),
     Key("share", NUMBER, attrgetter("share"), "part of what the finding is about that is there"),
 )
@@ -179,6 +194,19 @@ FINDING = fixed(
     Key("where", items(PLACE), attrgetter("where"), "worst first"),
     Key("move", TEXT, attrgetter("move")),
     Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
+)
+
+HOTSPOT = fixed(
+    Key("by", choice(*get_args(Grain)), attrgetter("hotspot.by"), "a source line, an instruction or a function"),
+    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file")),
+    Key("line", NUMBER, attrgetter("hotspot.line")),
+    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function")),
+    Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code, in bytes"),
+    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass"), "the instruction in text"),
+    Key("text", TEXT_OR_NULL, attrgetter("hotspot.text"), "the source line in text, where the report embeds the file"),
+    Key("measures", mapping(NUMBER), attrgetter("hotspot.measures"), "whole amounts; those that are 0 are left out"),
+    Key("share_of_samples", NUMBER, attrgetter("share_of_samples"), "of the kernel's; null where it has none"),
+    Key("leading_stall", TEXT_OR_NULL, lambda shown: leading_stall(shown.hotspot), "what most samples wait for"),
 )
 
 NVIDIA = fixed(
@@ -227,6 +255,12 @@ KERNEL = fixed(
     ),
     Key("verdict", VERDICT, attrgetter("verdict")),
     Key("findings", items(FINDING), attrgetter("findings"), "first what costs time, then notes"),
+    Key(
+        "hotspots",
+        items(HOTSPOT),
+        lambda analysis: hotspots_of(analysis.kernel, analysis.kernel.hotspots),
+        "hottest lines, instructions and functions, each with its whole amounts; empty where none were recorded",
+    ),
     Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
     Key("flags", FLAGS, attrgetter("flags")),
 )

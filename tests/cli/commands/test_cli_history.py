@@ -44,7 +44,7 @@ def test_the_overview_has_a_line_for_each_kernel(store: Path) -> None:
     assert "1.60 ms" in line
     assert "800 µs" in line
     assert "2.00x" in line
-    assert "memory at DRAM" in line
+    assert "memory at HBM3e" in line
 
 
 def test_one_kernel_is_shown_run_by_run(store: Path) -> None:

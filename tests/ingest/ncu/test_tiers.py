@@ -106,7 +106,9 @@ def test_standard_explains_latency(tmp_path: Path, chip: str) -> None:
     assert analysis.kernel.stalls == {"long_scoreboard": 0.5, "wait": 0.25, "barrier": 0.25}
     assert analysis.verdict.bound == "latency"
     assert analysis.verdict.confidence == "high"
-    assert analysis.verdict.cause == "long_scoreboard: waits for global memory"
+    costing = {finding.id: finding for finding in analysis.findings if finding.severity != "note"}
+    assert "waits for global memory for 40 %" in costing["stall_long_scoreboard"].move
+    assert analysis.verdict.cause == next(iter(costing.values())).title
 
 
 def test_system_on_chip_has_no_dram_roof(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, short_name, to_kernel
+from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, is_measured, short_name, to_kernel
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
@@ -108,6 +108,23 @@ def test_status(numbers: dict[str, float], nan_count: int, status: str) -> None:
     """NaN and no duration is a failed kernel; some NaN, or no duration, a partial one."""
     raw = RawResult(0, "k", "k()", "kernel", numbers, {}, {}, nan_count, ())
     assert to_kernel(raw, "", "", synthetic=True).status == status
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("gpu__time_duration.sum", True),
+        ("dram__bytes_read.sum.per_second", True),
+        ("smsp__sass_thread_inst_executed_op_ffma_pred_on.sum", True),
+        ("launch__waves_per_multiprocessor", False),
+        ("device__attribute_multiprocessor_count", False),
+        ("smsp__pcsamp_sample_count", False),
+        ("sm__maximum_warps_per_active_cycle_pct", False),
+    ],
+)
+def test_a_launch_figure_without_value_is_no_failed_profile(metric: str, *, expected: bool) -> None:
+    """Only a measurement that is NaN says that profiling failed: a report without counters has none."""
+    assert is_measured(metric) is expected
 
 
 @pytest.mark.parametrize("name", THREAD_TABLES)

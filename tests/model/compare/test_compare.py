@@ -108,8 +108,8 @@ def test_fewer_bytes_move_a_kernel_right() -> None:
     """Half the bytes for the same FLOPs in half the time: faster, right, and by which amounts."""
     found = moved(0.5, 0.5)
     sentence = change_sentence(found.changes[0], found)
-    assert sentence.startswith("2.00x faster (single sample): moved right at DRAM (bytes ")
-    assert "still memory-bound at DRAM" in sentence
+    assert sentence.startswith("2.00x faster (single sample): moved right at HBM2 (bytes ")
+    assert "still memory-bound at HBM2" in sentence
     assert total_sentence(found) == "GPU time 2.00x faster (single sample)"
 
 

@@ -17,13 +17,15 @@ def _severity(facts_id: str, **parts: object) -> str:
 
 @pytest.mark.parametrize(
     ("waves", "blocks", "said"),
-    [(1.0, 108.0, False), (0.99, 108.0, True), (2.0, 107.0, True), (None, 3.0, False)],
+    [(1.0, 108.0, False), (0.99, 108.0, True), (2.0, 107.0, True), (0.5, None, True), (None, 3.0, False)],
 )
-def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(waves: float | None, blocks: float, *, said: bool) -> None:
+def test_a_grid_is_small_below_one_wave_or_one_block_an_sm(
+    waves: float | None, blocks: float | None, *, said: bool
+) -> None:
     """108 SMs: as many blocks in one wave fill them."""
     found = small_grid(make_facts({"waves": waves, "grid_size": blocks, "sm_count": 108.0}))
     assert (found is not None) is said
-    if found is not None:
+    if found is not None and blocks is not None:
         assert unsaid(found.evidence, found.move) == []
 
 

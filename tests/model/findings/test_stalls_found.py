@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.findings import at_wall, make_facts, unsaid
 
-from rooflens.model.counters.balance import STALLS
+from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.table import RULES
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.findings.rule import Facts, Found
 
-REASONS = sorted(STALLS)
+REASONS = sorted(STALLS.keys() - SAMPLED_AS.values())
 
 
 def _counted(reason: str, share: float, issued: float = 0.4) -> dict[str, float]:

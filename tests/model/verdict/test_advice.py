@@ -8,7 +8,6 @@ from support.kernels import make_kernel
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict import advice
-from rooflens.model.verdict.causes import STALLS, Cause
 from rooflens.model.verdict.thresholds import default_thresholds
 
 LIMITS = default_thresholds()
@@ -115,27 +114,6 @@ def test_a_full_arithmetic_pipe_is_a_good_end(pipe: str, *, ends: bool) -> None:
     assert advice.compute_moves(pipe, at_roof=True)[0].startswith("nothing left on this pipe") is ends
 
 
-@pytest.mark.parametrize(
-    "kind", sorted({kind for _, kind in STALLS.values()} | {"grid", "occupancy", "imbalance", "tail"})
-)
-def test_every_cause_has_moves(kind: str) -> None:
-    """No kind of cause is left without a move."""
-    assert advice.latency_moves([Cause("text", kind, "evidence")])
-
-
-def test_moves_follow_the_causes_without_repeats() -> None:
-    """The first cause's moves come first, and a move shared by two causes comes once."""
-    causes = [Cause("", "dependency", ""), Cause("", "grid", ""), Cause("", "dependency", "")]
-    moves = advice.latency_moves(causes)
-    assert "independent chains" in moves[0]
-    assert len(moves) == len(set(moves)) == 4
-
-
-def test_latency_without_a_cause_has_no_move_of_its_own() -> None:
-    """Where nothing shows why a kernel waits, nothing is made up."""
-    assert advice.latency_moves([]) == ()
-
-
 def test_collecting_is_a_command() -> None:
     """The advice about missing counters, and about a failed kernel, can be pasted into a shell."""
     kernel, command = make_kernel(function_name="gemm"), "ncu --set basic ./app 7"
@@ -150,11 +128,6 @@ def test_old_chips_are_not_told_to_collect() -> None:
     for moves in (advice.collect_moves(kernel, "ncu ./app"), advice.failed_moves(kernel, "ncu ./app")):
         assert "no longer profiles compute capability 6.1" in moves[0]
         assert "`rooflens profile" not in moves[0]
-
-
-def test_overhead_has_moves() -> None:
-    """Kernels as short as their launch are captured or fused."""
-    assert "CUDA graph" in advice.overhead_moves()[0]
 
 
 @pytest.mark.parametrize(

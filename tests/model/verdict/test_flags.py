@@ -25,6 +25,9 @@ A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 CLOCK = {"duration_ns": 1e6, "sm_clock_hz": 1e9}
 
 
+LOOKED_UP = {"counter_sources": {"l2_bytes": "lts__t_sectors_srcunit_tex.sum"}}
+
+
 def flags_of(counters: Mapping[str, float] | None = None, **fields: Any) -> tuple[str, ...]:
     """Return the flags of a kernel made of these counters."""
     return analyze(make_kernel(counters, **fields)).flags
@@ -32,6 +35,10 @@ def flags_of(counters: Mapping[str, float] | None = None, **fields: Any) -> tupl
 
 CASES: dict[str, tuple[Kernel, Kernel]] = {
     "all_counters_nan": (make_kernel(status="failed"), make_kernel(status="partial")),
+    "atomics_cross_twice": (
+        make_kernel({"l2_bytes": 1e4, "l2_atomic_bytes": 201.0}, **LOOKED_UP),
+        make_kernel({"l2_bytes": 1e4, "l2_atomic_bytes": 200.0}, **LOOKED_UP),
+    ),
     "bank_conflicts": (
         make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 201.0}),
         make_kernel({"smem_bytes": 1000.0, "smem_conflict_bytes": 200.0}),
@@ -253,3 +260,20 @@ def test_a_profile_twice_as_slow_as_the_program_is_doubted(slowdown: float | Non
     order = ("high", "medium", "low")
     calm = analyze(kernel).verdict.confidence
     assert order.index(result.verdict.confidence) - order.index(calm) == int(flagged)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "source", "flagged"),
+    [
+        ("ATOMG.E.ADD.64.STRONG.GPU", "lts__t_sectors_srcunit_tex.sum", True),
+        ("ATOM.E.ADD.STRONG.GPU", "lts__t_sectors_srcunit_tex.sum", True),
+        ("RED.E.ADD.STRONG.GPU", "lts__t_sectors_srcunit_tex.sum", False),
+        ("REDUX.SUM.S32", "lts__t_sectors_srcunit_tex.sum", False),
+        ("ATOMS.ADD", "lts__t_sectors_srcunit_tex.sum", False),
+        ("ATOMG.E.ADD.64.STRONG.GPU", "l1tex__m_xbar2l1tex_read_bytes.sum", False),
+    ],
+)
+def test_atomics_are_told_by_their_opcodes(opcode: str, source: str, *, flagged: bool) -> None:
+    """Eight atomics that return a value move 256 of 10,000 bytes more, unless the bytes are those that crossed."""
+    fields = {"warp_opcodes": {opcode: 8}, "counter_sources": {"l2_bytes": source}}
+    assert ("atomics_cross_twice" in flags_of({"l2_bytes": 1e4}, **fields)) is flagged

@@ -18,7 +18,8 @@ from rooflens.model.verdict.thresholds import default_thresholds, override_thres
         ("overhead_duration_ns", 5000),
         ("dominant_stall", 0.3),
         ("eligible_warps", 1),
-        ("imbalance_ratio", 1.2),
+        ("full_occupancy_share", 0.8),
+        ("full_issue_share", 0.8),
         ("resident_write_bytes", 32 * 1024),
     ],
 )

@@ -266,7 +266,7 @@ def test_latency_names_its_first_cause() -> None:
     found = verdict(
         LOW,
         {"waves": 0.2},
-        kernel=make_kernel({"waves": 0.2, "eligible_warps_per_cycle": 0.3}, stalls={"barrier": 0.5}),
+        kernel=make_kernel({"waves": 0.2}, stalls={"barrier": 0.5}),
     )
     assert (found.bound, found.cause) == ("latency", "grid below one wave")
     assert sum(line.startswith("cause: ") for line in found.evidence) == 2
@@ -360,6 +360,30 @@ def test_the_busiest_pipe_leads(shares: dict[str, float], expected: Bottleneck |
 def test_a_busy_pipe_is_named_after_its_work(shares: dict[str, float], expected: Bottleneck) -> None:
     """Work that explains 40 % of a busy pipe gives it the name; an ALU has none, and integer work keeps `fma`."""
     assert compute_bottleneck(make_case(shares)) == expected
+
+
+SGEMM = {"ffma_threads": 32 * 7.6e6, "issue_peak_inst_per_s": 1e10, "issue_share": 0.9, "ffma_peak_threads_per_s": 3e11}
+
+
+@pytest.mark.parametrize(
+    ("counters", "overrides", "resource"),
+    [
+        (SGEMM, {}, "fp32"),
+        ({**SGEMM, "issued_inst": 9e6}, {}, "fp32"),
+        (SGEMM | {"ffma_threads": 32 * 6.7e6}, {}, "issue"),
+        (SGEMM, {"warp_opcodes": {"FFMA": 7, "IMAD": 9}, "thread_opcodes": {"FFMA": 7}}, "issue"),
+        ({**SGEMM, "issued_inst": 9.0}, {"warp_opcodes": {"FFMA": 7, "LDS": 2}, "thread_opcodes": {"FFMA": 7}}, "fp32"),
+        ({"issued_inst": 9e6, "issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "alu"),
+        ({"issued_inst": 9e6, "issue_share": 0.9, "lsu_inst": 8e6, "lsu_share": 0.1}, {}, "issue"),
+        ({"issue_share": 0.9, "alu_inst": 7e6, "alu_share": 0.8}, {}, "issue"),
+    ],
+)
+def test_full_issue_slots_are_named_after_what_fills_them(
+    counters: dict[str, float], overrides: dict[str, Any], resource: str
+) -> None:
+    """Work that makes three quarters of the instructions names full issue slots; the share stays that of the slots."""
+    found = compute_bottleneck(place(make_kernel(counters, **overrides)))
+    assert found == Bottleneck(resource, 0.9)
 
 
 LSU_FULL = {"lsu_inst": 1.5e7, "lsu_peak_inst_per_s": 1.6e10, "ffma_threads": 0.0, "alu_share": 0.2}

@@ -124,7 +124,7 @@ def test_a_level_names_its_stage_where_it_has_several() -> None:
         "l2": analysis.levels["l2"],
     }
     bars = level_bars(replace(analysis, levels=levels)).shown
-    assert [(bar.label, bar.part) for bar in bars] == [("DRAM", ""), ("L1", "from L2 stage")]
+    assert [(bar.label, bar.part) for bar in bars] == [("HBM2", ""), ("L1", "from L2 stage")]
 
 
 def test_attainable_roofs_are_marked_on_the_bar() -> None:
@@ -209,7 +209,7 @@ def test_nvidia_says_the_same_or_something_else() -> None:
         ("High Memory Throughput", "NVIDIA's rule says the same: memory."),
         (
             "Latency Issue",
-            "NVIDIA's rule says: latency. rooflens says: memory-bound at DRAM, because that is 95 % busy.",
+            "NVIDIA's rule says: latency. rooflens says: memory-bound at HBM2, because that is 95 % busy.",
         ),
         ("Something new", "NVIDIA's rule says: Something new."),
     ):

@@ -1,0 +1,79 @@
+"""`rooflens hotspots`: which lines or instructions of a kernel take its time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import console, finish
+from rooflens.cli.loading import PATHS, STORE, load_analyzed
+from rooflens.errors import InputError
+from rooflens.format import count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rooflens.model.records import Analysis, Grain
+
+_LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
+_NONE_HINT = (
+    "collect with `ncu --section SourceCounters --import-source yes`; for source lines compile with `-lineinfo`"
+)
+
+
+@click.command()
+@PATHS
+@STORE
+@click.option(
+    "--by",
+    type=click.Choice(["line", "sass", "function"]),
+    help="What to list.  [default: lines where the report knows them, else instructions]",
+)
+@click.option("--kernel", "wanted", metavar="TEXT", help="Only kernels with this in their name.")
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many a kernel."
+)
+@click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+def hotspots(
+    paths: tuple[str, ...], store: Path | None, *, by: Grain | None, wanted: str | None, top: int, style: str
+) -> None:
+    """Show the source lines or instructions that take a kernel's time."""
+    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
+
+    found = load_analyzed(paths, store)
+    analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+    shown = listings(analyses, by, top)
+    if analyses and not shown:
+        raise _nothing(analyses, by)
+    if style == "table":
+        print_hotspots(console(), shown)
+    else:
+        click.echo({"json": to_json, "csv": to_csv}[style](shown), nl=style == "json")
+    if left := len(analyses) - len(shown):
+        click.echo(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded", err=True)
+    finish(found, "")
+
+
+def _wanted(analyses: Sequence[Analysis], wanted: str | None) -> Sequence[Analysis]:
+    """Choose the kernels with a text in their name.
+
+    Raises:
+        InputError: There is none.
+    """
+    chosen = [one for one in analyses if wanted is None or wanted.casefold() in one.kernel.name.casefold()]
+    if analyses and not chosen:
+        raise InputError(f"no kernel has `{wanted}` in its name", "leave --kernel out to see them all")
+    return chosen
+
+
+def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:
+    if any(analysis.kernel.hotspots for analysis in analyses):
+        return InputError(f"no {_noun(by)} recorded, but instructions are", _LINES_HINT)
+    subject = "this kernel holds" if len(analyses) == 1 else f"none of these {len(analyses)} kernels holds"
+    return InputError(f"{subject} {'no ' if len(analyses) == 1 else ''}samples or counts by instruction", _NONE_HINT)
+
+
+def _noun(by: Grain | None) -> str:
+    return {"line": "source lines", "sass": "instructions", "function": "functions", None: "instructions"}[by]

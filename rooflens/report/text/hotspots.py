@@ -1,0 +1,201 @@
+"""Where in the code a kernel's time goes, as text: a table for each kernel, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
+from rooflens.model.hotspots import MEASURES, STALL, leading_stall
+from rooflens.model.records import ratio
+from rooflens.report.text.contract import (
+    HOTSPOT,
+    NUMBER,
+    POSITION,
+    TEXT,
+    Key,
+    choice,
+    fixed,
+    hotspots_of,
+    items,
+    mapping,
+)
+from rooflens.report.text.terminal import new_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from rich.console import Console
+
+    from rooflens.model.records import Analysis, Grain, Hotspot, Kernel
+
+SCHEMA_VERSION = 1
+GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
+NAME_WIDTH = 100
+
+_PLACE_COLUMNS = ("by", "file", "line", "function", "pc", "sass", "text", "share_of_samples", "leading_stall")
+CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The hot spots of one kernel that are to be shown.
+
+    Attributes:
+        by: Lines, instructions or functions.
+        hotspots: With most samples first.
+    """
+
+    kernel: Kernel
+    by: Grain
+    hotspots: tuple[Hotspot, ...]
+
+
+def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[Listing, ...]:
+    """Choose what is shown of each kernel that has hot spots, the longest kernel first.
+
+    Args:
+        analyses: Kernels, in any order.
+        by: What is shown; by default lines where they are known, else instructions.
+        top: At most so many of each kernel.
+    """
+    ordered = sorted(analyses, key=lambda analysis: -(analysis.gpu_time_ns or 0.0))
+    found = (_listing(analysis.kernel, by, top) for analysis in ordered)
+    return tuple(listing for listing in found if listing.hotspots)
+
+
+def _listing(kernel: Kernel, by: Grain | None, top: int) -> Listing:
+    grain = by or ("line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass")
+    return Listing(kernel, grain, tuple(hotspot for hotspot in kernel.hotspots if hotspot.by == grain)[:top])
+
+
+def print_hotspots(console: Console, shown: Sequence[Listing]) -> None:
+    """Print a table for each kernel."""
+    for listing in shown:
+        columns = _columns(listing)
+        table = new_table(columns, right=_NUMBERS.keys() - {"waits for"}, wrapping=())
+        for hotspot in listing.hotspots:
+            table.add_row(*(printable(write(listing.kernel, hotspot)) for write in columns.values()))
+        console.print(Text(printable(_heading(listing)), style="bold"))
+        console.print(table, markup=False, highlight=False)
+        console.print()
+
+
+def _heading(listing: Listing) -> str:
+    kernel = listing.kernel
+    name = cut_name(plain_name(kernel.name), NAME_WIDTH)
+    facts = [f"{name} (result {kernel.index} of {kernel.source})", duration(kernel.duration_ns)]
+    if "samples" in kernel.code_totals:
+        facts.append(count(int(kernel.code_totals["samples"]), "sample"))
+    return ", ".join(facts)
+
+
+def _columns(listing: Listing) -> dict[str, Callable[[Kernel, Hotspot], str]]:
+    """Return the columns of which the kernel has anything, by heading."""
+    totals = listing.kernel.code_totals
+    numbers = {name: write for name, (write, needs) in _NUMBERS.items() if any(totals.get(need) for need in needs)}
+    return {**numbers, **_PLACES[listing.by]}
+
+
+def _samples(kernel: Kernel, hotspot: Hotspot) -> str:
+    return percent(ratio(hotspot.measures.get("samples", 0.0), kernel.code_totals.get("samples")))
+
+
+def _executed(_: Kernel, hotspot: Hotspot) -> str:
+    return _amount(hotspot.measures.get("warp_inst", 0.0))
+
+
+def _threads(_: Kernel, hotspot: Hotspot) -> str:
+    return significant(ratio(hotspot.measures.get("thread_inst", 0.0), hotspot.measures.get("warp_inst")))
+
+
+def _excess_sectors(_: Kernel, hotspot: Hotspot) -> str:
+    return _excess(hotspot.measures, ("load_excess_sectors", "store_excess_sectors"), ("load_sectors", "store_sectors"))
+
+
+def _excess_wavefronts(_: Kernel, hotspot: Hotspot) -> str:
+    return _excess(hotspot.measures, ("shared_excess_wavefronts",), ("shared_wavefronts",))
+
+
+def _excess(measures: Mapping[str, float], parts: tuple[str, ...], wholes: tuple[str, ...]) -> str:
+    """Write what is beyond the need, and which part of the whole that is."""
+    part, whole = (sum(measures.get(name, 0.0) for name in names) for names in (parts, wholes))
+    return f"{_amount(part)} ({percent(part / whole)})" if whole else MISSING
+
+
+def _local(_: Kernel, hotspot: Hotspot) -> str:
+    return _amount(hotspot.measures.get("local_sectors", 0.0))
+
+
+def _amount(value: float) -> str:
+    return si(value, "").rstrip()
+
+
+_NUMBERS: Mapping[str, tuple[Callable[[Kernel, Hotspot], str], tuple[str, ...]]] = {
+    "samples": (_samples, ("samples",)),
+    "waits for": (lambda _, hotspot: leading_stall(hotspot) or MISSING, ("samples",)),
+    "executed": (_executed, ("warp_inst",)),
+    "threads of 32": (_threads, ("thread_inst",)),
+    "excess sectors": (_excess_sectors, ("load_excess_sectors", "store_excess_sectors")),
+    "excess wavefronts": (_excess_wavefronts, ("shared_excess_wavefronts",)),
+    "local sectors": (_local, ("local_sectors",)),
+}
+"""Heading -> what writes the cell, and the measures of which one must be there."""
+
+
+def _line(_: Kernel, hotspot: Hotspot) -> str:
+    if hotspot.file is None:
+        return MISSING
+    name = hotspot.file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{hotspot.line}"
+
+
+_PLACES: Mapping[Grain, Mapping[str, Callable[[Kernel, Hotspot], str]]] = {
+    "line": {"line": _line, "source": lambda _, hotspot: hotspot.text or MISSING},
+    "sass": {
+        "offset": lambda _, hotspot: f"0x{hotspot.pc or 0:04x}",
+        "line": _line,
+        "instruction": lambda _, hotspot: hotspot.sass or MISSING,
+    },
+    "function": {"function": lambda _, hotspot: hotspot.function or MISSING},
+}
+
+_LISTING = fixed(
+    Key("source", TEXT, attrgetter("kernel.source")),
+    Key("index", POSITION, attrgetter("kernel.index")),
+    Key("name", TEXT, attrgetter("kernel.function_name")),
+    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
+    Key("by", choice(*GRAINS), attrgetter("by")),
+    Key("totals", mapping(NUMBER), attrgetter("kernel.code_totals")),
+    Key("hotspots", items(HOTSPOT), lambda listing: hotspots_of(listing.kernel, listing.hotspots)),
+)
+
+
+def to_json(shown: Iterable[Listing]) -> str:
+    """Write every listing: the keys of `analyze`'s hot spots, and the kernel's totals by measure."""
+    document = {"schema_version": SCHEMA_VERSION, "kernels": [_LISTING.write(listing) for listing in shown]}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def to_csv(shown: Iterable[Listing]) -> str:
+    """Write one line a hot spot: what was not measured is empty, and what was measured and not found is 0."""
+    rows = [row for listing in shown for row in _csv_rows(listing)]
+    stalls = sorted({name for row in rows for name in row if name.startswith(STALL)})
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*CSV_COLUMNS, *stalls], lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _csv_rows(listing: Listing) -> Iterator[dict[str, Any]]:
+    written = _LISTING.write(listing)
+    nothing = dict.fromkeys(written["totals"], 0)
+    for hotspot in written["hotspots"]:
+        yield {**written, **nothing, **hotspot, **hotspot["measures"]}

@@ -1,0 +1,148 @@
+"""Findings about the addresses of global loads and stores: which measure counts, and what it costs."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.access import access_bytes, uncoalesced_global_load, uncoalesced_global_store
+from rooflens.model.records import Hotspot
+
+
+def _totals(excess: float, side: str = "load", sectors: float = 1e6) -> dict[str, float]:
+    other = "store" if side == "load" else "load"
+    return {
+        f"{side}_sectors": sectors,
+        f"{side}_excess_sectors": excess,
+        f"{other}_sectors": 0.0,
+        f"{other}_excess_sectors": 0.0,
+    }
+
+
+@pytest.mark.parametrize(("excess", "said"), [(99_000, False), (101_000, True)])
+def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, said: bool) -> None:
+    """The sectors of each load instruction count against those that its bytes would fill; stores are not meant."""
+    facts = make_facts(kernel={"code_totals": _totals(excess)})
+    found = uncoalesced_global_load(facts)
+    assert (found is not None) is said
+    assert uncoalesced_global_store(facts) is None
+    if found is not None:
+        assert "10 % of the 1.00 M sectors that global loads touch" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_stores_are_told_from_loads() -> None:
+    """Three quarters of what stores touch is more than needed: said of stores only, with its line."""
+    hot = Hotspot("line", "a.cu", 7, measures={"store_excess_sectors": 600_000.0})
+    facts = make_facts(kernel={"code_totals": _totals(750_000, "store"), "hotspots": (hot,)})
+    found = uncoalesced_global_store(facts)
+    assert found is not None
+    assert "write" in found.move
+    assert "75 %" in found.move
+    assert [(place.hotspot, place.share) for place in found.where] == [(hot, 0.8)]
+    assert uncoalesced_global_load(facts) is None
+
+
+def test_the_wall_that_does_half_of_its_work_in_vain_is_limited_by_it() -> None:
+    """L2 at 70 % of its peak, half of it wasted: 35 % of the time, 1.54x; no more than the next unit leaves."""
+    kernel = {"code_totals": _totals(500_000)}
+    found = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "l1": 0.3}, kernel=kernel, **at_wall("l2", 0.7)))
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.65))
+    held = uncoalesced_global_load(make_facts({}, {"l2": 0.7, "fma": 0.68}, kernel=kernel, **at_wall("l2", 0.7)))
+    assert held is not None
+    assert held.speedup_up_to == pytest.approx(1 / 0.68)
+
+
+def test_a_full_memory_that_moves_nothing_in_vain_makes_it_a_note() -> None:
+    """Caches serve the rest of each sector: device memory moves just what is asked for."""
+    counters = {"dram_bytes": 16e6, "global_ideal_sectors": 500_000.0}
+    kernel = {"code_totals": _totals(500_000)}
+    facts = make_facts(counters, {"dram": 0.9, "l2": 0.5}, kernel=kernel, **at_wall("dram", 0.9))
+    found = uncoalesced_global_load(facts)
+    assert found is not None
+    assert found.severity == "note"
+    assert "dram" not in found.bears_on
+
+
+def test_a_full_memory_that_moves_twice_what_is_asked_is_limited_by_it() -> None:
+    """Half of what device memory moves is wasted: 45 % of the time at 90 % of its peak."""
+    counters = {"dram_bytes": 32e6, "global_ideal_sectors": 500_000.0}
+    kernel = {"code_totals": _totals(500_000)}
+    found = uncoalesced_global_load(make_facts(counters, {"dram": 0.9}, kernel=kernel, **at_wall("dram", 0.9)))
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.55))
+
+
+@pytest.mark.parametrize(("stalled", "severity"), [(0.3, "contributes"), (0.5, "limiter")])
+def test_a_kernel_that_waits_for_memory_is_limited_where_a_fifth_of_its_time_goes_with_the_waste(
+    stalled: float, severity: str
+) -> None:
+    """Half of the sectors are wasted: of 30 % of the waits that is 15 %, of 50 % a quarter."""
+    kernel = {"code_totals": _totals(500_000), "stalls": {"long_scoreboard": stalled, "wait": 1 - stalled}}
+    found = uncoalesced_global_load(make_facts({}, {"l2": 0.1}, kernel=kernel))
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == (severity, pytest.approx(1 / (1 - stalled / 2)))
+
+
+def test_bytes_a_sector_stand_in_where_instructions_are_not_told_apart() -> None:
+    """8 of 32 bytes used; without a report of the instructions themselves it is taken as scattered."""
+    found = uncoalesced_global_load(make_facts({"global_load_bytes_per_sector": 8.0}))
+    assert found is not None
+    assert "8.00 of the 32 bytes of each sector" in found.move
+    assert "neighbouring" in found.move
+    assert unsaid(found.evidence, found.move) == []
+    assert uncoalesced_global_load(make_facts({"global_load_bytes_per_sector": 29.0})) is None
+
+
+def test_values_that_a_whole_warp_reads_are_not_called_scattered() -> None:
+    """One sector a load is the least there is: reading 4 bytes of it is true and no fault of the addresses."""
+    counters, kernel = {"global_load_bytes_per_sector": 4.0}, {"code_totals": _totals(0.0)}
+    found = uncoalesced_global_load(make_facts(counters, {"l1": 0.9}, kernel=kernel, **at_wall("l1", 0.9)))
+    assert found is not None
+    assert found.severity == "note"
+    assert "neighbouring" not in found.move
+
+
+def test_the_width_of_the_opcodes_bounds_what_is_used_where_nothing_else_is_stored() -> None:
+    """1,000 threads that load 8 bytes each use at most 8,000 of the 32,000 bytes of 1,000 sectors."""
+    kernel = {"thread_opcodes": {"LDG.E.64": 1000, "STG.E": 1000}}
+    counters = {"global_load_sectors": 1000.0, "global_store_sectors": 125.0}
+    facts = make_facts(counters, kernel=kernel)
+    found = uncoalesced_global_load(facts)
+    assert found is not None
+    assert "at most 8.00 of the 32 bytes" in found.move
+    assert found.confidence == "medium"
+    assert unsaid(found.evidence, found.move) == []
+    assert uncoalesced_global_store(facts) is None
+
+
+@pytest.mark.parametrize(("sectors", "said"), [(16_000.0, False), (18_000.0, True)])
+def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors: float, *, said: bool) -> None:
+    """16 sectors a request are 16 bytes a thread; nothing says how wide these loads are."""
+    found = uncoalesced_global_load(make_facts({"global_load_sectors": sectors, "global_load_requests": 1000.0}))
+    assert (found is not None) is said
+    if found is not None:
+        assert "18.0 sectors a request" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(
+    ("opcode", "width_bytes"),
+    [
+        ("LDG.E", 4),
+        ("LDG.E.64.CONSTANT.SYS", 8),
+        ("LDG.E.LTC128B.128", 16),
+        ("STG.E.U16", 2),
+        ("LDG.E.U8.CONSTANT", 1),
+        ("LDG.E.ENL2.256", 32),
+    ],
+)
+def test_an_opcode_says_how_wide_its_access_is(opcode: str, width_bytes: int) -> None:
+    """Sizes of a prefetch (`LTC128B`) are not meant."""
+    assert access_bytes(opcode) == width_bytes
+
+
+def test_nothing_is_said_without_any_measure() -> None:
+    """A report without memory counters says nothing of coalescing."""
+    assert uncoalesced_global_load(make_facts({}, {"l1": 0.9}, **at_wall("l1", 0.9))) is None

@@ -1,0 +1,126 @@
+"""Findings about arithmetic: fusing, divisions, double precision where it is slow, tensor cores that stand idle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.arithmetic import fp64_divisions, slow_fp64, tensor_cores_unused, unfused_arithmetic
+from rooflens.model.records import Pipe
+
+
+def _opcodes(**threads: int) -> dict[str, Any]:
+    return {"thread_opcodes": threads}
+
+
+@pytest.mark.parametrize(("apart", "said"), [(10, False), (12, True)])
+def test_unfused_is_said_where_fusing_half_would_spare_a_tenth(apart: int, *, said: bool) -> None:
+    """NVIDIA's limit: over a fifth of additions, multiplications and both stand apart."""
+    found = unfused_arithmetic(make_facts(kernel=_opcodes(DADD=apart, DMUL=apart, DFMA=100 - 2 * apart)))
+    assert (found is not None) is said
+    if found is not None:
+        assert "24 % of the fp64 arithmetic" in found.move
+        assert "spares up to 12 %" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_sums_alone_cannot_be_fused() -> None:
+    """Additions without multiplications have no partner, and their pipe is idle besides."""
+    assert unfused_arithmetic(make_facts(kernel=_opcodes(FADD=100))) is None
+
+
+def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> None:
+    """Both are unfused; the fp64 pipe is the one that costs."""
+    counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
+    counters |= {"dadd_threads": 40.0, "dmul_threads": 40.0, "dfma_threads": 20.0}
+    found = unfused_arithmetic(make_facts(counters, {"fma": 0.1, "fp64_pipe": 0.8}, **at_wall("fp64_pipe", 0.8)))
+    assert found is not None
+    assert "fp64" in found.move
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
+
+
+@pytest.mark.parametrize(("divisions", "said"), [(28, False), (29, True)])
+def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: int, *, said: bool) -> None:
+    """Each takes seven instructions at least: 29 are 203 of 1,000."""
+    kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": divisions, "MUFU.RCP": 500}}
+    found = fp64_divisions(make_facts(kernel=kernel))
+    assert (found is not None) is said
+    if found is not None:
+        assert "at least 20 % of the fp64 instructions" in found.move
+        assert found.speedup_up_to is None
+        assert unsaid(found.evidence, found.move) == []
+
+
+def _fp64(slower: float, share: float = 0.5) -> dict[str, Any]:
+    pipes = {
+        "fp64": Pipe(1e9, "FLOP", "opcode", share=share, peak_per_s=1e12),
+        "fp32": Pipe(0.0, "FLOP", "opcode", share=0.0, peak_per_s=slower * 1e12),
+    }
+    return {"pipes": pipes}
+
+
+@pytest.mark.parametrize(("slower", "said"), [(2.0, False), (3.9, False), (4.0, True), (64.0, True)])
+def test_fp64_is_slow_from_a_quarter_of_fp32_down(slower: float, *, said: bool) -> None:
+    """Chips for HPC do it at half the rate."""
+    found = slow_fp64(make_facts(**_fp64(slower)))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_slow_fp64_that_fills_its_pipe_limits() -> None:
+    """At 80 % of the pipe, fp32 at 64 times the rate would take a 64th of the time."""
+    found = slow_fp64(make_facts(**_fp64(64.0, 0.8), **at_wall("fp64", 0.8)))
+    assert found is not None
+    assert "1.00 GFLOP of fp64 run at a rate 64x below" in found.move
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.8 * 63 / 64)))
+
+
+def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
+    """A chip of no known name without peaks has no known ratio."""
+    assert slow_fp64(make_facts(pipes={"fp64": Pipe(1e9, "FLOP", "opcode")})) is None
+    none = {"fp64": Pipe(0.0, "FLOP", "opcode", peak_per_s=1e12), "fp32": Pipe(1e9, "FLOP", "opcode", peak_per_s=6e13)}
+    assert slow_fp64(make_facts(pipes=none)) is None
+
+
+def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -> Any:
+    kernel = {"gpu": gpu, "thread_opcodes": {"FFMA": 1000, "FADD": 10, **opcodes}, "warp_opcodes": {"FFMA": 32}}
+    pipes = {"fp32": Pipe(2e9, "FLOP", "opcode", share=share, peak_per_s=19.5e12)}
+    return make_facts({"sm_clock_hz": 1.41e9}, kernel=kernel, pipes=pipes, **at_wall("fp32", share))
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.39, False), (0.41, True)])
+def test_tensor_cores_are_named_for_products_that_fill_two_fifths_of_the_fp32_pipe(share: float, *, said: bool) -> None:
+    """An A100 does TF32 at 156 TFLOP/s: eight times its fp32."""
+    found = tensor_cores_unused(_product(share))
+    assert (found is not None) is said
+    if found is not None:
+        assert "TF32 roof is 8.0x as high" in found.move
+        assert found.speedup_up_to is None
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(
+    ("gpu", "opcodes"),
+    [
+        ("NVIDIA GeForce GTX 1660 SUPER", {}),
+        ("NVIDIA of no known name", {}),
+        ("NVIDIA A100-SXM4-80GB", {"MUFU.EX2": 50}),
+        ("NVIDIA A100-SXM4-80GB", {"FMUL": 400}),
+    ],
+)
+def test_tensor_cores_are_not_named_where_there_are_none_or_the_work_is_no_product(
+    gpu: str, opcodes: dict[str, int]
+) -> None:
+    """A GTX 1660 has none; exponentials or separate multiplications are not a matrix product's."""
+    assert tensor_cores_unused(_product(0.7, gpu, **opcodes)) is None
+
+
+def test_a_chip_is_told_of_the_best_format_that_it_has() -> None:
+    """A T4 knows no TF32: fp16 it is."""
+    found = tensor_cores_unused(_product(0.7, "Tesla T4"))
+    assert found is not None
+    assert "TF32" not in found.move
+    assert "fp16" in found.move

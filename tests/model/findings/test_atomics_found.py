@@ -1,0 +1,56 @@
+"""Findings about atomics: by L2's unit, by traffic, by instructions that warps wait for."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.atomics import contended_atomics
+
+SOME = {"thread_opcodes": {"RED.E.ADD.STRONG.GPU": 3200, "ATOMG.E.ADD": 800, "ATOMS.ADD": 9999}}
+
+
+@pytest.mark.parametrize(("busy", "said"), [(0.09, False), (0.10, True)])
+def test_atomics_are_said_from_a_tenth_of_their_unit_on(busy: float, *, said: bool) -> None:
+    """Atomics in shared memory do not reach L2 and are not counted."""
+    found = contended_atomics(make_facts({"l2_atomic_share": busy}, kernel=SOME))
+    assert (found is not None) is said
+    if found is not None:
+        assert "4.00 k atomic operations keep the atomic unit of L2 10 % busy" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
+@pytest.mark.parametrize(("busy", "severity"), [(0.59, "contributes"), (0.61, "limiter")])
+def test_the_atomic_unit_is_a_wall_from_60_percent_on(busy: float, severity: str) -> None:
+    """As any unit is; what it is busy with is what can go."""
+    found = contended_atomics(make_facts({"l2_atomic_share": busy}, kernel=SOME))
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == (severity, pytest.approx(1 / (1 - busy)))
+
+
+def test_atomics_cross_twice_in_the_traffic_of_a_full_l2() -> None:
+    """100 of 1,000 sectors are atomics: with their way back 200 of 1,100."""
+    counters = {"atomic_inst": 50.0, "l2_atomic_sectors": 100.0, "l2_bytes": 32_000.0}
+    found = contended_atomics(make_facts(counters, {"l2": 0.7}, **at_wall("l2", 0.7)))
+    assert found is not None
+    assert "50.0 atomic instructions make 18 % of the traffic to L2" in found.move
+    assert (found.severity, found.confidence) == ("contributes", "medium")
+    assert found.speedup_up_to == pytest.approx(1 / (1 - 0.7 * 200 / 1100))
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_few_instructions_count_where_warps_wait_for_memory() -> None:
+    """Half of the accesses are atomics: of 60 % of the waits that is 30 % of the time; without waits it is nothing."""
+    opcodes = {"thread_opcodes": {"RED.E.ADD": 640}, "warp_opcodes": {"RED.E.ADD": 20, "LDG.E": 20, "FADD": 500}}
+    waits = contended_atomics(make_facts(kernel={**opcodes, "stalls": {"long_scoreboard": 0.6, "wait": 0.4}}))
+    assert waits is not None
+    assert "are 50 % of its accesses to global memory" in waits.move
+    assert waits.speedup_up_to == pytest.approx(1 / 0.7)
+    assert unsaid(waits.evidence, waits.move) == []
+    assert contended_atomics(make_facts(kernel={**opcodes, "stalls": {"wait": 1.0}})) is None
+
+
+def test_kernels_without_atomics_are_told_nothing() -> None:
+    """A counter of 0 is none, and so is a busy unit of nobody's."""
+    assert contended_atomics(make_facts({"atomic_inst": 0.0, "l2_atomic_share": 0.5})) is None
+    assert contended_atomics(make_facts({"l2_atomic_share": 0.5})) is None

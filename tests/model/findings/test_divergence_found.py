@@ -1,0 +1,112 @@
+"""Findings about idle lanes: by branches, by conditions, by block sizes; edges and what they cost."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.divergence import partial_warps, thread_divergence, warp_fill
+from rooflens.model.records import Hotspot
+
+
+@pytest.mark.parametrize(("threads", "said"), [(24.0, False), (23.9, True)])
+def test_divergence_is_said_below_24_of_32_threads(threads: float, *, said: bool) -> None:
+    """NVIDIA's limit; the smaller of those that take part and those that are not switched off counts."""
+    for counters in (
+        {"threads_per_inst": threads, "threads_on_per_inst": threads},
+        {"threads_per_inst": 32.0, "threads_on_per_inst": threads},
+        {"threads_on_per_inst": threads},
+    ):
+        found = thread_divergence(make_facts(counters))
+        assert (found is not None) is said
+        if found is not None:
+            assert unsaid(found.evidence, found.move) == []
+
+
+def test_opcode_tables_tell_the_threads_where_no_counter_does() -> None:
+    """320 thread instructions in 20 warp instructions are 16 threads."""
+    found = thread_divergence(make_facts(kernel={"thread_opcodes": {"FADD": 320}, "warp_opcodes": {"FADD": 20}}))
+    assert found is not None
+    assert "16.0 of 32 threads" in found.move
+
+
+def test_branches_and_conditions_are_told_apart() -> None:
+    """Threads that go another way are brought together; those that a condition switches off get work."""
+    parted = {"threads_per_inst": 9.0, "threads_on_per_inst": 8.5, "divergent_branch_count": 2e6}
+    found, off = (
+        thread_divergence(make_facts(counters))
+        for counters in (parted, {**parted, "threads_per_inst": 31.0, "threads_on_per_inst": 18.4})
+    )
+    assert found is not None
+    assert off is not None
+    assert "8.50 of 32 threads" in found.move
+    assert "part at 2.00 M branches" in found.move
+    assert "switched off by conditions" in off.move
+    assert unsaid(found.evidence, found.move) == unsaid(off.evidence, off.move) == []
+
+
+def test_divergence_at_a_full_issue_slot_limits_and_costs_the_idle_part_of_it() -> None:
+    """16 of 32 threads at 80 % of the issue slots: 40 % of the time."""
+    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.8, "alu": 0.5}, **at_wall("issue", 0.8))
+    found = thread_divergence(facts)
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
+
+
+def test_divergence_of_a_kernel_at_its_memory_is_a_note() -> None:
+    """Idle lanes move no bytes."""
+    facts = make_facts({"threads_per_inst": 16.0}, {"issue": 0.3, "dram": 0.9}, **at_wall("dram", 0.9))
+    found = thread_divergence(facts)
+    assert found is not None
+    assert found.severity == "note"
+
+
+def test_blocks_that_do_not_fill_a_warp_explain_its_idle_lanes() -> None:
+    """9 of 32 threads in blocks of 9 part at no branch; 4 of them do."""
+    blocks = {"block": (9, 1, 1)}
+    by_block = thread_divergence(make_facts({"threads_per_inst": 9.0}, {"issue": 0.5}, kernel=blocks))
+    by_branch = thread_divergence(make_facts({"threads_per_inst": 4.0}, {"issue": 0.5}, kernel=blocks))
+    assert by_block is not None
+    assert by_branch is not None
+    assert (by_block.severity, by_branch.severity) == ("note", "contributes")
+    assert "blocks of 9 do not fill warps" in by_block.move
+
+
+def test_the_places_are_those_that_lose_most_lanes() -> None:
+    """Line 8 loses 30 of its 32 lanes; line 7 executes more and loses none."""
+    full = Hotspot("line", "a.cu", 7, measures={"warp_inst": 100.0, "thread_inst": 3200.0})
+    lost = Hotspot("line", "a.cu", 8, measures={"warp_inst": 10.0, "thread_inst": 20.0})
+    kernel = {"hotspots": (full, lost), "code_totals": {"warp_inst": 112.0, "thread_inst": 3220.0}}
+    found = thread_divergence(make_facts({"threads_per_inst": 20.0}, kernel=kernel))
+    assert found is not None
+    assert [(place.hotspot, place.share) for place in found.where] == [(lost, pytest.approx(300 / 364))]
+
+
+@pytest.mark.parametrize(
+    ("block", "fill"),
+    [((1, 1, 1), 1 / 32), ((9, 1, 1), 9 / 32), ((32, 1, 1), 1.0), ((33, 1, 1), 33 / 64), ((16, 16, 3), 1.0)],
+)
+def test_warps_are_partly_filled_unless_the_block_is_a_multiple_of_32(block: tuple[int, int, int], fill: float) -> None:
+    """The last warp of a block holds what is left."""
+    facts = make_facts(kernel={"block": block})
+    assert warp_fill(facts.kernel) == pytest.approx(fill)
+    found = partial_warps(facts)
+    assert (found is None) is (fill == 1.0)
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_tiny_blocks_hold_a_waiting_kernel_back_where_there_are_many() -> None:
+    """Blocks of 9 threads leave 72 % of resident lanes empty; a single block is no matter of its size."""
+    counters, kernel = {"sm_count": 14.0}, {"block": (9, 1, 1)}
+    many = partial_warps(make_facts({**counters, "grid_size": 1e6}, {"issue": 0.4}, kernel=kernel))
+    one = partial_warps(make_facts({**counters, "grid_size": 1.0}, {"issue": 0.001}, kernel=kernel))
+    assert many is not None
+    assert one is not None
+    assert (many.severity, many.speedup_up_to) == ("limiter", pytest.approx(2.5))
+    assert one.severity == "note"
+
+
+def test_the_size_of_no_block_is_no_finding() -> None:
+    """Ranges and graphs have no block."""
+    assert partial_warps(make_facts()) is None

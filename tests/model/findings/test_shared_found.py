@@ -1,0 +1,80 @@
+"""Findings about bank conflicts: from addresses, from counters, and collisions that are none."""
+
+from __future__ import annotations
+
+import pytest
+from support.findings import at_wall, make_facts, unsaid
+
+from rooflens.model.findings.shared import bank_conflicts
+from rooflens.model.records import Hotspot
+
+
+def _addresses(excess: float) -> dict[str, float]:
+    return {"smem_access_wavefronts": 1000.0, "smem_ideal_wavefronts": 1000.0 - excess}
+
+
+@pytest.mark.parametrize(("excess", "said"), [(99.0, False), (100.0, True)])
+def test_conflicts_are_said_from_a_tenth_of_the_wavefronts_on(excess: float, *, said: bool) -> None:
+    """What the addresses need against what their bytes would fill."""
+    found = bank_conflicts(make_facts(_addresses(excess)))
+    assert (found is not None) is said
+    if found is not None:
+        assert unsaid(found.evidence, found.move) == []
+
+
+def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
+    """1,000 wavefronts where 125 would do: 8-way, at one line."""
+    hot = Hotspot("line", "a.cu", 3, measures={"shared_excess_wavefronts": 875.0})
+    totals = {"shared_wavefronts": 1000.0, "shared_excess_wavefronts": 875.0}
+    found = bank_conflicts(make_facts(kernel={"code_totals": totals, "hotspots": (hot,)}))
+    assert found is not None
+    assert "8.00 passes an access" in found.move
+    assert "88 % of the 1.00 k wavefronts of shared memory" in found.move
+    assert found.where[0].hotspot is hot
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_shared_memory_at_its_peak_is_limited_by_conflicts() -> None:
+    """Half of the wavefronts at 80 % of the peak: 40 % of the time."""
+    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.8}, **at_wall("smem", 0.8)))
+    assert found is not None
+    assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / 0.6))
+
+
+def test_conflicts_of_a_kernel_bound_elsewhere_are_a_note() -> None:
+    """At 90 % of device memory, 3 % of the time of shared memory cost nothing."""
+    found = bank_conflicts(make_facts(_addresses(500.0), {"smem": 0.06, "dram": 0.9}, **at_wall("dram", 0.9)))
+    assert found is not None
+    assert found.severity == "note"
+
+
+def test_replays_are_counted_for_the_side_that_has_more() -> None:
+    """A quarter of the stores' wavefronts; loads have none; stores are a fifth of all wavefronts."""
+    counters = {
+        "smem_load_conflict_wavefronts": 0.0,
+        "smem_load_wavefronts": 800.0,
+        "smem_store_conflict_wavefronts": 50.0,
+        "smem_store_wavefronts": 200.0,
+        "smem_bytes": 128_000.0,
+    }
+    found = bank_conflicts(make_facts(counters, {"smem": 0.8}, **at_wall("smem", 0.8)))
+    assert found is not None
+    assert "25 % of the 200 wavefronts of shared stores" in found.move
+    assert (found.severity, found.speedup_up_to) == ("note", pytest.approx(1 / 0.96))
+    assert found.confidence == "medium"
+
+
+def test_replays_without_conflicting_addresses_are_collisions_and_no_reason_to_pad() -> None:
+    """The hardware counts replays that padding cannot take away."""
+    counters = {**_addresses(0.0), "smem_load_conflict_wavefronts": 300.0, "smem_load_wavefronts": 1000.0}
+    found = bank_conflicts(make_facts(counters, {"smem": 0.9}, **at_wall("smem", 0.9)))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("note", "low")
+    assert "pad" not in found.move
+    assert unsaid(found.evidence, found.move) == []
+
+
+def test_nothing_is_said_of_kernels_without_shared_memory() -> None:
+    """No wavefronts, no part."""
+    assert bank_conflicts(make_facts({"smem_access_wavefronts": 0.0, "smem_ideal_wavefronts": 0.0})) is None
+    assert bank_conflicts(make_facts({"smem_conflict_bytes": 0.0, "smem_bytes": 0.0})) is None
