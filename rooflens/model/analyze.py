@@ -41,7 +41,8 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     flops = count_flops(kernel)
     pipes = place_pipes(kernel, flops)
     flop, flop_source = _by_dtype(flops)
-    flop_total = sum(work.ops for work in flops.work if work.is_float) if flops.complete else None
+    counted = sum(work.ops for work in flops.work if work.is_float and work.is_counted)
+    flop_total = counted if flops.complete else None
     levels = with_intensity(place_levels(kernel), flop_total)
     if outside.attainable is not None:
         levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, outside.attainable))
@@ -97,7 +98,7 @@ def _by_dtype(flops: Flops) -> tuple[dict[str, float], dict[str, str]]:
 
 def _math_ns(flops: Flops, duration_ns: float | None) -> float | None:
     """Return what the arithmetic needs at its peaks; None where a part of it or of its peaks is unknown."""
-    parts = [work for work in flops.work if work.ops]
+    parts = [work for work in flops.work if work.ops and work.is_counted]
     if duration_ns is None or not flops.complete or any(not work.peak_ops_per_s for work in parts):
         return None
     return sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s) * 1e9
@@ -108,7 +109,7 @@ def _mixed_peak(flops: Flops) -> float | None:
 
     None when a part's peak is unknown, or when there is no floating-point work.
     """
-    parts = [work for work in flops.work if work.is_float and work.ops]
+    parts = [work for work in flops.work if work.is_float and work.ops and work.is_counted]
     if not parts or any(not work.peak_ops_per_s for work in parts):
         return None
     time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)

@@ -207,7 +207,7 @@ class Pipe:
     Attributes:
         unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
-        source: `opcode`, `tensor_ops`, `sass`, `counter` or `estimated`.
+        source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
         peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
         attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None where none is known.
     """
@@ -220,6 +220,11 @@ class Pipe:
     share: float | None = None
     peak_source: str | None = None
     attainable_per_s: float | None = None
+
+    @property
+    def is_arithmetic(self) -> bool:
+        """Return whether its work is counted operations: an upper bound of them is none that was done."""
+        return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
@@ -439,8 +444,8 @@ class Analysis:
         levels: By level name, all of `LEVELS` present.
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
-        flop_source: For each key of `flop`: opcode, tensor_ops, sass or estimated.
-        flop_total: Sum of `flop`; None when a part of it is unknown.
+        flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
+        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: How many launches this one stands for.
@@ -462,6 +467,11 @@ class Analysis:
     launches: int = 1
     findings: tuple[Finding, ...] = ()
     phases: Phases | None = None
+
+    @property
+    def counted_flop(self) -> dict[str, float]:
+        """Operations by dtype key that were done: upper bounds are left out."""
+        return {name: ops for name, ops in self.flop.items() if self.flop_source.get(name) != "upper_bound"}
 
     @property
     def gpu_time_ns(self) -> float | None:

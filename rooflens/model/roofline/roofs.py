@@ -79,7 +79,7 @@ def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
 def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
     least = ROOF_FROM_SHARE * (analysis.flop_total or inf)
     for name, pipe in analysis.pipes.items():
-        if pipe.unit == "FLOP" and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
+        if pipe.unit == "FLOP" and pipe.is_arithmetic and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
             yield from _instruction_peaks(analysis, name, pipe, pipe.peak_per_s)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.records import Bottleneck, ratio, shares_of
-from rooflens.model.roofline.flops import SCALAR_DTYPES
+from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND
 from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -202,6 +202,7 @@ def _explained(case: Case, key: str, busy: float) -> str:
         name: pipe.share
         for name, pipe in case.pipes.items()
         if pipe.share is not None
+        and pipe.source != UPPER_BOUND
         and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
     }
     name = max(works, key=lambda work: works[work], default=key)

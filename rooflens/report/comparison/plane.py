@@ -118,7 +118,7 @@ class Side:
         """Find the ridge of the pipe that does most FLOPs."""
         work: defaultdict[str, float] = defaultdict(float)
         for analysis in self.analyses.values():
-            for name, flop in analysis.flop.items() if points(analysis) else ():
+            for name, flop in analysis.counted_flop.items() if points(analysis) else ():
                 work[name] += flop * analysis.launches
         slope = self.slope(level)
         main = max(work, key=lambda name: work[name], default="")
