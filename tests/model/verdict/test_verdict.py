@@ -178,15 +178,15 @@ def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
 @pytest.mark.parametrize(
     ("counters", "bound"),
     [
-        ({"sol_memory_access": 0.7, "sol_memory_request": 0.2}, "memory"),
-        ({"sol_memory_request": 0.7}, "memory"),
-        ({"sol_sm_memory": 0.7}, "memory"),
-        ({"sol_l2": 0.7}, "memory"),
-        ({"sol_instructions": 0.7}, "compute"),
+        ({"sol_memory_access_share": 0.7, "sol_memory_request_share": 0.2}, "memory"),
+        ({"sol_memory_request_share": 0.7}, "memory"),
+        ({"sol_sm_memory_share": 0.7}, "memory"),
+        ({"sol_l2_share": 0.7}, "memory"),
+        ({"sol_instructions_share": 0.7}, "compute"),
         ({"executed_share": 0.7}, "compute"),
         ({"executed_inst_per_cycle": 2.8}, "compute"),
         ({"issue_active_per_cycle": 0.7}, "compute"),
-        ({"sol_memory_access": 0.3, "executed_inst_per_cycle": 1.0}, "latency"),
+        ({"sol_memory_access_share": 0.3, "executed_inst_per_cycle": 1.0}, "latency"),
     ],
 )
 def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
@@ -197,7 +197,7 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
     """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the wall."""
-    counters = {"sol_memory_access": 0.95, "sol_instructions": 0.95}
+    counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
     found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
 
