@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import Bottleneck, ratio, shares_of
+from rooflens.model.records import Bottleneck, ratio
 from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND
-from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
+from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage, shares_of
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in

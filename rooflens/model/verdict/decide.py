@@ -53,6 +53,8 @@ _DOUBTS = (
 """Flags that lower confidence by one step each."""
 _READY = frozenset({"selected", "not_selected"})
 """States of a warp that could go on."""
+_FEW_WARPS = 0.25
+"""A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
@@ -105,8 +107,7 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
     phases = case.phases if is_full_for_a_while(case, bound) else None
     sides = decision.memory, decision.compute
     facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
-    found = tuple(finding.move for finding in costing)
-    moves = _with_collecting(case, (*found, *_moves(case, bound, wall, at_roof=at_roof)))
+    moves = _moves(case, bound, wall, costing, at_roof=at_roof)
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
@@ -159,12 +160,17 @@ def _without_busy_unit(case: Case, *, is_measured: bool) -> tuple[Bound, Bottlen
 
 def _waits(case: Case) -> bool:
     """Return whether launch, stalls or NVIDIA's rule say that a kernel waits of which no unit was measured."""
+    said = read_nvidia(case.kernel.rules).bottleneck or ""
+    return _shows_waiting(case) or "latency" in SAME_CLASSES.get(said, ())
+
+
+def _shows_waiting(case: Case) -> bool:
+    """Return whether launch or stalls show a usual reason for waiting."""
     counters, limits = case.kernel.counters, case.limits
     few_blocks = counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
-    few_warps = counters.get("theoretical_occupancy", 1.0) < limits.full_occupancy_share
+    few_warps = counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
     stalled = max((share for reason, share in case.kernel.stalls.items() if reason not in _READY), default=0.0)
-    said = read_nvidia(case.kernel.rules).bottleneck or ""
-    return few_blocks or few_warps or stalled > limits.dominant_stall or "latency" in SAME_CLASSES.get(said, ())
+    return few_blocks or few_warps or stalled > limits.dominant_stall
 
 
 def _is_overhead(case: Case, top: float) -> bool:
@@ -198,42 +204,25 @@ def is_full_for_a_while(case: Case, bound: Bound) -> bool:
     return bound in {"memory", "compute"} and top < case.limits.bound_share
 
 
-def _moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose what can help at a wall; where a kernel waits, its findings say that."""
-    resource = wall.resource if wall else None
-    match bound:
-        case "memory":
-            moves = _memory_moves(case, resource, at_roof=at_roof)
-        case "compute":
-            moves = _compute_moves(case, wall, at_roof=at_roof)
-        case "balanced" if resource in case.levels:
-            moves = _memory_moves(case, resource, at_roof=at_roof)
-        case "balanced":
-            moves = _compute_moves(case, wall, at_roof=at_roof)
-        case _:
-            moves = ()
-    return moves
-
-
-def _with_collecting(case: Case, moves: tuple[str, ...]) -> tuple[str, ...]:
-    """Add the move that would tell what the report lacks, after all that can be said without it."""
+def _moves(
+    case: Case, bound: Bound, wall: Bottleneck | None, costing: Sequence[Finding], *, at_roof: bool
+) -> tuple[str, ...]:
+    """Choose what can help: what was found, else what helps at such a wall, and last how to learn more."""
     if case.kernel.failed:
         return advice.failed_moves(case.kernel, case.command_line)
+    moves = tuple(finding.move for finding in costing) or _wall_moves(case, bound, wall, at_roof=at_roof)
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
     collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))
 
 
-def _memory_moves(case: Case, resource: str | None, *, at_roof: bool) -> tuple[str, ...]:
-    level = "lsu" if is_lsu_full(case.levels, resource) else resource
-    return advice.memory_moves(case.kernel, level, case.limits, at_roof=at_roof)
-
-
-def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
-    resource, busy = (wall.resource, wall.share) if wall else (None, 0.0)
-    pipe = case.pipes.get(resource or "")
-    flop_share = pipe.share if pipe is not None and pipe.unit == "FLOP" else None
-    return advice.compute_moves(resource, busy, flop_share, at_roof=at_roof)
+def _wall_moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+    if wall is None or bound not in {"memory", "compute", "balanced"}:
+        return ()
+    if bound == "memory" or wall.resource in case.levels:
+        level = "lsu" if is_lsu_full(case.levels, wall.resource) else wall.resource
+        return advice.memory_moves(case.kernel, case.levels, level, at_roof=at_roof)
+    return advice.compute_moves(case.kernel, wall.resource, wall.share, at_roof=at_roof)
 
 
 def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence:

@@ -93,6 +93,11 @@ def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headro
     assert verdict(shares).distances.headroom == headroom
 
 
+def test_warps_that_are_ready_do_not_speak_of_waiting() -> None:
+    """A warp that another was picked before could go on: its state is no reason to wait."""
+    assert verdict({}, kernel=make_kernel({}, stalls={"not_selected": 0.6, "selected": 0.4})).bound == "unknown"
+
+
 @pytest.mark.parametrize("shares", [{}, {"fp16": 0.9}])
 def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
     """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
