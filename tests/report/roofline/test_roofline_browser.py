@@ -212,7 +212,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
     place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
-    for words in ("memory-bound: DRAM", *place, "DRAM 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "dram writes stay in l2"):
         assert words in text
 
 
@@ -221,7 +221,7 @@ def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
     page = draw(make_spec(samples.every_verdict()))
     said = page.locator("[aria-roledescription=kernel]").first.get_attribute("aria-label") or ""
     assert said.startswith("softmax_warp_forward")
-    assert "memory-bound: DRAM" in said
+    assert "memory-bound: HBM2" in said
     assert "FLOP/B" in said
     assert page.locator("svg .mark-rule [aria-label]").count() == 0
 
