@@ -84,7 +84,7 @@ def _subtitle(plane: Plane) -> str:
         notes.append("light dashes: attainable roofs, measured on this GPU")
     memory = plane.level_names["dram"]
     full = (roof.full_clock for roof in roofs if roof.full_clock)
-    notes.extend(f"light long dashes: {memory} at its full memory clock, {fmt.si(value, 'B/s')}" for value in full)
+    notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         notes.append("arrows: kernels beyond the axes")
     return "; ".join(notes) + "."

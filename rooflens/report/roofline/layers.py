@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 LEVEL_DASHES: Mapping[str, tuple[int, ...]] = {"dram": (1, 0), "l2": (10, 5), "l1": (9, 4, 2, 4), "smem": (4, 4)}
 ATTAINABLE_DASH = [3, 3]
-FULL_CLOCK_DASH = [8, 3]
 DATASHEET_DASH = [1, 4]
 
 AT_LEVEL = "level === 'all' || datum.level === level"
@@ -110,7 +109,7 @@ def _full_clock(plane: Plane) -> list[Layer]:
     """Draw device memory at its own top clock where reports were profiled well under it."""
     if not any(roof.full_clock for roof in plane.level_roofs):
         return []
-    look = {"style": "twin", "strokeDash": FULL_CLOCK_DASH, **QUIET}
+    look = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
     rows = slope_ends(Rows("roofs").where("datum.full"), "full", "top")
     return [rows.mark("rule", place("xa", "ya", "xb", "yb"), **look)]
 

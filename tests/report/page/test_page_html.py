@@ -157,8 +157,11 @@ def test_synthetic_data_is_announced() -> None:
 def test_integer_products_have_their_unit() -> None:
     """The kernels table and the card show an int8 product in OP/B and OP/s, where no float work is the main one."""
     html = make([samples.run()], [samples.integer_product(), *samples.every_verdict()[:1]]).replace("\u00a0", " ")
-    assert re.search(r'data-order="1000.0">1,000 OP/B</td>\s*<td class="n" data-order="100000000000000.0">100 TOP/s<', html)
+    assert re.search(
+        r'data-order="1000.0">1,000 OP/B</td>\s*<td class="n" data-order="100000000000000.0">100 TOP/s<', html
+    )
     assert "1.00 GB, 1,000 OP/B" in html
+    assert "1,000 FLOP/B" not in html
     assert re.search(r">1.22</td>\s*<td[^>]*>1.72 TFLOP/s<", html)
 
 

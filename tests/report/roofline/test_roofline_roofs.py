@@ -53,7 +53,7 @@ def test_memory_has_a_second_roof_only_well_over_the_first(full: float, drawn: f
     assert make_plane(analyses).level_roofs[-1].full_clock == drawn
     spec = make_spec(analyses)
     assert spec["datasets"]["roofs"][-1].get("full") == drawn
-    note = "HBM2 at its full memory clock, 2.00 TB/s"
+    note = "light dashes over HBM2: at full memory clock, 2.00 TB/s"
     assert (note in spec["title"]["subtitle"].replace("\u00a0", " ")) == bool(drawn)
 
 
