@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflens.errors import UsageError
-from rooflens.model.counters.chips import GV100, check_chip
+from rooflens.model.counters.chips import PM_SAMPLED, check_chip
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.table import BESIDE, COUNTERS
 from rooflens.model.counters.tensor import tensor_asks
@@ -31,7 +31,6 @@ NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
 PM_SAMPLING = "PmSampling"
 """ncu's section of units sampled over time. Their names differ by chip and version, so ncu chooses
 them, and how often it samples."""
-NO_PM_SAMPLING = GV100
 
 
 def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, ...]:
@@ -42,7 +41,7 @@ def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, 
         detail: The tier.
         pm_sampling: This ncu samples units over time.
     """
-    sampled = pm_sampling and detail == "deep" and chip not in NO_PM_SAMPLING
+    sampled = pm_sampling and detail == "deep" and chip in PM_SAMPLED
     return (*NVIDIA_SECTIONS[detail], *((PM_SAMPLING,) if sampled else ()))
 
 

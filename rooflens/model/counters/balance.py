@@ -59,7 +59,8 @@ STALLS: Mapping[str, str] = {
 SAMPLED_AS: Mapping[str, str] = {"no_instruction": "no_instructions"}
 """Reasons that the warp sampler spells otherwise than the counters."""
 
-_SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
+SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
+"""Reasons that have no counter."""
 _KNOWN = frozenset({"sm_cycles_active_avg", "sm_cycles_active_max"})
 
 
@@ -96,7 +97,7 @@ WAITS: tuple[Counter, ...] = (
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
         )
         for reason, what in STALLS.items()
-        if reason not in _SAMPLED_ONLY
+        if reason not in SAMPLED_ONLY
     ),
     exact(
         "issued_samples",

@@ -253,7 +253,7 @@ ACCESS: tuple[FindingRule, ...] = (
         "uncoalesced global loads",
         uncoalesced_global_load,
         (
-            ("hotspots",),
+            ("code:load_sectors", "code:load_excess_sectors"),
             ("global_load_bytes_per_sector",),
             ("global_load_sectors", "global_load_requests"),
         ),
@@ -263,7 +263,7 @@ ACCESS: tuple[FindingRule, ...] = (
         "uncoalesced global stores",
         uncoalesced_global_store,
         (
-            ("hotspots",),
+            ("code:store_sectors", "code:store_excess_sectors"),
             ("global_store_bytes_per_sector",),
             ("global_store_sectors", "global_store_requests"),
         ),

@@ -26,7 +26,7 @@ def small_grid(facts: Facts) -> Found | None:
     A wave is as many blocks as all SMs hold together. A grid below one wave leaves SMs, or room on them, empty for its
     whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
     problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
-    more than the busiest unit allows; it does not show whether the problem can be cut into more blocks.
+    more than the busiest unit allows. It does not show whether the problem can be cut into more blocks.
     """
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)

@@ -33,8 +33,8 @@ def thread_divergence(facts: Facts) -> Found | None:
     `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp
     instructions of the opcode tables (predicated-on). The divergent branches of
     `smsp__sass_branch_targets_threads_divergent` stand beside. Confirm by the lines it names, which lose most lanes. It
-    does not show idle lanes that read-only conditions at the end of an array cause, nor those of blocks that are no
-    multiple of 32 threads: where these explain it, `partial_warps` says so.
+    does not tell branches of the algorithm from the bound check at the end of an array. Blocks that are no multiple of
+    32 threads idle lanes as well: where these explain it, `partial_warps` says so.
     """
     threads = _threads(facts)
     if threads is None or threads.value >= facts.limits.active_threads:

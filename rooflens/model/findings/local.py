@@ -140,7 +140,8 @@ LOCAL: tuple[FindingRule, ...] = (
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
-            ("hotspots",),
+            ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
+            ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
             ("local_load_inst", "global_load_requests"),
         ),
