@@ -66,7 +66,7 @@ class _Mix:
 
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
-    """Say that additions and multiplications stand apart that one instruction could do together.
+    """Say that additions and multiplications are issued apart where one instruction could do both.
 
     A fused multiply-add does both in the slot of one. Pairs of the two can be joined only where the one feeds the
     other, so the smaller of both numbers bounds what can be spared. Counters, for fp32 and fp64:
@@ -130,9 +130,9 @@ def fp64_divisions(facts: Facts) -> Found | None:
     """Say that much of the fp64 arithmetic is divisions and square roots.
 
     No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
-    seven more instructions, with a branch to a slower way beside. Counters: those opcodes beside `DADD`, `DMUL` and
-    `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is inverted
-    once and multiplied with. No speed-up is given, because how long another sequence of instructions would
+    seven more instructions, with a branch to a slower path for special values. Counters: those opcodes beside `DADD`,
+    `DMUL` and `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is
+    inverted once and multiplied with. No speed-up is given, because how long another sequence of instructions would
     take is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
     bit.
     """

@@ -146,10 +146,10 @@ def load_imbalance(facts: Facts) -> Found | None:
     """Say that some SMs, or parts of them, work longer than others.
 
     A kernel ends with its slowest SM; what the others idle until then is lost. Blocks or warps with more work than
-    others do that, and triangular or sparse problems. Counters: cycles with work of the busiest SM, SM
-    sub-partition or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness
-    would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series
-    (a long tail) or by handing out the work dynamically. It does not show which blocks take longer.
+    others cause it, as in triangular or sparse problems. Counters: cycles with work of the busiest SM, SM sub-partition
+    or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness would save is (1 -
+    mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
+    handing out the work dynamically. It does not show which blocks take longer.
     """
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None:

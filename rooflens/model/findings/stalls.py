@@ -127,7 +127,7 @@ def wait(facts: Facts) -> Found | None:
 def no_instruction(facts: Facts) -> Found | None:
     """Say that warps wait for their instructions to be fetched.
 
-    The code jumps much or is too large for the instruction cache, or the kernel is so short that every instruction is
+    The code jumps a lot, or is too large for the instruction cache, or the kernel is so short that every instruction is
     met for the first time. Confirm by the size of the code at the hottest lines. It does not tell these apart.
     """
     return _stall(facts, "no_instruction", "make the hot code smaller, with less unrolling, inlining and jumping")
@@ -136,7 +136,7 @@ def no_instruction(facts: Facts) -> Found | None:
 def imc_miss(facts: Facts) -> Found | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache.
 
-    The first reads of a run always miss, which weighs where the kernel is short; later ones miss where threads of a
+    The first reads of a run always miss, which matters where the kernel is short; later ones miss where threads of a
     warp index constants apart. Confirm at the line that reads them. It does not tell these apart.
     """
     return _stall(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,14 +15,17 @@ from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import MEASURES, STORED_AS
 from rooflens.model.records import Kernel
 
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import FindingRule
+
 KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
 BY_ID = {rule.id: rule for rule in RULES}
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_need_is_something_that_a_report_can_hold(rule: object) -> None:
+def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> None:
     """A name in `needs` is a counter of the table, a measure of the hot spots, or one of the few others."""
-    for group in rule.needs:  # type: ignore[attr-defined]
+    for group in rule.needs:
         assert group
         for need in group:
             assert need in NAMES | OTHERS.keys() | {f"{CODE}{measure}" for measure in MEASURES}
