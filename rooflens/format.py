@@ -112,12 +112,12 @@ def factor(value: float | None) -> str:
     return f"{significant(value, 2 if value < 100 else 3)}x"
 
 
-def intensity(flop_per_byte: float | None) -> str:
+def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:
     """Write an arithmetic intensity: `1.22 FLOP/B`, `2.08 MFLOP/B`."""
     if flop_per_byte is None:
         return MISSING
     rounded = round_significant(flop_per_byte)
-    return si(rounded, "FLOP/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} FLOP/B"
+    return si(rounded, f"{unit}/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} {unit}/B"
 
 
 def quantity(value: float, unit: str) -> str:
@@ -190,6 +190,11 @@ def cut_middle(text: str, width: int) -> str:
         return text[:width]
     head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def cut_end(text: str, width: int) -> str:
+    """Shorten a sentence to so many characters by cutting its end: its beginning says what to do."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
 
 
 def cut_name(name: str, width: int) -> str:

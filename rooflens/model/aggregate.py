@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
+from rooflens.model.roofline.work import placed_flop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -73,11 +74,12 @@ def aggregate(analyses: Sequence[Analysis]) -> Analysis:
     flop_total = weights.mean([a.flop_total for a in analyses])
     duration_ns = weights.mean([a.kernel.duration_ns for a in analyses])
     levels = {name: _level([a.levels[name] for a in analyses], weights, duration_ns) for name in LEVELS}
+    pipes = _pipes(analyses, weights, duration_ns)
     return replace(
         longest,
         kernel=_kernel(analyses, longest.kernel, duration_ns),
-        levels=with_intensity(levels, flop_total),
-        pipes=_pipes(analyses, weights, duration_ns),
+        levels=with_intensity(levels, placed_flop(pipes, flop_total)),
+        pipes=pipes,
         flop=_flop(analyses, weights),
         flop_source=_flop_source(analyses, longest),
         flop_total=flop_total,

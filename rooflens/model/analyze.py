@@ -13,6 +13,7 @@ from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, with_intensity
 from rooflens.model.roofline.pipes import place_pipes
+from rooflens.model.roofline.work import placed_flop
 from rooflens.model.verdict.bottleneck import Case
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.distances import find_distances
@@ -43,7 +44,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     flop, flop_source = _by_dtype(flops)
     counted = sum(work.ops for work in flops.work if work.is_float and work.is_counted)
     flop_total = counted if flops.complete else None
-    levels = with_intensity(place_levels(kernel), flop_total)
+    levels = with_intensity(place_levels(kernel), placed_flop(pipes, flop_total))
     if outside.attainable is not None:
         levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, outside.attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)
@@ -51,7 +52,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     phases = find_phases(kernel.series)
-    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases)
+    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases, outside.command_line)
     decision = decide(case)
     distances = find_distances(case, decision.bound, decision.top_share, _math_ns(flops, duration_ns))
     findings = find_findings(

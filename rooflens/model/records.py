@@ -10,13 +10,11 @@ if TYPE_CHECKING:
 
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
-
 Status = Literal["ok", "failed", "partial"]
 
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 
 Confidence = Literal["high", "medium", "low"]
-
 Severity = Literal["limiter", "contributes", "note"]
 
 Grain = Literal["line", "sass", "function"]
@@ -173,6 +171,12 @@ class Kernel:
         return self.counters.get("duration_ns")
 
     @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability as numbers that compare; (0, 0) where the report does not state it."""
+        major, _, minor = (self.compute_capability or "0.0").partition(".")
+        return int(major), int(minor)
+
+    @property
     def failed(self) -> bool:
         """True when it failed while it was profiled."""
         return self.status == "failed"
@@ -225,13 +229,6 @@ class Pipe:
     def is_arithmetic(self) -> bool:
         """Return whether its work is counted operations: an upper bound of them is none that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
-
-
-def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
-    """Return the share of every resource that has one, by level or pipe name."""
-    shares = {name: level.share for name, level in levels.items()}
-    shares |= {name: pipe.share for name, pipe in pipes.items()}
-    return {name: share for name, share in shares.items() if share is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,12 +420,14 @@ class Outside:
 
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
+        command_line: ncu's, as the report states it.
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
     """
 
     in_program: InProgram | None = None
+    command_line: str | None = None
     slowdown: float | None = None
     launches: int = 1
     attainable: Attainable | None = None

@@ -24,8 +24,8 @@ from rooflens.model.records import (
     Run,
     Series,
     Verdict,
-    shares_of,
 )
+from rooflens.model.roofline.levels import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

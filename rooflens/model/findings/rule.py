@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.model.hotspots import places
-from rooflens.model.records import Evidence, shares_of
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.levels import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

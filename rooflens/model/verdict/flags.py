@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import dram_clock_part
+from rooflens.model.roofline.levels import dram_clock_part, shares_of
 from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, P
     memory = any(level.share is not None for level in levels.values()) or "sol_memory" in kernel.counters
     if memory != (has_shares or "sol_compute" in kernel.counters):
         yield "one_side_only"
-    if flops.complete and not any(work.ops for work in flops.work if work.is_float and work.is_counted):
+    if flops.complete and not any(work.ops for work in flops.work if work.is_counted):
         yield "no_flop"
     if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
         yield "peak_from_datasheet"

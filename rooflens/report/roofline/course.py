@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
+from rooflens.model.roofline.work import main_work
 from rooflens.report.plane.marks import QUIET, Rows, place, written
 from rooflens.report.roofline.rows import rounded
 
@@ -47,21 +48,22 @@ class PhasePoint:
 def phase_points(analysis: Analysis) -> tuple[PhasePoint, ...]:
     """Place the phases of a run; empty where there are fewer than two, or where the report cannot tell."""
     series, phases, level = analysis.kernel.series, analysis.phases, analysis.levels[LEVEL]
-    tensor = sum(amount for name, amount in analysis.flop.items() if name.startswith("tensor_"))
-    if series is None or phases is None or not analysis.flop_total or tensor < _MOST_OF_ALL * analysis.flop_total:
+    rate = main_work(analysis).per_s
+    if series is None or phases is None or not rate or not level.bytes_per_s or not _is_tensor_work(analysis):
         return ()
     work, traffic = (_shares(phases, series.shares.get(name, ())) for name in (_PIPE, LEVEL))
-    if not analysis.flop_per_s or not level.bytes_per_s or not work or not traffic:
-        return ()
     points = tuple(
-        PhasePoint(
-            name, part, analysis.flop_per_s * work[name] / (level.bytes_per_s * traffic[name]),
-            analysis.flop_per_s * work[name],
-        )
+        PhasePoint(name, part, rate * work[name] / (level.bytes_per_s * traffic[name]), rate * work[name])
         for name, part in _parts(phases)
         if work.get(name) and traffic.get(name)
-    )  # fmt: skip
+    )
     return points if len(points) > 1 else ()
+
+
+def _is_tensor_work(analysis: Analysis) -> bool:
+    """Tell whether the work that the kernel is placed by is done by the tensor pipe."""
+    tensor = sum(amount for name, amount in analysis.flop.items() if name.startswith("tensor_"))
+    return main_work(analysis).unit == "op" or tensor >= _MOST_OF_ALL * (analysis.flop_total or 0.0) > 0
 
 
 def _parts(phases: Phases) -> tuple[tuple[str, float], ...]:

@@ -58,7 +58,9 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 def points_layer(plane: Plane) -> Layer:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
-    dots = _dots(plane, AT_LEVEL, axes(), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION)
+    dots = _dots(
+        plane, AT_LEVEL, axes(units=plane.units), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION
+    )
     around = _around(plane, place(), clip=True)
     course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
     dots |= {"name": "dots", "params": [ZOOM]}
