@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support import samples
 
-from rooflens.model.records import Phases
+from rooflens.model.records import Phases, Pipe
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.plane import plane
@@ -48,6 +48,15 @@ def test_phases_add_up_to_the_dot() -> None:
     assert sum(point.part * point.flop_per_s for point in points) == pytest.approx(analysis.flop_per_s)
     moved = sum(point.part * point.flop_per_s / point.intensity_flop_per_byte for point in points)
     assert moved == pytest.approx(analysis.levels["dram"].bytes_per_s)
+
+
+def test_integer_tensor_work_has_a_path_too() -> None:
+    """A kernel whose main work is integer tensor operations is placed by those in every phase."""
+    analysis = samples.explained()
+    products = Pipe(6e12, "op", "tensor_ops", peak_per_s=6.24e14, share=0.9)
+    integer = replace(analysis, pipes={"tensor_int8": products}, flop={"fp32": 1e6}, flop_total=1e6)
+    seconds = (analysis.kernel.duration_ns or 0.0) * 1e-9
+    assert phase_points(integer)[1].flop_per_s == pytest.approx(6e12 / seconds * 0.8 / MEAN_TENSOR)
 
 
 def test_no_path_where_the_samples_do_not_tell_it() -> None:
