@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, significant
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import tail_share
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Severity
 
-_WAITS = frozenset({LATENCY})
+_WAITS = frozenset({LATENCY, IDLE})
 _WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
 """What a grid is judged by: counter -> unit."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import cut_name, plain_name, printable
 from rooflens.model.launches import counted_ns, grouped, keyed, ranked_launches
-from rooflens.model.verdict.advice import collect_moves
+from rooflens.model.verdict.advice import asks_for_more
 from rooflens.report.summary import first_move, rank
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
     ranked = rank(grouped(ranked_launches(keyed(analyses), total_ns), total_ns))
     if not ranked:
         return [_again(analyses[0])] if analyses else []
-    lacking = [row for row in ranked if row.move in collect_moves()]
+    lacking = [row for row in ranked if asks_for_more(row.move)]
     command = [_command(ranked, lacking, place)] if lacking or place else []
     moves = [_move(row) for row in ranked if row not in lacking]
     return [*moves[: MOST_LINES - len(command)], *command]
@@ -60,9 +60,7 @@ def _short(name: str) -> str:
 def _command(ranked: Sequence[Ranked], lacking: Sequence[Ranked], place: Sequence[str]) -> str:
     """Name what collects the counters that a kernel lacks; else what shows where one spends its time; else the page."""
     if lacking:
-        first = lacking[0]
-        name = shlex.quote(printable(first.group.worst.analysis.kernel.function_name))
-        return f"{_name(first)}: `rooflens profile --kernel {name} -- COMMAND` collects the counters that would tell"
+        return f"{_name(lacking[0])}: {printable(lacking[0].move)}"
     given = " ".join(shlex.quote(printable(text)) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
     if any(row.group.worst.analysis.kernel.hotspots and not row.where for row in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
