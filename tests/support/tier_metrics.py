@@ -50,6 +50,11 @@ _FIXED: dict[str, MetricValue] = {
     "sm__maximum_warps_per_active_cycle_pct": 75.0,
     "smsp__pcsamp_sample_count": sum(_STALLS.values()),
     "launch__waves_per_multiprocessor": 2.5,
+    "memory_l1_wavefronts_shared": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
+    "memory_l1_wavefronts_shared_ideal": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
+    "memory_l2_theoretical_sectors_global": 1e7,
+    "memory_l2_theoretical_sectors_global_ideal": 1e7,
+    "memory_l2_theoretical_sectors_local": 0.0,
 }
 
 _RATIOS = {

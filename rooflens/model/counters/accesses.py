@@ -1,11 +1,12 @@
 """Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them.
 
-None of them is collected by default: opcode tables and the instructions' own counts, which cost no hardware pass, tell
-most of it. Reports of NVIDIA's sets hold these.
+What costs hardware passes is not collected: opcode tables and the instructions' addresses, which cost none, tell most.
+Reports of NVIDIA's sets hold these.
 """
 
 from __future__ import annotations
 
+from rooflens.model.counters.metric import BY_ADDRESS
 from rooflens.model.counters.recipes import Amount, Counter, amount, exact, share
 
 _GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
@@ -18,6 +19,7 @@ LOCAL: tuple[Counter, ...] = (
         "local_touched_sectors",
         "sectors that the addresses of local memory touch",
         "memory_l2_theoretical_sectors_local",
+        asked=BY_ADDRESS,
     ),
     amount(
         "local_load_inst",

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.model.hotspots import places
-from rooflens.model.records import Evidence, shares_of
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.levels import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -80,10 +81,13 @@ class Facts:
     def without_wait(self, factor: float) -> float | None:
         """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
 
-        Of their time nobody can tell what a wait costs and what the launch.
+        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
+        because no unit does anything.
         """
         time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
         if time_ns is None or time_ns < self.limits.overhead_duration_ns:
+            return None
+        if headroom is None and factor > self.limits.open_headroom:
             return None
         return max(1.0, factor if headroom is None else min(factor, headroom))
 
