@@ -18,8 +18,8 @@ from rooflens.model.records import (
     Rule,
     Run,
     Verdict,
-    shares_of,
 )
+from rooflens.model.roofline.levels import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
