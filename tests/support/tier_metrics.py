@@ -57,6 +57,20 @@ _FIXED: dict[str, MetricValue] = {
     "memory_l2_theoretical_sectors_local": 0.0,
 }
 
+_LOAD, _STORE = 0x100, 0x110
+_BY_ADDRESS: dict[str, dict[str | int, float]] = {
+    "inst_executed": {_LOAD: 1e6, _STORE: 5e5},
+    "thread_inst_executed_true": {_LOAD: 3.2e7, _STORE: 1.6e7},
+    "memory_access_type": {_LOAD: 2, _STORE: 4},
+    "memory_type": {_LOAD: 1, _STORE: 1},
+    "memory_l2_theoretical_sectors_global": {_LOAD: 4e6, _STORE: 2e6},
+    "memory_l2_theoretical_sectors_global_ideal": {_LOAD: 4e6, _STORE: 2e6},
+    "memory_l2_theoretical_sectors_local": {_LOAD: 1e3},
+    "memory_l1_wavefronts_shared": {_LOAD: 1e6},
+    "memory_l1_wavefronts_shared_ideal": {_LOAD: 1e6},
+}
+"""What single instructions count: a load and a store."""
+
 _RATIOS = {
     "pct_of_peak_sustained_elapsed": 100 * SHARE,
     "pct_of_peak_sustained_active": 100 * SHARE / 0.9,
@@ -91,6 +105,8 @@ def _stored(chip: str, name: str) -> dict[str, MetricValue]:
         return {f"smsp__pcsamp_warps_issue_stalled_{reason}": count for reason, count in _STALLS.items()}
     if name.startswith("sass__"):
         return {name: _opcode_table(chip, threads=32 if "thread" in name else 1)}
+    if name in _BY_ADDRESS:
+        return {name: Instances(_BY_ADDRESS[name], sum(_BY_ADDRESS[name].values()))}
     if name.startswith("launch__"):
         return {name: _FIXED.get(name, 64)}
     return {name: _FIXED.get(name, _value(name))}

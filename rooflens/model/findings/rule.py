@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
+IDLE = "idle"
+"""Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -59,6 +61,11 @@ class Facts:
     limits: Thresholds
     phases: Phases | None = None
     in_program: InProgram | None = None
+
+    @property
+    def full_for_a_while(self) -> bool:
+        """True where the series named the wall: its unit is full on the plateau of the run, and not on average."""
+        return self.phases is not None and self.wall is not None and self.wall.share < self.limits.bound_share
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""
@@ -123,7 +130,7 @@ class FindingRule:
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
         find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation.
-        needs: Groups of counters, or of `hotspots`, `series` and `stalls`: with all of any one group it can tell.
+        needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
     """
 
     id: str
