@@ -149,6 +149,8 @@ def _flop(results: Iterable[Result], dtype: str, letter: str, packed: int) -> Ro
     for result in results:
         theirs = _sass_flop(result, letter, packed) if result.kernel.thread_opcodes else None
         ours = result.analysis.flop.get(dtype, 0.0)
+        if dtype == "fp16":  # NVIDIA counts the constants that multiply-adds load
+            ours += 4 * result.kernel.code_totals.get("fp16_constant_threads", 0.0)
         if theirs is not None and (ours or theirs):
             pairs.append(pair_of(result, relative(ours, theirs)))
     oracle = f"SASS counters `{SASS.format(f'{letter}{{add,mul,fma}}')}`"

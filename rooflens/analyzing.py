@@ -162,6 +162,7 @@ def _analyze_report(
     """Analyze one report; return with it the names of the kernels it should hold and does not."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
+        command_line=run.command_line,
         slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
     )
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)

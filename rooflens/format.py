@@ -9,6 +9,10 @@ from __future__ import annotations
 import math
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NBSP = "\u00a0"
 MISSING = "\u2013"
@@ -17,6 +21,9 @@ MISSING = "\u2013"
 BIG_FACTOR = 1000
 NOISE_INTENSITY = 1e5
 """An intensity above this comes from almost no traffic: its digits say nothing."""
+
+_COUNTED_EXACTLY = 1e6
+"""Amounts of things are written out up to here."""
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -105,12 +112,37 @@ def factor(value: float | None) -> str:
     return f"{significant(value, 2 if value < 100 else 3)}x"
 
 
-def intensity(flop_per_byte: float | None) -> str:
+def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:
     """Write an arithmetic intensity: `1.22 FLOP/B`, `2.08 MFLOP/B`."""
     if flop_per_byte is None:
         return MISSING
     rounded = round_significant(flop_per_byte)
-    return si(rounded, "FLOP/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} FLOP/B"
+    return si(rounded, f"{unit}/B") if rounded >= NOISE_INTENSITY else f"{significant(rounded)} {unit}/B"
+
+
+def quantity(value: float, unit: str) -> str:
+    """Write an amount in the unit it comes with: `share` of one, `x`, `%`, `ns`, SI units, or what was counted.
+
+    What was counted stays exact below a million: `1,024 blocks`, `0.267 waves`, `32.8 M sectors`.
+    """
+    if unit in _WRITERS:
+        return _WRITERS[unit](value)
+    if unit in _SI_UNITS:
+        return si(value, unit)
+    if abs(value) >= _COUNTED_EXACTLY:
+        return si_of(value, unit).rstrip()
+    digits = f"{value:,.0f}" if value == round(value) else significant(value)
+    return f"{digits} {unit}".rstrip()
+
+
+_SI_UNITS = frozenset({"B", "FLOP", "Hz", "s", "B/s", "FLOP/s"})
+_WRITERS: dict[str, Callable[[float], str]] = {
+    "share": percent,
+    "x": factor,
+    "ns": duration,
+    "%": lambda value: f"{significant(value)} %",
+}
+"""How an amount is written whose unit is no prefix's."""
 
 
 def bare_intensity(flop_per_byte: float | None) -> str:
@@ -158,6 +190,11 @@ def cut_middle(text: str, width: int) -> str:
         return text[:width]
     head = width // 2
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def cut_end(text: str, width: int) -> str:
+    """Shorten a sentence to so many characters by cutting its end: its beginning says what to do."""
+    return text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}…"
 
 
 def cut_name(name: str, width: int) -> str:

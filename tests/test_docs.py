@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
 import duckdb
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.model.verdict.flags import MEANINGS
+from rooflens.report.text.table import to_sections, to_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -60,6 +64,18 @@ def test_the_readme_names_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(f"\n  {command} " in known for command in commands)
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+@pytest.mark.corpus
+def test_the_table_of_the_readme_is_what_analyze_prints(corpus: Path) -> None:
+    """The README quotes the table of a published report at 120 columns, line by line."""
+    (report,) = analyze_paths([corpus / "GPU_workshop__MW_Baseline.ncu-rep"]).reports
+    (section,) = to_sections(report.analyses)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(to_table(section, 120))
+    lines = [section.heading, *(line.rstrip() for line in console.export_text().splitlines())]
+    quoted = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ rooflens analyze MW_Baseline.ncu-rep\n")[2]
+    assert [line.strip() for line in quoted.splitlines()[: len(lines)]] == lines
 
 
 def test_the_queries_of_the_store_page_run(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,17 +64,38 @@ def finish(read: Loaded | Analyzed, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
-def print_table(analyses: Sequence[Analysis], top: int | None = None, *, plot: bool = False) -> None:
-    """Print the table of each GPU, `top` launches of each, its roofline where wanted, and what the marks mean."""
+def print_table(
+    analyses: Sequence[Analysis],
+    top: int | None = None,
+    *,
+    plot: bool = False,
+    each_launch: bool = False,
+    place: Sequence[str] = (),
+) -> None:
+    """Print the table of each GPU, what to do next, and what the marks mean.
+
+    Args:
+        analyses: Of all launches.
+        top: Rows of each GPU; all by default.
+        plot: Draw each roofline below its table.
+        each_launch: Print a row for each launch, in place of one for each kernel.
+        place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
+    """
+    from rooflens.report.text.next_steps import next_lines
     from rooflens.report.text.table import LEGEND, to_sections, to_table
 
     out = console()
-    for section in to_sections(analyses, top):
+    for section in to_sections(analyses, top, each_launch=each_launch):
         out.print(section.heading, style="bold", markup=False, highlight=False)
         out.print(to_table(section, out.width))
         out.print()
         if plot:
             _print_plot(out, section.analyses)
+    if lines := next_lines(analyses, place):
+        out.print("Next:", style="bold")
+        for line in lines:
+            out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        out.print()
     if analyses:
         click.echo(LEGEND, err=True)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)

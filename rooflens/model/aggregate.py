@@ -13,7 +13,7 @@ are those of the mean launch, so that amount x launches is the sum. With n launc
 | mixed-precision roof | sum(FLOP) / sum(FLOP / peak): FLOP over the time they need at their own peaks |
 | headroom, potential | sum(t) / sum(t / headroom), sum(t) / sum(t / potential) |
 | flags | those of any launch |
-| sources | `estimated` and `datasheet` where any launch has them, else those of the longest |
+| sources | `upper_bound`, `estimated` and `datasheet` where any launch has them, else those of the longest |
 
 A value that any launch lacks is missing in the sum: a part is never given out as the whole. Only tensor work that a
 launch with a known total does not name counts as none.
@@ -31,13 +31,14 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
+from rooflens.model.roofline.work import placed_flop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflens.model.records import Analysis, Bound, Kernel, Verdict
 
-_DOUBTFUL_SOURCES = ("estimated", "datasheet")
+_DOUBTFUL_SOURCES = ("upper_bound", "estimated", "datasheet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +74,12 @@ def aggregate(analyses: Sequence[Analysis]) -> Analysis:
     flop_total = weights.mean([a.flop_total for a in analyses])
     duration_ns = weights.mean([a.kernel.duration_ns for a in analyses])
     levels = {name: _level([a.levels[name] for a in analyses], weights, duration_ns) for name in LEVELS}
+    pipes = _pipes(analyses, weights, duration_ns)
     return replace(
         longest,
         kernel=_kernel(analyses, longest.kernel, duration_ns),
-        levels=with_intensity(levels, flop_total),
-        pipes=_pipes(analyses, weights, duration_ns),
+        levels=with_intensity(levels, placed_flop(pipes, flop_total)),
+        pipes=pipes,
         flop=_flop(analyses, weights),
         flop_source=_flop_source(analyses, longest),
         flop_total=flop_total,
@@ -200,7 +202,7 @@ def _flop_source(analyses: Sequence[Analysis], longest: Analysis) -> dict[str, s
         for name, source in a.flop_source.items():
             found[name].add(source)
     return {
-        name: "estimated" if "estimated" in sources else longest.flop_source.get(name, min(sources))
+        name: next((d for d in _DOUBTFUL_SOURCES if d in sources), longest.flop_source.get(name, min(sources)))
         for name, sources in found.items()
     }
 

@@ -13,6 +13,7 @@ from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
 from rooflens.model.roofline.levels import place_levels, with_intensity
 from rooflens.model.roofline.pipes import place_pipes
+from rooflens.model.roofline.work import placed_flop
 from rooflens.model.verdict.bottleneck import Case
 from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.distances import find_distances
@@ -41,8 +42,9 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     flops = count_flops(kernel)
     pipes = place_pipes(kernel, flops)
     flop, flop_source = _by_dtype(flops)
-    flop_total = sum(work.ops for work in flops.work if work.is_float) if flops.complete else None
-    levels = with_intensity(place_levels(kernel), flop_total)
+    counted = sum(work.ops for work in flops.work if work.is_float and work.is_counted)
+    flop_total = counted if flops.complete else None
+    levels = with_intensity(place_levels(kernel), placed_flop(pipes, flop_total))
     if outside.attainable is not None:
         levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, outside.attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)
@@ -50,7 +52,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     phases = find_phases(kernel.series)
-    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases)
+    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases, outside.command_line)
     decision = decide(case)
     distances = find_distances(case, decision.bound, decision.top_share, _math_ns(flops, duration_ns))
     findings = find_findings(
@@ -97,7 +99,7 @@ def _by_dtype(flops: Flops) -> tuple[dict[str, float], dict[str, str]]:
 
 def _math_ns(flops: Flops, duration_ns: float | None) -> float | None:
     """Return what the arithmetic needs at its peaks; None where a part of it or of its peaks is unknown."""
-    parts = [work for work in flops.work if work.ops]
+    parts = [work for work in flops.work if work.ops and work.is_counted]
     if duration_ns is None or not flops.complete or any(not work.peak_ops_per_s for work in parts):
         return None
     return sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s) * 1e9
@@ -108,7 +110,7 @@ def _mixed_peak(flops: Flops) -> float | None:
 
     None when a part's peak is unknown, or when there is no floating-point work.
     """
-    parts = [work for work in flops.work if work.is_float and work.ops]
+    parts = [work for work in flops.work if work.is_float and work.ops and work.is_counted]
     if not parts or any(not work.peak_ops_per_s for work in parts):
         return None
     time_s = sum(work.ops / work.peak_ops_per_s for work in parts if work.peak_ops_per_s)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
@@ -183,6 +183,9 @@ class Group:
         return plain_name(self.name)
 
 
+Staked = TypeVar("Staked", Launch, Group)
+
+
 @dataclass(frozen=True, slots=True)
 class Other:
     """The kernels of a page that are not drawn, as one sum.
@@ -285,6 +288,11 @@ def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
             members[identity(launch.analysis)].append(launch)
     groups = [_group(tuple(group), total_ns) for group in members.values()]
     return tuple(sorted(groups, key=lambda group: int(group.key[1:])))
+
+
+def by_stake(rows: Iterable[Staked]) -> list[Staked]:
+    """Put kernels or launches in the order in which they are looked at: by time at stake, ties by their time."""
+    return sorted(rows, key=lambda row: (-row.at_stake_ns, -(row.duration_ns or 0.0)))
 
 
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:

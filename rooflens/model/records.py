@@ -10,13 +10,11 @@ if TYPE_CHECKING:
 
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
-
 Status = Literal["ok", "failed", "partial"]
 
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 
 Confidence = Literal["high", "medium", "low"]
-
 Severity = Literal["limiter", "contributes", "note"]
 
 Grain = Literal["line", "sass", "function"]
@@ -173,6 +171,12 @@ class Kernel:
         return self.counters.get("duration_ns")
 
     @property
+    def capability(self) -> tuple[int, int]:
+        """Compute capability as numbers that compare; (0, 0) where the report does not state it."""
+        major, _, minor = (self.compute_capability or "0.0").partition(".")
+        return int(major), int(minor)
+
+    @property
     def failed(self) -> bool:
         """True when it failed while it was profiled."""
         return self.status == "failed"
@@ -207,7 +211,7 @@ class Pipe:
     Attributes:
         unit: `FLOP`, `op` (integer tensor operations), `inst` (warp instructions) or `cycle` (busy cycles).
         share: Fraction of the peak, 0 to 1; None when the peak is unknown.
-        source: `opcode`, `tensor_ops`, `sass`, `counter` or `estimated`.
+        source: `opcode`, `tensor_ops`, `sass`, `counter`, `estimated` or `upper_bound`.
         peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
         attainable_per_s: Rate that a calibration of this GPU reached, in `unit`; None where none is known.
     """
@@ -221,12 +225,10 @@ class Pipe:
     peak_source: str | None = None
     attainable_per_s: float | None = None
 
-
-def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
-    """Return the share of every resource that has one, by level or pipe name."""
-    shares = {name: level.share for name, level in levels.items()}
-    shares |= {name: pipe.share for name, pipe in pipes.items()}
-    return {name: share for name, share in shares.items() if share is not None}
+    @property
+    def is_arithmetic(self) -> bool:
+        """Return whether its work is counted operations: an upper bound of them is none that was done."""
+        return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,12 +420,14 @@ class Outside:
 
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
+        command_line: ncu's, as the report states it.
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
     """
 
     in_program: InProgram | None = None
+    command_line: str | None = None
     slowdown: float | None = None
     launches: int = 1
     attainable: Attainable | None = None
@@ -437,8 +441,8 @@ class Analysis:
         levels: By level name, all of `LEVELS` present.
         pipes: By pipe name: dtypes (`fp32`, `tensor_bf16`, ...), `alu`, `xu`, `lsu`, `issue`.
         flop: Floating-point operations by dtype key; absent where unknown.
-        flop_source: For each key of `flop`: opcode, tensor_ops, sass or estimated.
-        flop_total: Sum of `flop`; None when a part of it is unknown.
+        flop_source: For each key of `flop`: opcode, tensor_ops, sass, estimated or upper_bound.
+        flop_total: Sum of `flop`, upper bounds left out; None when a part of it is unknown.
         flop_peak_per_s: The mixed-precision roof: flop_total / sum(flop_i / peak_i).
         flags: Traps that apply to this kernel, sorted.
         launches: How many launches this one stands for.
@@ -460,6 +464,11 @@ class Analysis:
     launches: int = 1
     findings: tuple[Finding, ...] = ()
     phases: Phases | None = None
+
+    @property
+    def counted_flop(self) -> dict[str, float]:
+        """Operations by dtype key that were done: upper bounds are left out."""
+        return {name: ops for name, ops in self.flop.items() if self.flop_source.get(name) != "upper_bound"}
 
     @property
     def gpu_time_ns(self) -> float | None:

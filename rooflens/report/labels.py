@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.verdict.flags import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Bound
+    from rooflens.model.records import Bound, Evidence, Hotspot
 
 BOUND_LABELS: Mapping[Bound, str] = {
     "memory": "memory-bound",
@@ -21,6 +23,9 @@ BOUND_LABELS: Mapping[Bound, str] = {
     "unknown": "unknown",
 }
 
+_SEPARATORS = re.compile(r"[/\\]")
+"""What stands between the folders of a path, on the machine where the report was made."""
+
 _ISSUING = {"selected": "issuing"}
 """Warp states that are no stall."""
 
@@ -28,6 +33,27 @@ _ISSUING = {"selected": "issuing"}
 def stall_label(reason: str) -> str:
     """Say what a warp waits for; an unknown reason keeps NVIDIA's own word."""
     return STALLS.get(reason) or _ISSUING.get(reason, reason.replace("_", " "))
+
+
+def place_label(hotspot: Hotspot) -> str:
+    """Name a place in the code: `adamw.cu:95`, the function, or the offset of an instruction in it: `+0x1a0`."""
+    if hotspot.by == "line" and hotspot.file and hotspot.line is not None:
+        return f"{_SEPARATORS.split(hotspot.file)[-1]}:{hotspot.line}"
+    if hotspot.pc is not None:
+        return f"+{hotspot.pc:#x}"
+    return hotspot.function or ""
+
+
+def evidence_name(evidence: Evidence) -> str:
+    """Name a number that a finding stands on in words."""
+    return evidence.name.removesuffix("_ns").replace("_", " ")
+
+
+def evidence_words(evidence: Evidence) -> str:
+    """Write a number that a finding stands on: `registers now 188`, `grid size 64 blocks`."""
+    name = evidence_name(evidence)
+    is_named = evidence.unit != "share" and f" {evidence.unit.replace('/', ' per ')} " in f" {name} "
+    return f"{name} {fmt.quantity(evidence.value, '' if is_named else evidence.unit)}"
 
 
 def flag_name(flag: str) -> str:

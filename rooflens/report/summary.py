@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import cautions
+from rooflens.model.launches import by_stake, cautions
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import bottleneck_words, distance_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
@@ -93,37 +93,44 @@ def synthetic_words(content: Content) -> str:
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank the kernels by the time that can be won; the first ones, each at least worth a line."""
-    first = _by_stake(content)[:RANKED_SHOWN]
-    worth = [group for group in first if group.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
-    return tuple(_ranked(rank, group) for rank, group in enumerate(worth, start=1))
+    return rank(content.groups)
 
 
 def unranked(content: Content) -> list[Group]:
     """Return the kernels that the ranking does not show, in its order."""
-    return _by_stake(content)[len(ranking(content)) :]
+    return by_stake(content.groups)[len(ranking(content)) :]
 
 
-def _by_stake(content: Content) -> list[Group]:
-    """Put every kernel in order: by time at stake, and by its time where that is the same."""
-    return sorted(content.groups, key=lambda group: (-group.at_stake_ns, -(group.duration_ns or 0.0)))
+def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
+    """Rank kernels as `ranking` does."""
+    first = by_stake(groups)[:RANKED_SHOWN]
+    worth = [group for group in first if group.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
+    return tuple(_ranked(place, group) for place, group in enumerate(worth, start=1))
 
 
-def _ranked(rank: int, group: Group) -> Ranked:
+def _ranked(place: int, group: Group) -> Ranked:
     verdict = aggregate([launch.analysis for launch in group.launches]).verdict
     worst = group.worst.analysis
     return Ranked(
-        rank=rank,
+        rank=place,
         group=group,
         wall=wall(group.worst),
         cause=(worst.verdict.cause or "").replace("_", " "),
         distance=distance_words(verdict, group.gpu),
-        move=next(iter(worst.verdict.advice), worst.verdict.sentence),
+        move=first_move(worst),
         where=_where(worst),
     )
 
 
+def first_move(analysis: Analysis) -> str:
+    """Return what to do first; where nothing can be done, what the verdict says."""
+    return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
+
+
 def _where(analysis: Analysis) -> str:
-    places = (place.hotspot for finding in analysis.findings for place in finding.where)
+    """Name the place of the finding that made the first move."""
+    move = first_move(analysis)
+    places = (place.hotspot for finding in analysis.findings if finding.move == move for place in finding.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""
 

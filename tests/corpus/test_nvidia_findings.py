@@ -21,6 +21,7 @@ from nvidia_findings import (
     timed,
     undecided,
 )
+from nvidia_markdown import DOC, markdown
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nvidia_cache import Read
-
-
-def _goal(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(name in goals.OPEN, reason="an open goal of finding_goals.py", strict=False)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +95,6 @@ def test_uncoalesced_accesses_are_told_apart_by_their_instructions(nvidia: list[
     assert choice_of(result, kernel) == LOAD
 
 
-@_goal("recall")
 def test_nvidias_results_have_our_finding_of_the_same_topic(judged: list[Judged]) -> None:
     """Of NVIDIA's results with an estimate of 20 % or more, 95 % have our finding of exactly that topic."""
     results = list(expected(judged))
@@ -107,14 +103,12 @@ def test_nvidias_results_have_our_finding_of_the_same_topic(judged: list[Judged]
     assert part(e.severity is not None for e in results) >= goals.RECALL, missed
 
 
-@_goal("recall")
 def test_every_miss_has_a_reason(judged: list[Judged]) -> None:
     """What no finding matches is listed with its reason, and nothing is listed that is matched."""
     missed = {(e.judged.nvidia.report, e.judged.nvidia.index, e.topic) for e in expected(judged) if e.severity is None}
     assert missed == set(goals.MISSES)
 
 
-@_goal("false_limiters")
 def test_no_limiter_stands_where_nvidias_rules_see_nothing(judged: list[Judged]) -> None:
     """Where a rule said OK, or spoke of another kernel only, a limiter of its topic stands in at most 5 % of cases."""
     cases = list(silent(judged))
@@ -135,25 +129,21 @@ def test_few_findings_a_kernel(judged: list[Judged]) -> None:
         assert len(more) <= goals.FINDINGS_A_KERNEL, (one.nvidia.report, one.nvidia.index, more)
 
 
-@_goal("moves_with_evidence")
 def test_first_moves_hold_a_number_of_the_kernel(judged: list[Judged]) -> None:
     """60 % of the first moves hold a number of the evidence of the finding they come from."""
     assert part(says_number(one.analysis) for one in timed(judged)) >= goals.MOVES_WITH_EVIDENCE
 
 
-@_goal("collect_first")
 def test_collecting_more_is_seldom_the_first_move(judged: list[Judged]) -> None:
     """At most 15 % of the first moves ask for more counters."""
     assert part(says_collect(one.analysis) for one in timed(judged)) <= goals.COLLECT_FIRST
 
 
-@_goal("unknown")
 def test_unknown_is_a_last_resort(judged: list[Judged]) -> None:
     """At most 10 % of the kernels have no verdict."""
     assert part(one.analysis.verdict.bound == "unknown" for one in timed(judged)) <= goals.UNKNOWN
 
 
-@_goal("first_rank")
 def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
     """In reports with several kernels, rank 1 has a tenth of the time; one report in ten may be an exception."""
     ranks = first_ranks(by_report)
@@ -162,7 +152,12 @@ def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
     assert len(low) / len(ranks) <= goals.RANK_EXCEPTIONS, low
 
 
-@_goal("marked_places")
+def test_the_document_has_these_figures(by_report: list[tuple]) -> None:
+    """The tables about findings in docs/accuracy.md are what the rules give today."""
+    said = markdown(by_report)
+    assert said in DOC.read_text(encoding="utf-8"), "run: python tests/corpus/nvidia_findings.py --write"
+
+
 def test_nvidias_marked_lines_are_among_our_hottest(judged: list[Judged]) -> None:
     """The lines and instructions that NVIDIA marks are among our top three of the same topic."""
     places = [place for one in judged for place in marked(one.nvidia, one.analysis.kernel)]

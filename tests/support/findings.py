@@ -59,8 +59,7 @@ def _forms(one: Evidence) -> tuple[str, ...]:
         return (fmt.percent(one.value),)
     if one.unit == "%":
         return (fmt.given_percent(one.value),)
-    if one.unit == "x":
-        return (fmt.factor(one.value),)
     if one.unit == "ns":
         return (fmt.duration(one.value),)
-    return fmt.si(one.value, one.unit), fmt.si_of(one.value, ""), fmt.significant(one.value), f"{one.value:,.0f} "
+    numbers = fmt.si(one.value, one.unit), fmt.si_of(one.value, ""), fmt.significant(one.value), f"{one.value:,.0f} "
+    return (*numbers, fmt.factor(one.value)) if one.unit == "x" else numbers

@@ -69,7 +69,7 @@ def reach(case: Case) -> Verdict:
         at_roof=decision.at_roof,
         distances=distances,
         limits=case.limits,
-        gap_share=case.gap_share,
+        in_program=case.in_program,
     )
     return write_verdict(case, decision, distances, find_findings(facts))
 

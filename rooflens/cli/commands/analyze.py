@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
 )
-@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the N longest launches of each GPU.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
+@click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
 @click.option(
     "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
@@ -35,6 +36,7 @@ def analyze(
     *,
     style: str,
     top: int | None,
+    launches: bool,
     plot: bool,
     without_nvidia: bool,
     predict: str | None,
@@ -55,7 +57,8 @@ def analyze(
     found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
     analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
-        print_table(analyses, top, plot=plot)
+        place = paths if store is None else ("--store", str(store))
+        print_table(analyses, top, plot=plot, each_launch=launches, place=place)
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))

@@ -123,13 +123,14 @@ def _kept(outcome: Outcome, store: Store, unprofiled_of: Callable[[Path], Unprof
 
 def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None:
     from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
-    from rooflens.model.store.schema import kernel_table, run_table, unprofiled_table  # noqa: PLC0415
+    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
+    from rooflens.model.store.unprofiled import unprofiled_table  # noqa: PLC0415
 
     tables = {
         "kernels": kernel_table(report.kernels),
         "hotspots": hotspot_table(report.kernels),
-        "runs": run_table(report.run, int(time.time())),
         "unprofiled": unprofiled_table(report.run.digest, unprofiled),
+        "runs": run_table(report.run, int(time.time())),
     }
     if report.raw is not None:
         tables["metrics"] = report.raw

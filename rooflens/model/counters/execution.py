@@ -189,6 +189,12 @@ WARPS: tuple[Counter, ...] = (
     ),
 )
 
+
+def nvidias(name: str, what: str, base: str) -> Counter:
+    """Make the row of a throughput of NVIDIA's: the busiest of some sub-units, which it does not name."""
+    return exact(name, f"NVIDIA's {what}", f"{base}.avg.pct_of_peak_sustained_elapsed", scale=0.01)
+
+
 REPORT: tuple[Counter, ...] = (
     exact("passes", "replay passes ncu needed", "profiler__replayer_passes"),
     exact(
@@ -206,5 +212,17 @@ REPORT: tuple[Counter, ...] = (
         "gpu__compute_memory_sol_pct",
         scale=0.01,
         asked=(Ask("deep", "NVIDIA's memory throughput"),),
+    ),
+    nvidias("sol_memory_access", "memory throughput by accesses", "gpu__compute_memory_access_throughput"),
+    nvidias("sol_memory_request", "memory throughput by requests", "gpu__compute_memory_request_throughput"),
+    nvidias("sol_sm_memory", "throughput of the SM's memory instructions", "sm__memory_throughput"),
+    nvidias("sol_l2", "L2 throughput", "lts__throughput"),
+    nvidias("sol_l1", "L1 throughput", "l1tex__throughput"),
+    nvidias("sol_instructions", "instruction throughput", "sm__instruction_throughput"),
+    exact(
+        "executed_inst_per_cycle",
+        "warp instructions executed a cycle and SM",
+        "sm__inst_executed.avg.per_cycle_elapsed",
+        "sm__inst_executed.avg.per_cycle_active",
     ),
 )

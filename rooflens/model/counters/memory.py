@@ -17,7 +17,7 @@ from rooflens.model.counters.chips import (
     TU10X,
     TU11X,
 )
-from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SOURCE, SPEED_OF_LIGHT, STANDARD, Ask
+from rooflens.model.counters.metric import BY_ADDRESS, DEEP, LOAD, QUICK, SHARE, SPEED_OF_LIGHT, STANDARD, Ask
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
@@ -119,6 +119,11 @@ CLOCKS: tuple[Counter, ...] = (
     ),
 )
 
+
+def _in_direction(direction: str) -> tuple[str, ...]:
+    return tuple(f"dram__{name}" for name in (f"bytes_{direction}", f"bytes_op_{direction}", f"{direction}_throughput"))
+
+
 DRAM: tuple[Counter, ...] = (
     Counter(
         "dram_bytes",
@@ -180,6 +185,15 @@ DRAM: tuple[Counter, ...] = (
             Exact(("fbpa__sol_pct", "dram__sol_pct"), 0.01),
         ),
         asked=(Ask("deep", "NVIDIA's DRAM throughput", "gpu__dram_throughput", SPEED_OF_LIGHT, chips=OWN_DRAM),),
+    ),
+    share("dram_read_share", "device memory by reads", *_in_direction("read")),
+    share("dram_write_share", "device memory by writes", *_in_direction("write")),
+    amount(
+        "l2_read_miss_bytes",
+        "bytes of device memory that reads missed in L2",
+        "lts__t_sectors_aperture_device_op_read_lookup_miss",
+        "lts__t_sectors_srcunit_tex_aperture_device_op_read_lookup_miss",
+        scale=SECTOR_BYTES,
     ),
     amount(
         "sysmem_bytes",
@@ -384,13 +398,13 @@ L1: tuple[Counter, ...] = (
         "global_touched_sectors",
         "sectors that the addresses of global accesses touch",
         "memory_l2_theoretical_sectors_global",
-        asked=SOURCE,
+        asked=BY_ADDRESS,
     ),
     exact(
         "global_ideal_sectors",
         "sectors that the bytes of global accesses would fill",
         "memory_l2_theoretical_sectors_global_ideal",
-        asked=SOURCE,
+        asked=BY_ADDRESS,
     ),
 )
 
@@ -453,12 +467,12 @@ SMEM: tuple[Counter, ...] = (
         "smem_access_wavefronts",
         "wavefronts that the addresses of shared-memory accesses need",
         "memory_l1_wavefronts_shared",
-        asked=SOURCE,
+        asked=BY_ADDRESS,
     ),
     exact(
         "smem_ideal_wavefronts",
         "wavefronts that the bytes of shared-memory accesses would fill",
         "memory_l1_wavefronts_shared_ideal",
-        asked=SOURCE,
+        asked=BY_ADDRESS,
     ),
 )

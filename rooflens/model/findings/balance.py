@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, significant
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
+from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import tail_share
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Severity
 
-_WAITS = frozenset({LATENCY})
+_WAITS = frozenset({LATENCY, IDLE})
 _WAVES = {"waves": "waves", "grid_size": "blocks", "sm_count": "SMs"}
 """What a grid is judged by: counter -> unit."""
 
@@ -34,10 +34,10 @@ def small_grid(facts: Facts) -> Found | None:
         return None
     words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
     if an_sm and blocks and sms:
-        what = "leave SMs without any" if an_sm < 1 else "do not fill the GPU once"
-        many = f"{count(int(blocks), 'block')} on {count(int(sms), 'SM')}"
-        words, gain = f"{many} are {significant(waves)} waves and {what}", max(gain, 1 / an_sm)
-        severity = None if an_sm < 1 else _beside(facts)
+        what = "leaves SMs without any" if an_sm < 1 else "does not fill the GPU once"
+        words = f"the grid of {count(int(blocks), 'block')} is {significant(waves)} waves on {sms:,.0f} SMs and {what}"
+        gain = max(gain, 1 / an_sm)
+        severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else _beside(facts)
     return Found(
         evidence=tuple(facts.measured(name, unit) for name, unit in _WAVES.items() if facts.counter(name) is not None),
         move=f"launch more blocks, by cutting the work finer, splitting the reduction or batching: {words}",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
-from rooflens.model.findings.rule import LATENCY
+from rooflens.model.findings.rule import IDLE, LATENCY
 from rooflens.model.findings.stalls import largest_wait
 from rooflens.model.findings.table import RULES
 from rooflens.model.records import Finding
@@ -52,14 +52,20 @@ def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:
 
 
 def _severity(facts: Facts, found: Found) -> Severity:
-    """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time."""
+    """Judge by what the waste bears on: the wall, something else that is busy, or nothing that costs time.
+
+    Where a unit is full for a part of the run, time is lost in the rest of it, to SMs that idle and not to warps
+    that wait.
+    """
+    if facts.full_for_a_while and LATENCY in found.bears_on:
+        return "limiter" if IDLE in found.bears_on else "note"
     wall = facts.wall.resource if facts.wall else None
     gain = _bounded(facts, found.speedup_up_to)
     worth = gain is None or gain >= facts.limits.limiter_gain
     bounds = wall in found.bears_on or (facts.bound in {"latency", "overhead"} and LATENCY in found.bears_on)
     if bounds and worth:
         return "limiter"
-    busy = max((facts.share(resource) or 0.0 for resource in found.bears_on - {LATENCY}), default=0.0)
+    busy = max((facts.share(resource) or 0.0 for resource in found.bears_on - {LATENCY, IDLE}), default=0.0)
     waits = LATENCY in found.bears_on and not facts.at_roof
     return "contributes" if waits or busy >= facts.limits.contributing_share else "note"
 

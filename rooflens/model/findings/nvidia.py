@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rooflens.format import factor, given_percent
+from rooflens.format import percent
 from rooflens.model.records import Evidence, Finding
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ _STALLS = re.compile(r"(\w+(?: \w+)*?)(?: Stalls?)?")
 def nvidia_rules(facts: Facts, found: Collection[str]) -> tuple[Finding, ...]:
     """Return what NVIDIA's rules say beyond the findings, those with the highest estimate first.
 
-    An estimate is the part of the time that would go, in per cent. A rule result may be about a unit and not about the
-    kernel, so none of them is a limiter; none costs time where the kernel is at its roof.
+    An estimate is the part of the time that would go, in per cent. None of them is a limiter, because nobody checked
+    it; it is a note where the kernel is at its roof, where little would go, and where a rule of ours looked at the same
+    and saw less: a computed tail of which nothing is measured.
 
     Args:
         facts: Of the kernel, with its rule results.
@@ -80,13 +81,13 @@ def _finding(facts: Facts, rule: Rule) -> Finding:
     estimate = rule.speedup_pct or 0.0
     title = rule.title or rule.identifier
     faster = _WHOLE_PCT / (_WHOLE_PCT - estimate) if estimate < _WHOLE_PCT else None
-    by = f", or {factor(faster)}" if faster else ""
+    costs = not facts.at_roof and not covered_by(rule) and (faster is None or faster >= facts.limits.limiter_gain)
     return Finding(
         id=NVIDIA_RULE,
         title=f"NVIDIA: {title}",
-        severity="note" if facts.at_roof else "contributes",
-        evidence=(Evidence("estimated speed-up", estimate, "%", f"NVIDIA's rule {rule.identifier}"),),
-        move=f"read what NVIDIA's rule `{title}` says of it, which estimates {given_percent(estimate)} less time{by}",
-        speedup_up_to=None if facts.at_roof else faster,
+        severity="contributes" if costs else "note",
+        evidence=(Evidence("time that would go", estimate / _WHOLE_PCT, "share", f"NVIDIA's rule {rule.identifier}"),),
+        move=f"read what NVIDIA's rule `{title}` says, which estimates {percent(estimate / _WHOLE_PCT)} less time",
+        speedup_up_to=faster if costs else None,
         confidence="low",
     )

@@ -34,7 +34,7 @@ def low_occupancy(facts: Facts) -> Found | None:
     together = ", and all of these must give way together" if len(reasons) > 1 else ""
     return Found(
         evidence=(facts.measured("theoretical_occupancy", "share"), *evidence),
-        move=f"let more warps onto an SM than {percent(allowed)} of its slots{because}{together}",
+        move=f"make room for more warps on an SM, now at most {percent(allowed)} of its slots{because}{together}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / allowed),
         severity=_severity(facts),
@@ -146,13 +146,19 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         f"{percent(allowed)}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(allowed / achieved),
+        severity="note" if _is_small(facts) else None,
     )
 
 
-def _even(facts: Facts) -> str:
+def _is_small(facts: Facts) -> bool:
+    """Return whether the grid is too small to fill the slots: then `small_grid` says what there is to say."""
     waves = facts.counter("waves")
-    if waves is not None and waves < 1:
-        return f"launch more blocks than the {significant(waves)} waves of this grid"
+    return waves is not None and waves < facts.limits.small_grid_waves
+
+
+def _even(facts: Facts) -> str:
+    if _is_small(facts):
+        return f"launch more blocks than the {significant(facts.counter('waves'))} waves of this grid"
     return "give blocks and the warps in them equal work, or more of it each where they are short"
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.model.hotspots import places
-from rooflens.model.records import Evidence, shares_of
+from rooflens.model.records import Evidence
+from rooflens.model.roofline.levels import shares_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
+IDLE = "idle"
+"""Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -59,6 +62,11 @@ class Facts:
     phases: Phases | None = None
     in_program: InProgram | None = None
 
+    @property
+    def full_for_a_while(self) -> bool:
+        """True where the series named the wall: its unit is full on the plateau of the run, and not on average."""
+        return self.phases is not None and self.wall is not None and self.wall.share < self.limits.bound_share
+
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""
         return self.kernel.counters.get(name)
@@ -80,10 +88,13 @@ class Facts:
     def without_wait(self, factor: float) -> float | None:
         """Hold the speed-up of a wait to what the busiest unit allows; None for kernels as short as their launch.
 
-        Of their time nobody can tell what a wait costs and what the launch.
+        Of their time nobody can tell what a wait costs and what the launch. None, too, for a factor that says nothing
+        because no unit does anything.
         """
         time_ns, headroom = self.kernel.duration_ns, self.distances.headroom
         if time_ns is None or time_ns < self.limits.overhead_duration_ns:
+            return None
+        if headroom is None and factor > self.limits.open_headroom:
             return None
         return max(1.0, factor if headroom is None else min(factor, headroom))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
-from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
+
+UPPER_BOUND = "upper_bound"
+"""Source of a count that holds more than the work: packed fp16 where constants are loaded by multiply-adds."""
 
 TENSOR_IDLE_SHARE = 0.005
 """Tensor pipe activity above this with an operation count of zero means: the wrong counter, not no work."""
@@ -57,7 +60,7 @@ class Work:
     Attributes:
         key: `fp32`, `tensor_bf16`, `tensor_bf16_wgmma`, `tensor_fp16_acc16`, ...: a roof of its own.
         dtype_key: The key by dtype alone: `fp32`, `tensor_bf16`; 2:4 sparse work apart, as `tensor_bf16_sparse`.
-        source: opcode, tensor_ops, sass or estimated.
+        source: opcode, tensor_ops, sass, estimated or upper_bound.
         peak_source: `report`, or `datasheet` for a published peak scaled to the profiled clock.
     """
 
@@ -72,6 +75,11 @@ class Work:
     def is_float(self) -> bool:
         """Return whether these are FLOPs: integer tensor operations are not."""
         return not _INTEGER.match(self.dtype_key.removeprefix("tensor_").removesuffix("_sparse"))
+
+    @property
+    def is_counted(self) -> bool:
+        """Return whether this is work that was done, and no mere upper bound of it: only that is in a total."""
+        return self.source != UPPER_BOUND
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ def count_flops(kernel: Kernel) -> Flops:
     """Count the operations of one kernel."""
     scalar = tuple(_scalar(kernel))
     tensor, tensor_known, flags = _tensor(kernel)
-    if kernel.thread_opcodes and any(work.dtype_key == "fp16" and work.ops for work in scalar):
+    if any(work.ops and not work.is_counted for work in scalar):
         flags |= {"fp16_is_upper_bound"}
     fp32_known = any(work.key == "fp32" for work in scalar)
     return Flops((*scalar, *tensor), fp32_known and tensor_known, frozenset(flags))
@@ -116,9 +124,24 @@ def count_flops(kernel: Kernel) -> Flops:
 
 def _scalar(kernel: Kernel) -> Iterator[Work]:
     counts = _scalar_opcodes(kernel.thread_opcodes) if kernel.thread_opcodes else _scalar_sass(kernel)
-    for dtype, (ops, source) in counts.items():
+    for dtype, (counted, counted_from) in counts.items():
+        ops, source = _packed(kernel, counted, counted_from) if dtype == "fp16" else (counted, counted_from)
         peak, peak_source = _scalar_peak(kernel, dtype)
         yield Work(dtype, dtype, ops, source, peak, peak_source)
+
+
+def _packed(kernel: Kernel, ops: float, source: str) -> tuple[float, str]:
+    """Take from packed fp16 the multiply-adds that only load a constant; where nothing tells them, it is a bound."""
+    constants = kernel.code_totals.get("fp16_constant_threads")
+    if constants is not None:
+        return max(0.0, ops - THREAD_FLOP["HFMA2"][1] * constants), source
+    return ops, UPPER_BOUND if ops and _has_packed_multiply_adds(kernel) else source
+
+
+def _has_packed_multiply_adds(kernel: Kernel) -> bool:
+    if kernel.thread_opcodes:
+        return any(opcode.startswith("HFMA2") for opcode in kernel.thread_opcodes)
+    return bool(kernel.counters.get("hfma_threads"))
 
 
 def _scalar_opcodes(thread_opcodes: Mapping[str, int]) -> dict[str, tuple[float, str]]:

@@ -16,7 +16,7 @@ from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_m
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Kernel, Pipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +171,10 @@ def _share(kernel: Kernel, stage: Stage) -> float | None:
     if amount is None or not peak or not duration_ns:
         return counters.get(stage.share)
     return amount / (peak * duration_ns / 1e9)
+
+
+def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
+    """Return the share of every resource that has one, by level or pipe name."""
+    shares = {name: level.share for name, level in levels.items()}
+    shares |= {name: pipe.share for name, pipe in pipes.items()}
+    return {name: share for name, share in shares.items() if share is not None}

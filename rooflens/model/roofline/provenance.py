@@ -18,6 +18,7 @@ _TENSOR_PEAK = "sm__ops_path_tensor_*.sum.peak_sustained x f"
 _COUNTED_BY = {
     "opcode": "opcode table of the report: sass__{}_per_opcode_with_modifier_all",
     "tensor_ops": "sm__ops_path_tensor_*.sum",
+    "upper_bound": "counted with the constants that HFMA2 loads: an upper bound",
     "estimated": "estimated from what kept the pipe busy",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.flops import instruction_peaks
+from rooflens.model.roofline.work import main_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -65,7 +66,7 @@ def level_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
 
 
 def pipe_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
-    """Make one roof per pipe that does FLOPs worth drawing, the highest first; dense, at the profiled clock."""
+    """Make one roof per pipe that does main work worth drawing, the highest first; dense, at the profiled clock."""
     return _roofs([peak for analysis in analyses for peak in _pipe_peaks(analysis)])
 
 
@@ -77,9 +78,10 @@ def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
 
 
 def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
-    least = ROOF_FROM_SHARE * (analysis.flop_total or inf)
+    work = main_work(analysis)
+    least = ROOF_FROM_SHARE * (work.total or inf)
     for name, pipe in analysis.pipes.items():
-        if pipe.unit == "FLOP" and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
+        if pipe.unit == work.unit and pipe.is_arithmetic and pipe.peak_per_s and (pipe.amount or 0.0) >= least:
             yield from _instruction_peaks(analysis, name, pipe, pipe.peak_per_s)
 
 

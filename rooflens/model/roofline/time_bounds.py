@@ -26,8 +26,6 @@ NEAR_UPPER = 1.05
 _PASSES_DISAGREE = 0.98
 """Under this part of the lower bound a time is no rounding: the replay passes disagreed."""
 
-_MATH_UNITS = frozenset({"FLOP", "op"})
-
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -95,4 +93,4 @@ def time_bounds(analysis: Analysis) -> Bounds | None:
 
 def _math_shares(analysis: Analysis) -> dict[str, float | None]:
     """Return the share of each arithmetic pipe that did something, integer tensor operations among them."""
-    return {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
+    return {name: pipe.share for name, pipe in analysis.pipes.items() if pipe.is_arithmetic and pipe.amount}

@@ -1,8 +1,8 @@
 """The store's tables as Arrow schemas, and the one way from records to rows and back.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource, `unprofiled` one a program that was also run without the profiler; `findings.py` has `hotspots` and
-`findings`. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+resource; `findings.py` has `hotspots` and `findings`, `unprofiled.py` that of the run without the profiler. All join on
+`digest`, the report's SHA-256; those of kernels also on `kernel_index`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
 from rooflens.model.store.findings import FINDINGS, HOTSPOTS
-from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+from rooflens.model.store.unprofiled import UNPROFILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,38 +125,9 @@ ROOFLINE = pa.schema(
     ]
 )
 
-_SIZE = pa.list_(_INT, 3)
-
-UNPROFILED = pa.schema(
-    [
-        ("digest", _TEXT),
-        ("wall_ns", _INT),
-        ("kernel_ns", _INT),
-        ("launches", _INT),
-        ("source", _TEXT),
-        ("iterations", _INT),
-        (
-            "launch_counts",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("name", _TEXT),
-                        ("grid", _SIZE),
-                        ("block", _SIZE),
-                        ("count", _INT),
-                        ("time_ns", _INT),
-                        ("gap_ns", _INT),
-                    ]
-                )
-            ),
-        ),
-        ("gaps_after", pa.list_(pa.struct([("name", _TEXT), ("count", _INT), ("gap_ns", _INT)]))),
-    ]
-)
-
 TABLES: dict[str, pa.Schema] = {
-    "unprofiled": UNPROFILED,
     "runs": RUNS,
+    "unprofiled": UNPROFILED,
     "kernels": KERNELS,
     "metrics": METRICS,
     "hotspots": HOTSPOTS,
@@ -169,25 +140,6 @@ def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
     """Make the one row of `runs`."""
     return pa.Table.from_pylist(
         [{**asdict(run), "ingested_unix_s": ingested_unix_s, "schema_version": SCHEMA_VERSION}], schema=RUNS
-    )
-
-
-def unprofiled_table(digest: str, unprofiled: Unprofiled | None) -> pa.Table:
-    """Make the one row of `unprofiled`; none where the program was not run without the profiler."""
-    rows = [] if unprofiled is None else [{"digest": digest, **asdict(unprofiled)}]
-    return pa.Table.from_pylist(rows, schema=UNPROFILED)
-
-
-def unprofiled_from_row(row: Mapping[str, Any]) -> Unprofiled:
-    """Make an un-profiled run of a row of `unprofiled`."""
-    counts = ({**entry, "grid": tuple(entry["grid"]), "block": tuple(entry["block"])} for entry in row["launch_counts"])
-    values = {field.name: row[field.name] for field in fields(Unprofiled)}
-    return Unprofiled(
-        **{
-            **values,
-            "launch_counts": tuple(LaunchCount(**entry) for entry in counts),
-            "gaps_after": tuple(GapsAfter(**entry) for entry in row["gaps_after"]),
-        }
     )
 
 

@@ -16,14 +16,8 @@ from rooflens.errors import InputError
 from rooflens.files import PARTIAL, replacing
 from rooflens.model.analyze import MODEL_VERSION
 from rooflens.model.store.findings import finding_table, hotspots_from_rows
-from rooflens.model.store.schema import (
-    SCHEMA_VERSION,
-    TABLES,
-    kernel_from_row,
-    roofline_table,
-    run_from_row,
-    unprofiled_from_row,
-)
+from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
+from rooflens.model.store.unprofiled import unprofiled_from_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,123 +1,161 @@
-"""Moves: what can help, chosen by the class and by the counters that made it so."""
+"""Moves for a wall where no finding says more: what can help, chosen by the unit that is full.
+
+A chip is never told to use what it does not have: a move that needs a feature says from which compute capability on.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, significant
+from rooflens.format import percent, si, significant
+from rooflens.model.records import ratio
+from rooflens.model.verdict.collecting import collect_command, not_profiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import Kernel, Level
 
-COLLECT_COMMAND = "ncu --set full -o report PROGRAM"
-"""Collects every counter a verdict wants; the report then goes to `rooflens analyze`."""
 
-_MEMORY: dict[str, tuple[str, ...]] = {
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """One move.
+
+    Attributes:
+        since: The first compute capability that has what it asks for.
+        until: The first one that has it no longer.
+    """
+
+    text: str
+    since: tuple[int, int] = (0, 0)
+    until: tuple[int, int] = (99, 0)
+
+
+_MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
-        "move fewer bytes: fuse with a neighbour so that intermediates stay on chip",
-        "use a narrower type, or a larger batch where weights are re-read",
-        "if it moves far more than its inputs and outputs, tile so that re-reads hit L2",
+        _Move("use a narrower type, or a larger batch where weights are re-read"),
+        _Move("if it moves far more than its inputs and outputs, tile so that re-reads hit L2"),
     ),
     "l2": (
-        "tile into shared memory so that a block loads each byte once",
-        "order the blocks for locality; share tiles over a cluster with TMA multicast",
+        _Move("order the blocks for locality"),
+        _Move("share tiles over a cluster with TMA multicast", (9, 0)),
     ),
     "l1": (
-        "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
-        "keep re-used values in registers or shared memory; copy tiles with cp.async or TMA",
+        _Move("load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses"),
+        _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
-    "lsu": ("load wider: one 16-byte access in place of four", "keep re-used values in registers"),
-    "smem": (
-        "re-use each loaded fragment more often in registers; load fragments with ldmatrix",
-        "take larger tiles a warp, so that bytes per operation fall",
-    ),
+    "lsu": (_Move("load wider: one 16-byte access in place of four"), _Move("keep re-used values in registers")),
+    "smem": (_Move("take larger tiles a warp, so that bytes per operation fall"),),
 }
-_FLOAT_PIPES = (
-    "use a narrower type, or the tensor cores where the chip has them for it",
-    "do fewer operations: algorithm before tuning",
-)
-_COMPUTE: dict[str, tuple[str, ...]] = {
+"""Moves after the first one, which has the kernel's own numbers."""
+
+_FLOAT_PIPES = (_Move("use a narrower type"), _Move("do fewer operations: algorithm before tuning"))
+_COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     "tensor": (
-        "overlap loads with matrix work: a deeper pipeline, warp specialisation, wgmma where the chip has it",
-        "use a narrower type where accuracy allows",
+        _Move("overlap loads with matrix work: a deeper pipeline, warp specialisation"),
+        _Move("use warpgroup matrix instructions (wgmma) where it does not yet", (9, 0), (10, 0)),
+        _Move("use a narrower type where accuracy allows"),
     ),
     "fp32": _FLOAT_PIPES,
     "fp16": _FLOAT_PIPES,
-    "fp64": ("replace divisions by multiplications", "use fp32 where accuracy allows"),
-    "fma": ("strength-reduce index arithmetic: integer multiplications run on this pipe too", *_FLOAT_PIPES),
+    "fp64": (_Move("replace divisions by multiplications"), _Move("use fp32 where accuracy allows")),
+    "fma": (
+        _Move("strength-reduce index arithmetic: integer multiplications run on this pipe too"),
+        *_FLOAT_PIPES,
+    ),
     "alu": (
-        "strength-reduce index arithmetic and comparisons; hoist them out of the loop",
-        "process several elements a thread, so that addresses are computed once",
+        _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop"),
+        _Move("process several elements a thread, so that addresses are computed once"),
     ),
     "xu": (
-        "use exp2 in place of exp, share reciprocals, replace divisions and conversions",
-        "compute part of the exponentials with a polynomial on the FMA pipe",
+        _Move("use exp2 in place of exp, share reciprocals, replace divisions and conversions"),
+        _Move("compute part of the exponentials with a polynomial on the FMA pipe"),
     ),
     "issue": (
-        "issue fewer instructions: vector loads, unrolled loops, less index arithmetic",
-        "let each thread do more work on data it already holds",
+        _Move("issue fewer instructions: vector loads, unrolled loops, less index arithmetic"),
+        _Move("let each thread do more work on data it already holds"),
     ),
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 """Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU or issue slot is not."""
-_FUSED = frozenset({"fp32", "fp64", "fp16"})
-_UNFUSED = 1.2
-"""A pipe of multiply-adds alone is as busy as its FLOPs say; a fifth more means adds and multiplications apart."""
-_AT_MEMORY_ROOF = "nothing left at this level: only moving fewer bytes helps now, such as fusing this kernel away"
 _AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
 
 
-def memory_moves(kernel: Kernel, level: str | None, limits: Thresholds, *, at_roof: bool) -> tuple[str, ...]:
+def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None, *, at_roof: bool) -> tuple[str, ...]:
     """Choose the moves for a memory-bound kernel; `lsu` is L1 where load and store instructions fill its input."""
-    if at_roof and level == "dram":
-        return (_AT_MEMORY_ROOF, *_MEMORY["dram"][1:])
+    others = _texts(kernel, _MEMORY.get(level or "", (_Move("cut traffic at the busiest memory unit"),)))
+    match level:
+        case "dram":
+            return (_fewer_bytes(levels["dram"], at_roof=at_roof), *others)
+        case "l2":
+            first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
+        case "l1":
+            first = _fewer_reloads("keep re-used values in registers or shared memory", "l1", "l2", levels)
+        case "smem":
+            first = _more_reuse(levels["smem"])
+        case _:
+            return others
+    return (first, *others)
+
+
+def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
+    return tuple(move.text for move in moves if move.since <= kernel.capability < move.until)
+
+
+def _fewer_bytes(dram: Level, *, at_roof: bool) -> str:
+    moved = f" than its {si(dram.amount_bytes, 'B')}" if dram.amount_bytes else ""
+    only = f"only moving fewer bytes{moved} helps now" if at_roof else f"move fewer bytes{moved}"
+    return f"{only}: fuse with a neighbour so that intermediates stay on chip"
+
+
+def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) -> str:
+    """Add how often a near level hands out what reaches it, where that is known and more than once."""
+    times = ratio(levels[near].amount_bytes, levels[far].amount_bytes)
     return (
-        *_memory_evidence(kernel, level, limits),
-        *_MEMORY.get(level or "", ("cut traffic at the busiest memory unit",)),
+        f"{move}: {near.upper()} hands out {significant(times)}x the bytes that reach it" if (times or 0) > 1 else move
     )
 
 
-def _memory_evidence(kernel: Kernel, level: str | None, limits: Thresholds) -> Iterator[str]:
-    """Put first the moves that the kernel's own counters ask for."""
-    counters = kernel.counters
-    sectors, requests = counters.get("global_load_sectors"), counters.get("global_load_requests")
-    if level in {"dram", "l2", "l1"} and sectors and requests and sectors / requests > limits.sectors_per_request:
-        yield f"coalesce: {significant(sectors / requests)} sectors a request, where the widest coalesced load has 16"
-    delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")
-    if level in {"smem", "l1"} and delivered and replayed and replayed / delivered > limits.conflict_share:
-        yield f"pad or swizzle shared memory: {percent(replayed / delivered)} of its wavefronts are conflict replays"
+def _more_reuse(smem: Level) -> str:
+    intensity = smem.intensity_flop_per_byte
+    now = f": today {significant(intensity)} FLOP a byte" if intensity else ""
+    return f"re-use each loaded value more often in registers{now}"
 
 
-def compute_moves(
-    pipe: str | None, busy: float = 0.0, flop_share: float | None = None, *, at_roof: bool
-) -> tuple[str, ...]:
+def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roof: bool) -> tuple[str, ...]:
     """Choose the moves for a kernel bound by a pipe.
 
     Args:
+        kernel: What is bound.
         pipe: Pipe or dtype that leads.
         busy: How full the pipe is, 0 to 1.
-        flop_share: Its FLOPs over their peak, 0 to 1; None where the pipe has none.
         at_roof: The pipe is full.
     """
     key = "tensor" if pipe and pipe.startswith("tensor") else (pipe or "").removesuffix("_pipe")
-    moves = _COMPUTE.get(key, ("issue fewer instructions to the busiest pipe",))
-    if key in _FUSED and flop_share is not None and busy > _UNFUSED * flop_share:
-        fuse = f"fuse adds and multiplications: the pipe is {percent(busy)} busy for {percent(flop_share)} of its FLOPs"
-        return (fuse, *moves)
-    return (_AT_COMPUTE_ROOF, *moves[-1:]) if at_roof and key in _ARITHMETIC else moves
+    moves = _texts(kernel, _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),)))
+    if at_roof and key in _ARITHMETIC:
+        return (f"{_AT_COMPUTE_ROOF}, at {percent(busy)}", *moves[-1:])
+    return moves
 
 
-def collect_moves() -> tuple[str, ...]:
-    """Return the one move when counters are missing: how to collect them."""
-    return (f"collect what this report lacks: `{COLLECT_COMMAND}`",)
+_COLLECT = "collect what this report lacks"
 
 
-def failed_moves() -> tuple[str, ...]:
-    """Return the one move when profiling a kernel failed."""
-    return (
-        f"profile it again, alone: `{COLLECT_COMMAND}`",
-        "kernels that wait for one another need `--replay-mode application`",
-    )
+def asks_to_collect(move: str) -> bool:
+    """Return whether a move is `collect_moves`' command."""
+    return move.startswith(_COLLECT)
+
+
+def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+    """Return the one move when counters are missing: how to collect them, or why nobody can."""
+    cannot = not_profiled(kernel)
+    if cannot:
+        return (f"this report lacks counters, and {cannot}",)
+    return (f"{_COLLECT}: `{collect_command(kernel, command_line)}`",)
+
+
+def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
+    """Return the moves when profiling a kernel failed."""
+    again = not_profiled(kernel) or f"profile it again, alone: `{collect_command(kernel, command_line)}`"
+    return (again, "kernels that wait for one another need `--replay-mode application`")

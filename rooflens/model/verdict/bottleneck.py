@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import Bottleneck, ratio, shares_of
-from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage
+from rooflens.model.records import Bottleneck, ratio
+from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND
+from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage, shares_of
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ class Case:
     Attributes:
         in_program: A typical launch of it without the profiler; None where none was timed.
         phases: How its run divides; None without a series.
+        command_line: ncu's, as the report states it; None where it does not.
     """
 
     kernel: Kernel
@@ -38,20 +40,21 @@ class Case:
     limits: Thresholds
     in_program: InProgram | None = None
     phases: Phases | None = None
+    command_line: str | None = None
 
 
 def memory_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest memory level; L1's data stage counts as shared memory where that makes up most of it.
 
-    A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then NVIDIA's memory per
-    cent stands for the side where it is higher.
+    A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then what stands in for
+    the side does so where it is higher.
     """
     shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
     caches = any(_is_seen(level, case.levels[level]) for level in ("l1", "l2"))
-    sol = case.kernel.counters.get("sol_memory")
     name = max(shares, key=lambda level: shares[level], default=None)
-    if sol is not None and not caches and sol > shares.get(name or "", 0.0):
-        return Bottleneck(None, sol)
+    stand_in = None if caches else memory_stand_in(case.kernel)
+    if stand_in is not None and (name is None or stand_in.share > shares[name]):
+        return stand_in
     if name is None:
         return None
     if name == "l1" and _is_shared_memory(case, shares):
@@ -85,9 +88,9 @@ def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
 def compute_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
     shares = _busy(shares_of({}, case.pipes))
-    sol = case.kernel.counters.get("sol_compute")
-    if sol is not None and "issue" not in shares and sol > max(shares.values(), default=0.0):
-        return Bottleneck(None, sol)
+    stand_in = None if "issue" in shares else compute_stand_in(case.kernel)
+    if stand_in is not None and stand_in.share > max(shares.values(), default=-1.0):
+        return stand_in
     if not shares:
         return None
     key = max(shares, key=lambda pipe: shares[pipe])
@@ -140,8 +143,16 @@ def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
     if top is None or top.resource is None:
         return top
     shares = _busy(shares_of(case.levels, case.pipes))
+    if top.share > max(shares.values(), default=-1.0):
+        return top
     name = max(shares, key=lambda resource: shares[resource])
     return Bottleneck(name, shares[name])
+
+
+def is_stand_in(case: Case, side: Bottleneck) -> bool:
+    """Return whether a side's unit was not measured itself: something else speaks for it."""
+    place = case.levels.get(side.resource or "") or case.pipes.get(side.resource or "")
+    return place is None or place.share is None
 
 
 def plateau_bottleneck(case: Case) -> Bottleneck | None:
@@ -191,6 +202,7 @@ def _explained(case: Case, key: str, busy: float) -> str:
         name: pipe.share
         for name, pipe in case.pipes.items()
         if pipe.share is not None
+        and pipe.source != UPPER_BOUND
         and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
     }
     name = max(works, key=lambda work: works[work], default=key)

@@ -1,7 +1,8 @@
 """The verdict: which wall a kernel hits, decided in a fixed order, first match wins.
 
-unknown -> overhead -> balanced -> memory or compute -> latency. `at_roof` stands beside the class. The limits are
-NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds nothing else.
+overhead -> balanced -> memory or compute -> latency; unknown where nothing speaks. `at_roof` stands beside the class.
+The limits are NVIDIA's (`thresholds.toml`); NVIDIA's own throughput per cents are read only where a report holds
+nothing else.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from rooflens.model.verdict.bottleneck import (
     compute_bottleneck,
     find_bottleneck,
     is_lsu_full,
+    is_stand_in,
     memory_bottleneck,
     plateau_bottleneck,
 )
+from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
 from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
@@ -48,6 +51,10 @@ _DOUBTS = (
     "wgmma_count_estimated",
 )
 """Flags that lower confidence by one step each."""
+_FEW_WARPS = 0.25
+"""A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
+_PROVISIONAL = frozenset({"latency", "overhead"})
+"""Classes that say that no unit is busy: a unit that was not measured might be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +84,17 @@ def decide(case: Case) -> Decision:
         at_roof=bound != "unknown" and wall is not None and _at_roof(case, wall),
         memory=memory,
         compute=compute,
-        top_share=max((side.share for side in (memory, compute) if side is not None), default=None),
+        top_share=None if _is_provisional(bound, memory, compute) else _top_share(memory, compute),
     )
+
+
+def _is_provisional(bound: Bound, memory: Bottleneck | None, compute: Bottleneck | None) -> bool:
+    """Return whether a class that says that no unit is busy stands on one side alone: the other may be."""
+    return bound in _PROVISIONAL and (memory is None or compute is None)
+
+
+def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float | None:
+    return max((side.share for side in (memory, compute) if side is not None), default=None)
 
 
 def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
@@ -87,11 +103,9 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
     costing = tuple(finding for finding in findings if finding.severity != "note")
     causes = costing if bound == "latency" else ()
     phases = case.phases if is_full_for_a_while(case, bound) else None
-    facts = Facts(
-        case.kernel, case.levels, case.pipes, decision.memory, decision.compute, wall, causes, _waiting(case), phases
-    )
-    found = tuple(finding.move for finding in costing)
-    moves = (*found, *_moves(case, bound, wall, at_roof=at_roof)) or advice.collect_moves()
+    sides = decision.memory, decision.compute
+    facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
+    moves = _moves(case, bound, wall, costing, at_roof=at_roof)
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
@@ -120,19 +134,40 @@ def _at_roof(case: Case, wall: Bottleneck) -> bool:
 def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
     top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
-    if case.kernel.failed or ((memory is None or compute is None) and top < limits.bound_share):
+    if case.kernel.failed:
         return "unknown", None
     if _is_overhead(case, top):
         return "overhead", None
     if top < limits.bound_share:
-        full = plateau_bottleneck(case)
-        return ("latency", None) if full is None else ("memory" if full.resource in case.levels else "compute", full)
+        return _without_busy_unit(case, is_measured=memory is not None or compute is not None)
     if memory is None or compute is None:
         return ("memory", memory) if memory is not None else ("compute", compute)
     wall = memory if memory.share >= compute.share else compute
     if abs(memory.share - compute.share) < limits.balanced_lead:
         return "balanced", wall
     return ("memory" if wall is memory else "compute"), wall
+
+
+def _without_busy_unit(case: Case, *, is_measured: bool) -> tuple[Bound, Bottleneck | None]:
+    """Decide on a kernel none of whose units is busy on average: its plateau, or that it waits."""
+    full = plateau_bottleneck(case)
+    if full is not None:
+        return ("memory" if full.resource in case.levels else "compute"), full
+    return ("latency" if is_measured or _waits(case) else "unknown"), None
+
+
+def _waits(case: Case) -> bool:
+    """Return whether launch, stalls or NVIDIA's rule say that a kernel waits of which no unit was measured."""
+    said = read_nvidia(case.kernel.rules).bottleneck or ""
+    return _shows_waiting(case) or "latency" in SAME_CLASSES.get(said, ())
+
+
+def _shows_waiting(case: Case) -> bool:
+    """Return whether launch or stalls show a usual reason for waiting."""
+    counters, limits = case.kernel.counters, case.limits
+    few_blocks = counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
+    few_warps = counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
+    return few_blocks or few_warps or max(case.kernel.stalls.values(), default=0.0) > limits.dominant_stall
 
 
 def _is_overhead(case: Case, top: float) -> bool:
@@ -166,41 +201,32 @@ def is_full_for_a_while(case: Case, bound: Bound) -> bool:
     return bound in {"memory", "compute"} and top < case.limits.bound_share
 
 
-def _moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
-    """Choose what can help at a wall; where a kernel waits, its findings say that."""
-    resource = wall.resource if wall else None
-    match bound:
-        case "memory":
-            moves = _memory_moves(case, resource, at_roof=at_roof)
-        case "compute":
-            moves = _compute_moves(case, wall, at_roof=at_roof)
-        case "balanced" if resource in case.levels:
-            moves = _memory_moves(case, resource, at_roof=at_roof)
-        case "balanced":
-            moves = _compute_moves(case, wall, at_roof=at_roof)
-        case _:
-            moves = ()
+def _moves(
+    case: Case, bound: Bound, wall: Bottleneck | None, costing: Sequence[Finding], *, at_roof: bool
+) -> tuple[str, ...]:
+    """Choose what can help: what was found, else what helps at such a wall, and last how to learn more."""
     if case.kernel.failed:
-        return advice.failed_moves()
-    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters"} & set(case.flags)
-    return tuple(dict.fromkeys((*moves, *advice.collect_moves()))) if bound == "unknown" or lacking else moves
+        return advice.failed_moves(case.kernel, case.command_line)
+    moves = tuple(finding.move for finding in costing) or _wall_moves(case, bound, wall, at_roof=at_roof)
+    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
+    collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
+    return tuple(dict.fromkeys((*moves, *collect)))
 
 
-def _memory_moves(case: Case, resource: str | None, *, at_roof: bool) -> tuple[str, ...]:
-    level = "lsu" if is_lsu_full(case.levels, resource) else resource
-    return advice.memory_moves(case.kernel, level, case.limits, at_roof=at_roof)
-
-
-def _compute_moves(case: Case, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
-    resource, busy = (wall.resource, wall.share) if wall else (None, 0.0)
-    pipe = case.pipes.get(resource or "")
-    flop_share = pipe.share if pipe is not None and pipe.unit == "FLOP" else None
-    return advice.compute_moves(resource, busy, flop_share, at_roof=at_roof)
+def _wall_moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+    if wall is None or bound not in {"memory", "compute", "balanced"}:
+        return ()
+    if bound == "memory" or wall.resource in case.levels:
+        level = "lsu" if is_lsu_full(case.levels, wall.resource) else wall.resource
+        return advice.memory_moves(case.kernel, case.levels, level, at_roof=at_roof)
+    return advice.compute_moves(case.kernel, wall.resource, wall.share, at_roof=at_roof)
 
 
 def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence:
-    sides = (wall, memory_bottleneck(case), compute_bottleneck(case))
-    if bound == "unknown" or any(side is not None and side.resource is None for side in sides):
+    memory, compute = memory_bottleneck(case), compute_bottleneck(case)
+    if bound == "unknown" or any(side is not None and is_stand_in(case, side) for side in (wall, memory, compute)):
+        return "low"
+    if _is_provisional(bound, memory, compute) and _waiting(case) is None:
         return "low"
     doubts = sum(flag in case.flags for flag in _DOUBTS) + is_full_for_a_while(case, bound)
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Bound, Kernel
     from rooflens.model.verdict.bottleneck import Case
 
-_MATH_UNITS = frozenset({"FLOP", "op"})
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")
 """Opcodes that reach global memory past the accesses whose addresses are looked at: TMA, bulk copies, textures."""
 
@@ -79,14 +78,14 @@ def _is_integer_work(case: Case) -> bool:
     dram = case.levels["dram"].share
     if dram is not None and dram >= case.limits.integer_dram_share:
         return False
-    math = sum(pipe.amount for pipe in case.pipes.values() if pipe.unit in _MATH_UNITS and pipe.amount)
+    math = sum(pipe.amount for pipe in case.pipes.values() if pipe.is_arithmetic and pipe.amount)
     executed = sum(case.kernel.thread_opcodes.values()) or case.kernel.code_totals.get("thread_inst")
     return not math or (executed is not None and math < case.limits.integer_flop_part * executed)
 
 
 def _uses_operands_once(case: Case) -> bool:
     """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
-    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.unit in _MATH_UNITS and pipe.amount}
+    operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.is_arithmetic and pipe.amount}
     needed_bytes = _needed_bytes(case.kernel)
     matrix = any(name.startswith("tensor_") for name in operations)
     return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes

@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
-from rooflens.model.records import shares_of
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import dram_clock_part
+from rooflens.model.roofline.levels import dram_clock_part, shares_of
 from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ MEANINGS: dict[str, str] = {
     "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
     "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
     "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the DRAM intensity looks too good.",
-    "fp16_is_upper_bound": "CUDA-core fp16 counts are an upper bound: compilers load constants with HFMA2.",
+    "fp16_is_upper_bound": "CUDA-core fp16 is an upper bound and in no total: compilers load constants with HFMA2.",
     "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
     "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
     "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
@@ -140,7 +139,7 @@ def _of_flops(kernel: Kernel, levels: Mapping[str, Level], pipes: Mapping[str, P
     memory = any(level.share is not None for level in levels.values()) or "sol_memory" in kernel.counters
     if memory != (has_shares or "sol_compute" in kernel.counters):
         yield "one_side_only"
-    if flops.complete and not any(work.ops for work in flops.work if work.is_float):
+    if flops.complete and not any(work.ops for work in flops.work if work.is_counted):
         yield "no_flop"
     if any(work.ops and work.peak_source == "datasheet" for work in flops.work):
         yield "peak_from_datasheet"

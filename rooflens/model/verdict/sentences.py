@@ -136,6 +136,8 @@ def _level_numbers(facts: Facts, wall: Bottleneck | None) -> str:
     share = percent(wall.share) if wall else ""
     if level is None:
         return f"{share} of its peak"
+    if level.share is None:
+        return f"at least {share} of its peak"
     stage = binding_stage(level)
     if stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
         return f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
@@ -172,7 +174,7 @@ def _balanced(facts: Facts) -> str:
 
 def _latency(facts: Facts) -> str:
     causes = "; ".join(cause.title for cause in facts.causes[:2])
-    return f"Latency-bound: no unit above {percent(_top(facts))}{f'; {causes}' if causes else ''}"
+    return f"Latency-bound: {_none_above(facts)}{f'; {causes}' if causes else ''}"
 
 
 def _overhead(facts: Facts) -> str:
@@ -180,22 +182,23 @@ def _overhead(facts: Facts) -> str:
         what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
     else:
         what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
-    return f"Overhead-bound: {what}; no unit above {percent(_top(facts))}"
+    return f"Overhead-bound: {what}; {_none_above(facts)}"
+
+
+def _none_above(facts: Facts) -> str:
+    """Say that no unit is busy, and which side nothing is known of: its units may be."""
+    missing = [name for name, side in (("memory", facts.memory), ("compute", facts.compute)) if side is None]
+    if len(missing) > 1:
+        return "use of memory and compute is not measured"
+    least = f"no {'measured ' if missing else ''}unit above {percent(_top(facts))}"
+    return f"{least}; use of {missing[0]} is not measured, so this is provisional" if missing else least
 
 
 def _unknown(facts: Facts) -> str:
     if facts.kernel.failed:
         return "Unknown: profiling this kernel failed, every counter is NaN"
-    missing = [
-        name
-        for name, found in (
-            ("duration", facts.kernel.duration_ns is not None),
-            ("memory counters", facts.memory is not None),
-            ("compute counters", facts.compute is not None),
-        )
-        if not found
-    ]
-    return f"Unknown: the report has no {' and no '.join(missing)}"
+    duration_too = "" if facts.kernel.duration_ns is not None else "duration and no "
+    return f"Unknown: the report has no {duration_too}memory counters and no compute counters"
 
 
 def _top(facts: Facts) -> float:

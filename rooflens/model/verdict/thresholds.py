@@ -22,6 +22,7 @@ class Thresholds:
     balanced_lead: float
     overhead_duration_ns: float
     small_grid_waves: float
+    empty_grid_waves: float
     eligible_warps: float
     dominant_stall: float
     tail_share: float

@@ -90,8 +90,8 @@ def _dots(found: Moves, move: Move) -> Iterator[Row]:
 def _where(found: Moves, move: Move, place: Place) -> str:
     if move in found.slides:
         return f"{fmt.percent(place.x)} of its bandwidth"
-    height = f"{fmt.percent(place.y)} of its own roof" if found.in_shares else fmt.si(place.y, "FLOP/s")
-    return f"{fmt.intensity(place.x)}, {height}"
+    height = f"{fmt.percent(place.y)} of its own roof" if found.in_shares else fmt.si(place.y, f"{place.unit}/s")
+    return f"{fmt.intensity(place.x, place.unit)}, {height}"
 
 
 def _keys(move: Move) -> Row:

@@ -55,12 +55,14 @@ class Place:
         x: FLOP/B in the plane, share of the level's bandwidth in the strip.
         y: FLOP/s, or share of its own roof; 0 in the strip.
         radius_px: Half the width of its dot.
+        unit: What x and y count: FLOP, or OP for integer tensor work.
     """
 
     x: float
     y: float
     radius_px: float
     bound: Bound
+    unit: str = "FLOP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Side:
         """Find the ridge of the pipe that does most FLOPs."""
         work: defaultdict[str, float] = defaultdict(float)
         for analysis in self.analyses.values():
-            for name, flop in analysis.flop.items() if points(analysis) else ():
+            for name, flop in analysis.counted_flop.items() if points(analysis) else ():
                 work[name] += flop * analysis.launches
         slope = self.slope(level)
         main = max(work, key=lambda name: work[name], default="")
@@ -289,7 +291,7 @@ def _place(analysis: Analysis | None, point: Point | None, radius_px: float, *, 
     if analysis is None or point is None or (shares and not point.roof_flop_per_s):
         return None
     height = point.flop_per_s / (point.roof_flop_per_s or 1.0) if shares else point.flop_per_s
-    return Place(point.intensity_flop_per_byte, height, radius_px, analysis.verdict.bound)
+    return Place(point.intensity_flop_per_byte, height, radius_px, analysis.verdict.bound, point.unit)
 
 
 def _slides(row: Row, radii: _Radii) -> list[Move]:

@@ -93,7 +93,7 @@ def items(content: Content) -> list[dict[str, Any]]:
 
 def precision(launch: Launch) -> str:
     """Name the type with most of the launch's FLOPs; empty without FLOPs."""
-    flop = {dtype: amount for dtype, amount in launch.analysis.flop.items() if amount > 0}
+    flop = {dtype: amount for dtype, amount in launch.analysis.counted_flop.items() if amount > 0}
     return max(flop, key=lambda dtype: flop[dtype], default="")
 
 

@@ -9,7 +9,7 @@ from rooflens.report.plane.marks import Layer, expr, expressions, quantity
 from rooflens.report.plane.viewport import SLOT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 LABELS_APART_PX = 8
 
@@ -32,18 +32,21 @@ def seen(*, zooms: bool, is_log: bool = True, slot: str = SLOT, **before: str) -
     return expressions(**before, slot=slot, **ends, **spans, **turn)
 
 
-def axes(title: str = "Arithmetic intensity (FLOP/B)", *, shares: bool = False) -> Mapping[str, Layer]:
+def axes(
+    title: str = "Arithmetic intensity ({}/B)", *, shares: bool = False, units: Sequence[str] = ("FLOP",)
+) -> Mapping[str, Layer]:
     """Encode intensity, and performance or shares of a roof, with their axes; one layer of a plane says it for all."""
+    unit = " or ".join(units)
     across = {
         "tickCount": expr(text.tick_count("spanX")),
         "labelExpr": text.tick_label(text.PLAIN, "spanX"),
         "labelSeparation": LABELS_APART_PX,
-        "title": title,
+        "title": title.format(unit),
         "titlePadding": 12,
     }
     up: Layer = {
         "tickCount": expr(text.tick_count("spanY")),
-        "labelExpr": text.tick_label(text.SI_FLOPS, "spanY"),
+        "labelExpr": text.tick_label(text.si_work(unit if len(units) == 1 else ""), "spanY"),
         "title": None,
     }
     if shares:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-SI_FLOPS = (
-    "datum.value < 1000 ? format(datum.value, '~g') + ' FLOP/s' : "
-    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
-    "(w < 480 ? '' : 'FLOP/s')"
-)
-"""A tick of performance, with its unit where there is room."""
+
+def si_work(unit: str) -> str:
+    """Label a tick of performance, with its unit where there is room."""
+    return (
+        f"datum.value < 1000 ? format(datum.value, '~g') + ' {unit}/s' : "
+        "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
+        f"(w < 480 ? '' : '{unit}/s')"
+    )
+
 
 PLAIN = (
     "datum.value < 1 ? format(datum.value, '~g') : "
@@ -48,13 +51,15 @@ def percent(share: str) -> str:
     )
 
 
-_INTENSITY = f"(datum.x < 1e5 ? format(datum.x, ',.3r') + ' FLOP/B' : {si('datum.x', 'FLOP/B')})"
+_UNIT = "' + (datum.u || 'FLOP') + '"
+"""What a point counts, within a text of an expression: rows without the field count FLOPs."""
+_INTENSITY = f"(datum.x < 1e5 ? format(datum.x, ',.3r') + ' {_UNIT}/B' : {si('datum.x', f'{_UNIT}/B')})"
 LEVEL = "({dram: 'DRAM', l2: 'L2', l1: 'L1', smem: 'SMEM'})[datum.level]"
 _BANDWIDTH = f"(isValid(datum.share) ? {percent('datum.share')} + ' of its bandwidth' : '')"
 _RATE = f"(datum.rate ? ' at ' + {si('datum.rate', 'B/s')} + (isValid(datum.share) ? ', ' : '') : '')"
 _TRAFFIC = f"datum.bytes ? {si('datum.bytes', 'B')} + {_RATE} + {_BANDWIDTH} : {_BANDWIDTH}"
 _ROOF = (
-    f"datum.roof ? {si('datum.roof', 'FLOP/s')} + ', ' + {percent('datum.y / datum.roof')} + ' reached' "
+    f"datum.roof ? {si('datum.roof', f'{_UNIT}/s')} + ', ' + {percent('datum.y / datum.roof')} + ' reached' "
     ": 'not in the report'"
 )
 _HEAD = "title: texts[datum.name], 'Verdict': texts[datum.verdict]"
@@ -62,14 +67,14 @@ _ABOUT = "'Busiest unit': datum.wall, 'Time': datum.timeText, 'Confidence': datu
 """Rows of a tooltip that a launch has wherever it is drawn; vega-tooltip leaves out those without a value."""
 
 POINT_TOOLTIP = (
-    f"{{{_HEAD}, 'At level': {LEVEL} + ', ' + {_INTENSITY}, 'Reached': {si('datum.y', 'FLOP/s')}, "
+    f"{{{_HEAD}, 'At level': {LEVEL} + ', ' + {_INTENSITY}, 'Reached': {si('datum.y', f'{_UNIT}/s')}, "
     f"'Its roof': {_ROOF}, 'Traffic': {_TRAFFIC}, {_ABOUT}}}"
 )
 STRIP_TOOLTIP = f"{{{_HEAD}, 'At level': {LEVEL}, 'Traffic': {_TRAFFIC}, {_ABOUT}}}"
 
 POINT_DESCRIPTION = (
     f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_INTENSITY} + ', ' + "
-    f"{si('datum.y', 'FLOP/s')} + ', ' + datum.timeText"
+    f"{si('datum.y', f'{_UNIT}/s')} + ', ' + datum.timeText"
 )
 STRIP_DESCRIPTION = (
     f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_BANDWIDTH} + ', ' + datum.timeText"

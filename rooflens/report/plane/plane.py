@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
+from rooflens.model.roofline.work import main_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,19 +32,24 @@ Domain = tuple[float, float]
 
 HALF_DECADE = sqrt(10)
 
+UNITS = {"FLOP": "FLOP", "op": "OP"}
+"""Unit of the main work -> what people read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a kernel stands at one memory level.
+    """Where a kernel stands at one memory level, by its main work.
 
     Attributes:
         roof_flop_per_s: min(P, AI x BW) with the kernel's own peaks; None where its report holds neither.
+        unit: `FLOP`, or `OP` where its main work is integer tensor operations: its numbers count those then.
     """
 
     level: str
     intensity_flop_per_byte: float
     flop_per_s: float
     roof_flop_per_s: float | None
+    unit: str = "FLOP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +67,13 @@ class RoofSet:
 
 def places(analysis: Analysis) -> list[Place]:
     """Place a kernel at each level where it has an intensity."""
-    rate = analysis.flop_per_s
-    if not _drawable(rate):
+    work = main_work(analysis)
+    if not _drawable(work.per_s):
         return []
     return [
-        Place(name, level.intensity_flop_per_byte, rate, _roof(level, analysis.flop_peak_per_s))
+        Place(name, intensity, work.per_s, _roof(intensity, level, work.peak_per_s), UNITS[work.unit])
         for name, level in analysis.levels.items()
-        if _drawable(level.intensity_flop_per_byte)
+        if _drawable(intensity := work.intensity(level))
     ]
 
 
@@ -85,6 +91,7 @@ class Point:
 
     Attributes:
         roof_flop_per_s: min(P, AI x BW) with the launch's own peaks; None where its report holds neither.
+        unit: What is counted, as for `Place`.
         nearest: True at the level whose roof is the lowest above this launch.
     """
 
@@ -94,6 +101,7 @@ class Point:
     flop_per_s: float
     roof_flop_per_s: float | None
     nearest: bool
+    unit: str = "FLOP"
 
     @property
     def gap(self) -> float | None:
@@ -136,6 +144,12 @@ class Plane:
     def placed(self) -> tuple[Point | StripPoint, ...]:
         """Everything that is drawn, in the plane and in the strip."""
         return (*self.points, *self.strip)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the work that is placed: FLOP, OP, or both; FLOP where nothing is."""
+        present = {point.unit for point in self.points} or {"FLOP"}
+        return tuple(unit for unit in UNITS.values() if unit in present)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -210,6 +224,7 @@ def _points(launch: Launch) -> list[Point]:
             place.flop_per_s,
             place.roof_flop_per_s,
             nearest=place is nearest,
+            unit=place.unit,
         )
         for place in found
     ]
@@ -220,9 +235,9 @@ def _drawable(value: float | None) -> TypeGuard[float]:
     return value is not None and 0 < value < inf
 
 
-def _roof(level: Level, flop_peak_per_s: float | None) -> float | None:
+def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> float | None:
     """Work out min(P, AI x BW) of one launch, over what its report holds of the two."""
-    slope = (level.intensity_flop_per_byte or 0.0) * (level.peak_bytes_per_s or 0.0)
+    slope = intensity * (level.peak_bytes_per_s or 0.0)
     return min((v for v in (slope, flop_peak_per_s) if v), default=None)
 
 

@@ -150,12 +150,18 @@ def _along(line: Line, name: str) -> Iterator[Place]:
             yield Place([name, part, side], boxes)
 
 
+def work_unit(pipe: str) -> str:
+    """Name what a pipe counts: integer operations are no FLOP."""
+    return "OP" if pipe.startswith("tensor_int") else "FLOP"
+
+
 def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: str = "") -> NamedRoof:
     """Name a flat roof with value and clock, then ever shorter."""
     name = joined(keys)
-    value = fmt.si(flop_per_s, "FLOP/s")
+    unit = f"{work_unit(keys[0])}/s"
+    value = fmt.si(flop_per_s, unit)
     whole = f"{name}{mark}  {value}"
-    names = (whole, whole.removesuffix("FLOP/s"), name)
+    names = (whole, whole.removesuffix(unit), name)
     return NamedRoof(keys[0], flop_per_s, (f"{whole} at {clock}", *names) if clock else names)
 
 

@@ -57,7 +57,9 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 def points_layer(plane: Plane) -> Layer:
     """Draw the launches, with the levels, the gap and the ring of the picked one."""
-    dots = _dots(plane, AT_LEVEL, axes(), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION)
+    dots = _dots(
+        plane, AT_LEVEL, axes(units=plane.units), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION
+    )
     around = _around(plane, place(), clip=True)
     return _over(
         "points", [*_gap_layers(plane), around, dots | {"name": "dots", "params": [ZOOM]}, *_level_names(plane)]

@@ -109,6 +109,7 @@ def _point_row(point: Point) -> Row:
             "roof": rounded(point.roof_flop_per_s),
         }
         | gap
+        | ({} if point.unit == "FLOP" else {"u": point.unit})
     )
 
 

@@ -243,7 +243,12 @@ KERNEL = fixed(
         attrgetter("flop"),
         "operations by dtype; integer tensor operations stand here and in no total",
     ),
-    Key("flop_source", mapping(choice("opcode", "tensor_ops", "sass", "estimated")), attrgetter("flop_source")),
+    Key(
+        "flop_source",
+        mapping(choice("opcode", "tensor_ops", "sass", "estimated", "upper_bound")),
+        attrgetter("flop_source"),
+        "an upper bound is in no total",
+    ),
     Key("flop_total", NUMBER, attrgetter("flop_total"), "floating-point operations; null when a part is unknown"),
     Key("intensity", mapping(NUMBER, LEVELS), _of_levels("intensity_flop_per_byte"), "FLOP per byte"),
     Key("pipes", mapping(PIPE), attrgetter("pipes")),

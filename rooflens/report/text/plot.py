@@ -14,6 +14,7 @@ from rooflens.format import si
 from rooflens.model.records import BOUNDS, LEVELS, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.plane import places, roofs_over
+from rooflens.report.plane.roofs import work_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,7 +130,7 @@ def _drawn(drawing: _Drawing, rows: Sequence[tuple[_Dot, int]], paper: Paper) ->
     figure.theme("colorless")
     figure.plot_size(paper.width, paper.height)
     _axis(figure.ruler("x", "lower"), _x_domain(drawing), _x_labels(_x_domain(drawing), paper.width))
-    _axis(figure.ruler("y", "left"), _y_domain(drawing), _y_labels(_y_domain(drawing), paper.width))
+    _axis(figure.ruler("y", "left"), _y_domain(drawing), _y_labels(drawing, paper.width))
     for xs, ys, flat in _lines(drawing):
         marker = paper.signs.flat if flat else paper.signs.slope
         figure.draw(figure.signal(_logs(xs), _logs(ys), marker=marker).lines())
@@ -161,9 +162,10 @@ def _x_labels(domain: tuple[float, float], width: int) -> dict[float, str]:
     return {value: f"{value:g}" for value in values[::step]}
 
 
-def _y_labels(domain: tuple[float, float], width: int) -> dict[float, str]:
-    unit = "FLOP/s" if width >= NARROW else ""
-    return {value: _round(si(value, unit)).rstrip() for value in _decades(domain)}
+def _y_labels(drawing: _Drawing, width: int) -> dict[float, str]:
+    units = {point.place.unit for point in drawing.points}
+    unit = f"{units.pop()}/s" if width >= NARROW and len(units) == 1 else ""
+    return {value: _round(si(value, unit)).rstrip() for value in _decades(_y_domain(drawing))}
 
 
 def _round(quantity: str) -> str:
@@ -213,7 +215,7 @@ def _lines(drawing: _Drawing) -> Iterator[tuple[tuple[float, float], tuple[float
 
 def _column(drawing: _Drawing, paper: Paper) -> float:
     """Measure a column of the field that plotext leaves between frame and labels, in decades of intensity."""
-    labels = _y_labels(_y_domain(drawing), paper.width).values()
+    labels = _y_labels(drawing, paper.width).values()
     frame = max(map(len, labels), default=0) + len("||")
     low, high = _x_domain(drawing)
     return log10(high / low) / (paper.width - frame - 1)
@@ -227,11 +229,12 @@ def _caption(drawing: _Drawing, rows: Sequence[tuple[_Dot, int]], count: int, si
     """Explain axes, roofs and signs, and count what has no place."""
     units = (
         *((roof, "B/s") for roof in reversed(drawing.roofs.levels)),
-        *((r, "FLOP/s") for r in reversed(drawing.roofs.pipes)),
+        *((roof, f"{work_unit(roof.keys[0])}/s") for roof in reversed(drawing.roofs.pipes)),
     )
     peaks = [f"{_roof_name(roof, ' and ')} {si(roof.peak, unit)}" for roof, unit in units]
     synthetic = any(point.analysis.kernel.synthetic for point, _ in rows)
-    axes = f"FLOP/s over FLOP per byte at {resource_label(rows[0][0].place.level)}"
+    work = " or ".join(sorted({point.place.unit for point, _ in rows}))
+    axes = f"{work}/s over {work} per byte at {resource_label(rows[0][0].place.level)}"
     yield f"{'synthetic data; ' if synthetic else ''}{axes}; roofs: {', '.join(peaks)}"
     bounds = [bound for bound in BOUNDS if any(point.analysis.verdict.bound == bound for point, _ in rows)]
     numbers = "; digits: rows of the table" if any(number for _, number in rows) else ""

@@ -1,24 +1,42 @@
-"""The table of `analyze` on a terminal, and the same as Markdown."""
+"""The table of `analyze` on a terminal, and the same as Markdown: a line for each kernel, first what can win most."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rooflens.format import cut_name, duration, percent, printable, si, significant
-from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import bottleneck_words
+from rooflens.format import (
+    count,
+    cut_end,
+    cut_middle,
+    cut_name,
+    duration,
+    factor,
+    percent,
+    plain_name,
+    printable,
+    si,
+    significant,
+)
+from rooflens.model.aggregate import aggregate
+from rooflens.model.launches import by_stake, counted_ns, grouped, identity, keyed, known_sum, ranked_launches
+from rooflens.model.records import ratio, timed
+from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.report.summary import first_move
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.table import Table
 
+    from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Bound, Confidence
 
 _STYLES: dict[Bound, str] = {
@@ -31,99 +49,174 @@ _STYLES: dict[Bound, str] = {
 }
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
-LEGEND = "? medium and ?? low confidence; headroom: speed-up left before the busiest unit is full"
-"""Explains the table's marks; printed below it."""
+LEGEND = (
+    "most to win first; ? medium, ?? low confidence; ready warps: a cycle and scheduler; how much faster, headroom: as "
+    "written, potential: at most without its waste, by reuse: with its operands kept on chip too"
+)
+"""Explains the table's order, marks and distances; printed below it."""
 
-_NAME_MIN, _NAME_MAX = 18, 48
+_NAME_MIN, _NAME_MAX = 12, 48
+_NARROW, _NARROW_MOST = 120, 28
+"""Below so many columns of width a cell has fewer characters: `latency: 0.21 ready warps ?` still stands whole."""
+_NAME_BESIDE_MOVES = 28
+_MOVE_MIN = 40
 _MARKDOWN_NAME_MAX = 100
 _GAP = 2
+_NEVER = 10**6
+"""The width of no terminal: such a column is for Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its heading, and how soon it goes when a terminal is narrow (0 never goes)."""
+    """One column.
+
+    Attributes:
+        from_width: Least width of a terminal that shows it, whatever the rows hold.
+        most: Most characters of a cell; the middle of longer ones is cut.
+    """
 
     heading: str
     right: bool = False
-    goes: int = 0
+    from_width: int = 0
+    most: int = 32
 
 
 COLUMNS = (
-    Column("kernel"),
+    Column("kernel", most=_NAME_MAX),
+    Column("report", from_width=100, most=24),
     Column("time", right=True),
-    Column("share", right=True, goes=2),
-    Column("AI at DRAM", right=True, goes=3),
-    Column("FLOP/s of roof", goes=4),
-    Column("busiest unit", goes=1),
-    Column("verdict"),
+    Column("share", right=True, from_width=72),
+    Column("AI at DRAM", right=True, from_width=180),
+    Column("FLOP/s of roof", from_width=180),
+    Column("busiest unit", from_width=_NEVER),
+    Column("verdict", most=36),
     Column("headroom", right=True),
+    Column("potential", right=True, from_width=72),
+    Column("by reuse", right=True, from_width=100),
+    Column("first move", from_width=140),
 )
-_VERDICT = 6
+_NAME, _REPORT, _VERDICT, _MOVE = 0, 1, 7, 11
 _RIGHT = frozenset(column.heading for column in COLUMNS if column.right)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The cells of one kernel in the order of `COLUMNS`, and the class that colours its verdict."""
+    """The cells of one kernel in the order of `COLUMNS`, and the class that colours its verdict.
+
+    Attributes:
+        launches: How many launches it stands for.
+        analysis: All of them added up.
+    """
 
     cells: tuple[str, ...]
+    launches: int
     bound: Bound
+    analysis: Analysis
+
+    def name(self, width: int) -> str:
+        """Write its name with its launches in so many characters: `gemm<128, 64> x12`."""
+        times = f" x{self.launches:,}" if self.launches > 1 else ""
+        return cut_name(self.cells[_NAME], max(width - len(times), 1)) + times
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The kernels of one GPU, longest first; shares are of the GPU time of the section.
+    """The kernels of one GPU, first what can win most, failed ones last; shares are of the GPU time of the section.
 
     Attributes:
         heading: GPU, clock, kernels and their time, in words.
-        analyses: The record behind each row.
+        columns: Positions in `COLUMNS` of those that say something here.
     """
 
     heading: str
     rows: tuple[Row, ...]
-    analyses: tuple[Analysis, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def analyses(self) -> tuple[Analysis, ...]:
+        """The record behind each row."""
+        return tuple(row.analysis for row in self.rows)
 
 
-def by_time(analyses: Sequence[Analysis]) -> list[Analysis]:
-    """Sort by GPU time, longest first; those without a time come last."""
-    return sorted(analyses, key=lambda analysis: -(analysis.gpu_time_ns or 0.0))
+def to_sections(analyses: Sequence[Analysis], top: int | None = None, *, each_launch: bool = False) -> list[Section]:
+    """Make the rows of each GPU, the GPU with most time first.
+
+    Args:
+        analyses: Any number of launches, of any number of reports.
+        top: Keep so many rows of each GPU.
+        each_launch: Make a row of each launch, in place of one of each kernel.
+    """
+    gpus: defaultdict[str, list[Analysis]] = defaultdict(list)
+    for analysis in analyses:
+        gpus[analysis.kernel.gpu or "GPU not named in the report"].append(analysis)
+    by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
+    return [_section(gpu, members, top, each_launch=each_launch) for gpu, members in by_time]
 
 
-def to_sections(analyses: Sequence[Analysis], top: int | None = None) -> list[Section]:
-    """Make the rows of each GPU, the GPU with most time first; `top` keeps so many of each."""
-    gpus: dict[str, list[Analysis]] = {}
-    for analysis in by_time(analyses):
-        gpus.setdefault(analysis.kernel.gpu or "GPU not named in the report", []).append(analysis)
-    return [_section(gpu, members, top) for gpu, members in gpus.items()]
+def _total_ns(analyses: Sequence[Analysis]) -> float:
+    return sum(counted_ns(analysis) or 0.0 for analysis in analyses)
 
 
-def _section(gpu: str, analyses: Sequence[Analysis], top: int | None) -> Section:
-    times_ns = [a.gpu_time_ns for a in timed(analyses) if a.gpu_time_ns]
-    total_ns = sum(times_ns)
-    launches = sum(analysis.launches for analysis in analyses)
-    count = f"{launches} launch{'' if launches == 1 else 'es'}"
+def _section(gpu: str, analyses: Sequence[Analysis], top: int | None, *, each_launch: bool) -> Section:
+    total_ns = _total_ns(analyses)
+    launches = ranked_launches(keyed(analyses), total_ns)
+    groups = grouped(launches, total_ns)
+    listed: list[tuple[Launch, ...]]
+    if each_launch:
+        listed = [(launch,) for launch in by_stake([launch for launch in launches if not launch.failed])]
+    else:
+        listed = [group.launches for group in by_stake(groups)]
+    listed += _failed(launches, each_launch=each_launch)
+    several = len({analysis.kernel.digest for analysis in analyses}) > 1
+    return Section(
+        heading=_heading(gpu, analyses, len(groups)),
+        rows=tuple(_row(members, total_ns) for members in listed[:top]),
+        columns=tuple(i for i in range(len(COLUMNS)) if several or i != _REPORT),
+    )
+
+
+def _failed(launches: Sequence[Launch], *, each_launch: bool) -> list[tuple[Launch, ...]]:
+    """Gather the launches that failed while profiled, which are in no group: by kernel, or each by itself."""
+    members: defaultdict[tuple[str, ...], list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if launch.failed:
+            members[(*identity(launch.analysis), launch.key if each_launch else "")].append(launch)
+    return [tuple(group) for group in members.values()]
+
+
+def _heading(gpu: str, analyses: Sequence[Analysis], kernels: int) -> str:
+    launches = sum(analysis.launches for analysis in timed(analyses))
+    failed = len(analyses) - len(timed(analyses))
+    counted = count(kernels, "kernel") + (f", {count(launches, 'launch')}" if launches != kernels else "")
+    counted += f", {count(failed, 'failed launch')}" if failed else ""
     clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
     clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
-    heading = f"{printable(gpu)}{clock}: {count}, {duration(total_ns)} of GPU time"
-    shown = tuple(analyses[:top])
-    return Section(heading, tuple(_row(analysis, total_ns) for analysis in shown), shown)
+    return f"{printable(gpu)}{clock}: {counted}, {duration(_total_ns(analyses))} of GPU time"
 
 
-def _row(analysis: Analysis, total_ns: float) -> Row:
-    kernel, verdict = analysis.kernel, analysis.verdict
-    time_ns = analysis.gpu_time_ns
-    intensity = analysis.levels["dram"].intensity_flop_per_byte
+def _row(launches: Sequence[Launch], total_ns: float) -> Row:
+    """Write the launches of one kernel: sums of all of them, and the verdict of the one with most to win."""
+    worst = max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
+    whole = aggregate([launch.analysis for launch in launches])
+    time_ns = known_sum(launch.duration_ns for launch in launches)
+    share = ratio(time_ns, total_ns)
+    intensity, distances = whole.levels["dram"].intensity_flop_per_byte, whole.verdict.distances
     cells = (
-        printable(kernel.name) + (f" x{analysis.launches}" if analysis.launches > 1 else ""),
+        printable(plain_name(worst.name)),
+        printable(PurePath(worst.analysis.kernel.source).name),
         duration(time_ns) if time_ns is not None else _MISSING,
-        percent(time_ns / total_ns) if time_ns and total_ns else _MISSING,
+        percent(share) if share is not None else _MISSING,
         f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
-        _achieved(analysis),
-        bottleneck_words(verdict.bottleneck, kernel.gpu, missing=_MISSING),
-        _verdict(analysis),
-        f"{significant(verdict.distances.headroom, 2)}x" if verdict.distances.headroom is not None else _MISSING,
+        _achieved(whole),
+        bottleneck_words(worst.bottleneck, worst.analysis.kernel.gpu, missing=_MISSING),
+        printable(_verdict(worst.analysis)),
+        *(
+            factor(distance) if distance is not None else _MISSING
+            for distance in (distances.headroom, distances.potential, distances.potential_by_reuse)
+        ),
+        printable(first_move(worst.analysis)),
     )
-    return Row(cells, verdict.bound)
+    return Row(cells, whole.launches, worst.bound, whole)
 
 
 def _achieved(analysis: Analysis) -> str:
@@ -139,59 +232,70 @@ def _achieved(analysis: Analysis) -> str:
 
 
 def _verdict(analysis: Analysis) -> str:
-    """Write class and cause on one line; a stall is told by what it waits for."""
-    verdict = analysis.verdict
-    cause = (verdict.cause or "").rpartition(": ")[2]
-    words = f"{verdict.bound}, at the roof" if verdict.at_roof else verdict.bound
+    """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 ready warps`."""
+    verdict, gpu = analysis.verdict, analysis.kernel.gpu
+    if verdict.bound in {"memory", "compute", "balanced"}:
+        full = verdict.at_roof and verdict.resource is not None
+        why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
+    else:
+        why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
-    return f"{words}: {cause}{doubt}" if cause else f"{words}{doubt}"
+    return f"{verdict.bound}: {why}{doubt}" if why else f"{verdict.bound}{doubt}"
+
+
+def _waits(analysis: Analysis) -> str:
+    """Say how few warps are ready, a cycle and scheduler; where that is not counted, why they wait."""
+    ready = analysis.kernel.counters.get("eligible_warps_per_cycle")
+    if ready is not None:
+        return f"{significant(ready, 2)} ready warps"
+    costing = next((finding for finding in analysis.findings if finding.severity != "note"), None)
+    return costing.title if costing else analysis.verdict.cause or ""
 
 
 def to_table(section: Section, width: int) -> Table:
     """Make the table of one GPU for so many columns of width.
 
-    Long names are cut in the middle. Where even short names do not fit, whole columns go, those first that the page
-    shows better; kernel, time, verdict and headroom stay.
+    Which columns there are depends on the width alone. No line wraps: names are cut in the middle, moves at their end.
     """
-    widths = [
-        max(len(column.heading), *(len(row.cells[i]) for row in section.rows), 0) for i, column in enumerate(COLUMNS)
-    ]
-    shown = _fitting(widths, width)
-    rest = sum(widths[i] + _GAP for i in shown if i)
-    name_width = max(_NAME_MIN, min(_NAME_MAX, width - rest, widths[0]))
-    table = new_table(
-        [COLUMNS[i].heading for i in shown], right=_RIGHT, wrapping={COLUMNS[_VERDICT].heading}, padding=(0, _GAP, 0, 0)
-    )
+    shown = [i for i in section.columns if COLUMNS[i].from_width <= width]
+    table = new_table([COLUMNS[i].heading for i in shown], right=_RIGHT, wrapping=frozenset(), padding=(0, _GAP, 0, 0))
+    widths = _widths(section, shown, width)
     for row in section.rows:
-        table.add_row(*_cells(row, shown, name_width))
+        table.add_row(*(_cell(row, i, widths[i]) for i in shown))
     return table
 
 
-def _fitting(widths: Sequence[int], width: int) -> list[int]:
-    shown = list(range(len(COLUMNS)))
-    droppable = sorted((i for i in shown if COLUMNS[i].goes), key=lambda i: -COLUMNS[i].goes)
-    for i in droppable:
-        if _NAME_MIN + sum(widths[j] + _GAP for j in shown if j) <= width:
-            break
-        shown.remove(i)
-    return shown
+def _widths(section: Section, shown: Sequence[int], width: int) -> dict[int, int]:
+    """Share a width out: what every column needs, then the names, then what is left for the first move."""
+    most = {i: min(COLUMNS[i].most, _NARROW_MOST if width < _NARROW else width) for i in shown}
+    needed = {
+        i: max(len(COLUMNS[i].heading), *(min(len(row.cells[i]), most[i]) for row in section.rows), 0) for i in shown
+    }
+    needed[_NAME] = max([_NAME_MIN, *(len(row.name(_NAME_MAX)) for row in section.rows)])
+    rest = width - _GAP * (len(shown) - 1) - sum(needed[i] for i in shown if i not in {_NAME, _MOVE})
+    if _MOVE in shown:
+        needed[_NAME] = min(needed[_NAME], max(_NAME_BESIDE_MOVES, rest - _MOVE_MIN))
+        needed[_MOVE] = max(rest - needed[_NAME], len(COLUMNS[_MOVE].heading))
+    else:
+        needed[_NAME] = max(_NAME_MIN, min(needed[_NAME], rest))
+    return needed
 
 
-def _cells(row: Row, shown: Sequence[int], name_width: int) -> Iterator[Text]:
-    for i in shown:
-        if i == 0:
-            yield Text(cut_name(row.cells[i], name_width))
-        else:
-            yield Text(row.cells[i], style=_STYLES[row.bound] if i == _VERDICT else "")
+def _cell(row: Row, i: int, width: int) -> Text:
+    if i == _NAME:
+        return Text(row.name(width))
+    cut = cut_end if i == _MOVE else cut_middle
+    return Text(cut(row.cells[i], width), style=_STYLES[row.bound] if i == _VERDICT else "")
 
 
 def to_markdown(analyses: Sequence[Analysis]) -> str:
-    """Write the same tables as Markdown."""
+    """Write the same tables as Markdown, with all of their columns."""
     lines = []
     for section in to_sections(analyses):
         rows = [
-            (code_cell(cut_name(row.cells[0], _MARKDOWN_NAME_MAX)), *map(prose, row.cells[1:])) for row in section.rows
+            (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
+            for row in section.rows
         ]
-        headings = [column.heading for column in COLUMNS]
+        headings = [COLUMNS[i].heading for i in section.columns]
         lines += [f"**{prose(section.heading)}**", "", markdown_table(headings, rows, _RIGHT), ""]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ from support.findings import at_wall, make_facts, unsaid
 
 from rooflens.model.findings.balance import load_imbalance, partition_imbalance, small_grid, tail_wave
 from rooflens.model.findings.find import find_findings
-from rooflens.model.records import Phases
+from rooflens.model.records import Distances, Phases
 
 
 def _severity(facts_id: str, **parts: object) -> str:
@@ -45,12 +45,21 @@ def test_nothing_is_promised_to_a_kernel_as_short_as_its_launch() -> None:
     assert found.speedup_up_to is None
 
 
-def test_only_sms_without_any_block_make_a_small_grid_the_limiter() -> None:
-    """Where each SM has a block there is work everywhere: it contributes."""
-    few = {"waves": 0.2, "grid_size": 54.0, "sm_count": 108.0}
-    some = {"waves": 0.5, "grid_size": 216.0, "sm_count": 108.0}
+def test_a_small_grid_limits_where_sms_are_empty_or_half_empty() -> None:
+    """Where each SM has half of its blocks there is work everywhere: it contributes."""
+    few = {"waves": 0.8, "grid_size": 54.0, "sm_count": 108.0}
+    some = {"waves": 0.51, "grid_size": 216.0, "sm_count": 108.0}
     assert _severity("small_grid", counters=few) == "limiter"
     assert _severity("small_grid", counters=some) == "contributes"
+    assert _severity("small_grid", counters={**some, "waves": 0.5}) == "limiter"
+
+
+def test_a_factor_that_no_unit_bounds_is_not_promised() -> None:
+    """One thread for a millisecond would not run a thousand times faster: the code is serial."""
+    counters = {"waves": 0.001, "grid_size": 1.0, "sm_count": 82.0}
+    found = small_grid(make_facts(counters, {"l2": 0.001}, distances=Distances(headroom=None)))
+    assert found is not None
+    assert found.speedup_up_to is None
 
 
 TAIL = {"waves": 1.5, "elapsed_cycles": 1000.0}

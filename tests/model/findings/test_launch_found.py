@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from support.findings import make_facts, unsaid
 
-from rooflens.model.findings.balance import launch_gaps, short_kernel
 from rooflens.model.findings.find import find_findings
+from rooflens.model.findings.launch import launch_gaps, short_kernel
+from rooflens.model.unprofiled import InProgram
 
 
 @pytest.mark.parametrize(("time_ns", "said"), [(5000.0, False), (4990.0, True), (None, False)])
@@ -19,17 +20,24 @@ def test_a_kernel_is_short_below_five_microseconds(time_ns: float | None, *, sai
         assert found.speedup_up_to is None
 
 
-@pytest.mark.parametrize(("gaps", "said"), [(0.10, False), (0.11, True), (None, False)])
-def test_gaps_are_said_above_a_tenth_of_the_run(gaps: float | None, *, said: bool) -> None:
-    """Below it they cost less than tuning a kernel gains."""
-    found = launch_gaps(make_facts(gap_share=gaps))
+@pytest.mark.parametrize(("gap_ns", "said"), [(50_000, False), (51_000, True)])
+def test_gaps_are_said_where_they_outweigh_the_launch(gap_ns: int, *, said: bool) -> None:
+    """A launch of 50 us: below that the kernel itself is the longer part."""
+    found = launch_gaps(make_facts(in_program=InProgram(50_000, gap_ns)))
     assert (found is not None) is said
     if found is not None:
         assert unsaid(found.evidence, found.move) == []
 
 
-@pytest.mark.parametrize(("bound", "severity"), [("overhead", "limiter"), ("memory", "note"), ("latency", "note")])
-def test_gaps_limit_only_kernels_whose_verdict_is_overhead(bound: str, severity: str) -> None:
-    """They are a fact of the program, not of a kernel at 70 % of its memory."""
-    findings = find_findings(make_facts(bound=bound, gap_share=0.5))
+def test_nothing_is_said_of_gaps_where_no_run_without_the_profiler_was_timed() -> None:
+    """A report alone does not show them."""
+    assert launch_gaps(make_facts()) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "severity"), [("overhead", "limiter"), ("latency", "limiter"), ("memory", "contributes")]
+)
+def test_gaps_limit_kernels_that_no_unit_bounds(bound: str, severity: str) -> None:
+    """One that its memory bounds below its roof has something to win besides."""
+    findings = find_findings(make_facts(bound=bound, in_program=InProgram(50_000, 90_000)))
     assert [(finding.id, finding.severity) for finding in findings] == [("launch_gaps", severity)]

@@ -24,7 +24,7 @@ def test_rules_that_no_finding_covers_are_said_with_the_highest_estimate_first()
     )
     findings = nvidia_rules(make_facts(kernel={"rules": rules}), {"stall_long_scoreboard"})
     assert [finding.title for finding in findings] == ["NVIDIA: Low Utilization", "NVIDIA: Low Compression Rate"]
-    assert "96.31 %" in findings[0].move
+    assert "96 %" in findings[0].move
     assert findings[1].speedup_up_to == pytest.approx(1 / 0.775)
     assert all(unsaid(finding.evidence, finding.move) == [] for finding in findings)
     assert {finding.severity for finding in findings} == {"contributes"}
@@ -52,6 +52,13 @@ def test_a_rule_is_covered_by_the_finding_that_says_the_same(identifier: str, ti
     """The finding exists in the table, and a rule of that title is not said twice."""
     assert covered_by(_rule(identifier, title)) == {ours}
     assert ours in {rule.id for rule in RULES}
+
+
+def test_an_estimate_is_a_note_where_ours_saw_less_or_little_would_go() -> None:
+    """NVIDIA computes a tail of 50 % where no SM was measured idle; 5 % is not worth a move."""
+    rules = (_rule("LaunchConfiguration", "Tail Effect", 50.0), _rule("NewRule", "New", 5.0))
+    findings = nvidia_rules(make_facts(kernel={"rules": rules}), ())
+    assert [(finding.severity, finding.speedup_up_to) for finding in findings] == [("note", None), ("note", None)]
 
 
 def test_unknown_rules_are_covered_by_nothing() -> None:

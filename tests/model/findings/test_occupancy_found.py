@@ -144,5 +144,6 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.3, "waves": 0.4}
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
+    assert found.severity == "note"
     assert "0.400 waves" in found.move
     assert "equal work" not in found.move

@@ -7,6 +7,7 @@ from support.kernels import make_kernel, work_by_key
 
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.flops import count_flops
+from rooflens.model.roofline.time_bounds import time_bounds
 
 A100 = {"gpu": "NVIDIA A100-SXM4-40GB", "compute_capability": "8.0"}
 HOPPER = {"compute_capability": "9.0"}
@@ -44,7 +45,7 @@ def test_thread_table_gives_every_scalar_dtype() -> None:
         "HFMA2.MMA": 8,
         "MUFU.EX2": 9,
     }
-    work = work_by_key(make_kernel(thread_opcodes=table))
+    work = work_by_key(make_kernel(thread_opcodes=table, code_totals={"fp16_constant_threads": 0.0}))
     assert {key: (item.ops, item.source) for key, item in work.items()} == {
         "fp64": (50, "opcode"),
         "fp32": (900, "opcode"),
@@ -71,7 +72,7 @@ def test_sass_counters_where_there_is_no_table() -> None:
     assert {key: (item.ops, item.source) for key, item in work.items()} == {
         "fp64": (21, "sass"),
         "fp32": (9, "sass"),
-        "fp16": (66, "sass"),
+        "fp16": (66, "upper_bound"),
     }
 
 
@@ -147,6 +148,34 @@ def test_no_peak_is_made_up(fields: dict[str, Any]) -> None:
     """Without clock or without GPU file there is no published peak either."""
     work = work_by_key(make_kernel(fields.pop("counters", None), thread_opcodes={"FFMA": 1}, **fields))
     assert (work["fp32"].peak_ops_per_s, work["fp32"].peak_source) == (None, None)
+
+
+PACKED = {"FADD": 100, "HADD2": 3, "HFMA2.MMA": 8}
+
+
+def test_loaded_constants_are_no_fp16() -> None:
+    """Of eight multiply-adds five load a constant: 2x3 + 4x3 = 18 FLOP are left, exact, and in the total."""
+    kernel = make_kernel(thread_opcodes=PACKED, code_totals={"fp16_constant_threads": 5.0})
+    result = analyze(kernel)
+    assert (result.flop["fp16"], result.flop_source["fp16"], result.flop_total) == (18, "opcode", 118)
+    assert "fp16_is_upper_bound" not in result.flags
+
+
+def test_fp16_that_nothing_tells_from_constants_is_in_no_total() -> None:
+    """Without counts by instruction 2x3 + 4x8 = 38 FLOP are a bound, left out of total, roof, and time at peak."""
+    peaks = {"ffma_peak_threads_per_s": 5e8, "hfma_peak_threads_per_s": 5e8}
+    result = analyze(make_kernel(peaks, thread_opcodes=PACKED))
+    assert (result.flop["fp16"], result.flop_source["fp16"], result.flop_total) == (38, "upper_bound", 100)
+    assert result.counted_flop == {"fp64": 0, "fp32": 100}
+    assert result.flop_peak_per_s == 1e9
+    bounds = time_bounds(result)
+    assert bounds is not None
+    assert bounds.math_parts_ns == {"fp32": pytest.approx(100.0)}
+
+
+def test_additions_alone_are_exact_fp16() -> None:
+    """Constants are loaded by multiply-adds: without one, packed fp16 is counted."""
+    assert analyze(make_kernel(thread_opcodes={"HADD2": 3})).flop_total == 6
 
 
 def test_fp16_of_cuda_cores_is_flagged() -> None:

@@ -7,8 +7,8 @@ import pytest
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
+from rooflens.model.records import Rule
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.advice import COLLECT_COMMAND
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Verdict
 
+COLLECT = "`rooflens profile "
 LOW = {"dram": 0.2, "fp32": 0.1}
 SHORT = {"duration_ns": 4999.0}
 
@@ -92,13 +93,113 @@ def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headro
     assert verdict(shares).distances.headroom == headroom
 
 
-@pytest.mark.parametrize("shares", [{}, {"dram": 0.59}, {"fp32": 0.1}, {"fp16": 0.9}, {"fp16": 0.9, "dram": 0.3}])
-def test_unknown_where_one_side_is_missing(shares: dict[str, float]) -> None:
-    """One side unmeasured and the other below 60 %: anything may lead, and the command that would tell is given."""
+@pytest.mark.parametrize("shares", [{}, {"fp16": 0.9}])
+def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
+    """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
     found = verdict(shares)
     assert (found.bound, found.resource, found.cause) == ("unknown", None, "missing counters")
     assert (found.at_roof, found.distances.headroom, found.confidence) == (False, None, "low")
-    assert COLLECT_COMMAND in found.advice[0]
+    assert COLLECT in found.advice[0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "missing"),
+    [({"dram": 0.59}, "compute"), ({"fp32": 0.1}, "memory"), ({"fp16": 0.9, "dram": 0.3}, "compute")],
+)
+def test_one_low_side_is_a_provisional_latency(shares: dict[str, float], missing: str) -> None:
+    """One side unmeasured and the other below 60 %: latency of low confidence, which says what is not measured."""
+    found = verdict(shares)
+    assert (found.bound, found.resource, found.confidence) == ("latency", None, "low")
+    assert f"use of {missing} is not measured" in found.sentence
+    assert found.distances.headroom is None
+
+
+@pytest.mark.parametrize(
+    ("counters", "stalls"),
+    [
+        ({"waves": 0.2}, {}),
+        ({}, {"long_scoreboard": 0.5}),
+        ({"theoretical_occupancy": 0.1, "blocks_limit_smem": 1}, {}),
+    ],
+)
+def test_launch_and_stalls_speak_where_no_unit_was_measured(
+    counters: dict[str, float], stalls: dict[str, float]
+) -> None:
+    """A grid below one wave, a low occupancy or a leading stall make a provisional latency of low confidence."""
+    found = verdict({}, kernel=make_kernel(counters, stalls=stalls))
+    assert (found.bound, found.confidence) == ("latency", "low")
+    assert "use of memory and compute is not measured" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("title", "bound"), [("Latency Issue", "latency"), ("Small Grid", "latency"), ("High Throughput", "unknown")]
+)
+def test_nvidias_rule_speaks_where_nothing_else_does(title: str, bound: str) -> None:
+    """Its text alone makes a latency verdict; a class that names a busy unit without its number does not."""
+    rule = Rule("SOLBottleneck", "SpeedOfLight", title, "text")
+    found = verdict({}, kernel=make_kernel({}, rules=(rule,)))
+    assert (found.bound, found.confidence) == (bound, "low")
+
+
+@pytest.mark.parametrize(
+    ("counters", "share"),
+    [
+        ({"dram_read_share": 0.7}, 0.7),
+        ({"dram_read_share": 0.4, "dram_write_share": 0.3}, 0.7),
+        ({"dram_read_bytes": 7e8, "duration_ns": 1e6, "device_dram_peak_bytes_per_s": 1e12}, 0.7),
+        ({"dram_bytes": 7e8, "duration_ns": 1e6, "device_dram_peak_bytes_per_s": 1e12}, 0.7),
+        ({"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}, 0.7),
+    ],
+)
+def test_parts_of_the_traffic_are_a_lower_bound_of_device_memory(counters: dict[str, float], share: float) -> None:
+    """Reads alone, bytes against the device's own peak, or L2's misses at 70 % make the kernel memory-bound."""
+    found = verdict({"smem": 0.1}, counters)
+    assert (found.bound, found.resource, found.confidence) == ("memory", "dram", "low")
+    assert found.bottleneck == Bottleneck("dram", pytest.approx(share))
+    assert "at least 70 % of its peak" in found.sentence
+
+
+def test_misses_of_a_split_l2_are_no_traffic_of_device_memory() -> None:
+    """What one half of an A100's L2 misses, the other half may hold."""
+    counters = {"l2_read_miss_bytes": 7e8, "duration_ns": 1e6, "dram_peak_bytes_per_s": 1e12}
+    kernel = make_kernel(counters, compute_capability="8.0", gpu="unlisted")
+    assert verdict({}, kernel=kernel).bound == "unknown"
+
+
+def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
+    """An A100 of 40 GB moves 1.555 TB/s by its datasheet: 1.2 GB in a millisecond are 77 % of it."""
+    kernel = make_kernel({"dram_bytes": 1.2e9, "duration_ns": 1e6}, gpu="NVIDIA A100-PCIE-40GB")
+    found = verdict({}, kernel=kernel)
+    assert (found.bound, found.resource, found.confidence) == ("memory", "dram", "low")
+    assert found.bottleneck is not None
+    assert found.bottleneck.share == pytest.approx(0.772, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("counters", "bound"),
+    [
+        ({"sol_memory_access": 0.7, "sol_memory_request": 0.2}, "memory"),
+        ({"sol_memory_request": 0.7}, "memory"),
+        ({"sol_sm_memory": 0.7}, "memory"),
+        ({"sol_l2": 0.7}, "memory"),
+        ({"sol_instructions": 0.7}, "compute"),
+        ({"executed_share": 0.7}, "compute"),
+        ({"executed_inst_per_cycle": 2.8}, "compute"),
+        ({"issue_active_per_cycle": 0.7}, "compute"),
+        ({"sol_memory_access": 0.3, "executed_inst_per_cycle": 1.0}, "latency"),
+    ],
+)
+def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
+    """NVIDIA's partial per cents and instructions a cycle speak for a side of which nothing else is measured."""
+    found = verdict({}, counters)
+    assert (found.bound, found.confidence) == (bound, "low")
+
+
+def test_what_is_measured_goes_before_what_stands_in() -> None:
+    """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the wall."""
+    counters = {"sol_memory_access": 0.95, "sol_instructions": 0.95}
+    found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
+    assert (found.bound, found.confidence) == ("latency", "high")
 
 
 @pytest.mark.parametrize(("shares", "bound"), [({"dram": 0.7}, "memory"), ({"fp32": 0.7}, "compute")])
@@ -114,9 +215,10 @@ def test_a_failed_kernel_is_unknown_whatever_else_it_says() -> None:
     assert any("--replay-mode application" in move for move in found.advice)
 
 
-def test_unknown_goes_before_overhead() -> None:
-    """A short kernel with no counters is unknown and not overhead."""
-    assert verdict({}, SHORT).bound == "unknown"
+def test_a_short_kernel_without_counters_is_overhead() -> None:
+    """Its time alone says that it is as short as its launch; confidence is low, for a unit may be busy all the same."""
+    found = verdict({}, SHORT)
+    assert (found.bound, found.confidence) == ("overhead", "low")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +277,7 @@ def test_latency_without_a_cause_says_so() -> None:
     """Where the counters show no cause, none is made up, and the command to collect them is given."""
     found = verdict(LOW)
     assert found.cause == "not shown by the counters of this report"
-    assert COLLECT_COMMAND in found.advice[0]
+    assert COLLECT in found.advice[0]
 
 
 @pytest.mark.parametrize("bound", ["memory", "compute", "balanced"])
@@ -365,7 +467,7 @@ def test_each_doubt_takes_a_step(flags: tuple[str, ...], confidence: str) -> Non
 def test_what_is_missing_can_be_collected(flag: str) -> None:
     """A report that lacks counters gets the command that collects them, after the moves, once."""
     found = verdict({"dram": 0.7, "fp32": 0.1}, flags=(flag,))
-    assert COLLECT_COMMAND in found.advice[-1]
+    assert COLLECT in found.advice[-1]
     assert len(found.advice) == len(set(found.advice)) > 1
 
 
@@ -377,7 +479,7 @@ def test_a_report_with_nvidias_pair_alone(memory: float, compute: float, bound: 
     """The default set gives a class of low confidence, no resource, and the command that would tell more."""
     result = analyze(make_kernel({"sol_memory": memory, "sol_compute": compute}))
     assert (result.verdict.bound, result.verdict.resource, result.verdict.confidence) == (bound, None, "low")
-    assert any(COLLECT_COMMAND in move for move in result.verdict.advice)
+    assert any(COLLECT in move for move in result.verdict.advice)
     assert result.flags == ("sol_pair_only",)
     assert "NVIDIA's busiest unit" in " ".join((result.verdict.sentence, *result.verdict.evidence))
 

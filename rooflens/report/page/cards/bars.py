@@ -121,9 +121,9 @@ def _small_pipe(name: str, pipe: Pipe) -> str:
 
 
 def amount_words(pipe: Pipe) -> str:
-    """Write how much a pipe did; an estimate is said to be one."""
+    """Write how much a pipe did; an estimate and an upper bound are said to be one."""
     write, unit = writer(pipe)
-    return ("about " if pipe.source == "estimated" else "") + write(pipe.amount, unit)
+    return {"estimated": "about ", "upper_bound": "at most "}.get(pipe.source, "") + write(pipe.amount, unit)
 
 
 def writer(pipe: Pipe) -> tuple[Callable[[float | None, str], str], str]:

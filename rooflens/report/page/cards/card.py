@@ -1,4 +1,4 @@
-"""One card per kernel: verdict, time bounds, shares, stalls, occupancy, useful bytes, NVIDIA's rules, sources."""
+"""One card per kernel: verdict, findings, hot lines, course, times, shares, stalls, occupancy, rules, sources."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.launches import time_part
-from rooflens.model.verdict.sentences import wall_words
+from rooflens.model.verdict.sentences import distance_words, wall_words
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
+from rooflens.report.page.cards.course import course
 from rooflens.report.page.cards.expectation import predicted_rows
+from rooflens.report.page.cards.findings import findings, has_costing
+from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.memory import memory
 from rooflens.report.page.cards.nvidia import opinion
 from rooflens.report.page.cards.occupancy import resident
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
     from rooflens.report.page.cards.bars import Bars
+    from rooflens.report.page.cards.course import Course
     from rooflens.report.page.cards.expectation import PredictedRow
+    from rooflens.report.page.cards.findings import Findings
+    from rooflens.report.page.cards.hot_lines import HotLines
     from rooflens.report.page.cards.memory import Memory
     from rooflens.report.page.cards.nvidia import Opinion
     from rooflens.report.page.cards.occupancy import Resident
@@ -38,8 +44,8 @@ MAX_CARDS = 100
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
-LONG_RULES = 8
-"""Cards of so many of the longest launches give NVIDIA's messages at length."""
+LONG_CARDS = 8
+"""Cards of so many of the longest launches give notes and NVIDIA's messages at length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,11 @@ class Card:
 
     Attributes:
         wall: Class and resource of the verdict in a few words.
-        facts: Confidence, headroom and launch shape.
-        evidence: Lines behind the verdict that no bar of the card shows.
+        sentence: The verdict without its move, which stands below it.
+        facts: Confidence, distances and launch shape.
+        long: It gives notes and NVIDIA's messages at length, and not their titles only.
+        moves: What can help kernels of its class, where no finding says what helps this one.
+        evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         sums: What the numbers are where the launch stands for several; empty for a single one.
         predicted: Rows of predicted against measured work; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
@@ -57,7 +66,13 @@ class Card:
 
     launch: Launch
     wall: str
+    sentence: str
     facts: tuple[str, ...]
+    long: bool
+    findings: Findings
+    hot_lines: HotLines | None
+    course: Course | None
+    moves: tuple[str, ...]
     evidence: tuple[str, ...]
     sums: str
     times: Times | None
@@ -78,16 +93,17 @@ def cards(content: Content) -> Markup:
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
-        _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_RULES)
+        _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_CARDS)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     return render(
         "report/cards",
         cards=written,
+        has_gains=any(finding.gain for card in written for finding in card.findings.costing),
         common=merged(usual),
         left_out=left_out,
         covered=time_part(shown),
-        long_cards=LONG_RULES,
+        long_cards=LONG_CARDS,
         content=content,
     )
 
@@ -105,7 +121,13 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     return Card(
         launch=launch,
         wall=_wall(launch),
+        sentence=_sentence(analysis),
         facts=_facts(launch),
+        long=long,
+        findings=findings(analysis),
+        hot_lines=hot_lines(analysis.kernel),
+        course=course(analysis),
+        moves=() if has_costing(analysis) else analysis.verdict.advice,
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
         times=times(content, launch),
@@ -115,7 +137,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         memory=memory(analysis),
         resident=resident(analysis.kernel),
         predicted=predicted_rows(content, launch),
-        nvidia=opinion(launch, long=long),
+        nvidia=opinion(launch),
         sources=sources,
     )
 
@@ -127,19 +149,22 @@ def _wall(launch: Launch) -> str:
     return wall_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
 
 
+def _sentence(analysis: Analysis) -> str:
+    """Leave out the first move: it stands below the sentence."""
+    verdict = analysis.verdict
+    move = next(iter(verdict.advice), "")
+    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
+
+
 def _facts(launch: Launch) -> tuple[str, ...]:
-    """Write confidence, headroom, and how it was launched."""
+    """Write confidence, distances, and how it was launched."""
     analysis = launch.analysis
     kernel, verdict = analysis.kernel, analysis.verdict
     sizes = (("grid", kernel.grid), ("block", kernel.block))
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     return (
         f"confidence {verdict.confidence}",
-        *(
-            [f"{fmt.factor(verdict.distances.headroom)} to the busiest unit's peak"]
-            if verdict.distances.headroom
-            else []
-        ),
+        *([distances] if (distances := distance_words(verdict, launch.gpu)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
         *([f"{registers:.0f} registers a thread"] if registers else []),
@@ -148,9 +173,11 @@ def _facts(launch: Launch) -> tuple[str, ...]:
 
 
 def _evidence(analysis: Analysis) -> tuple[str, ...]:
-    """Leave out the lines that the bars draw: the causes of latency stay, and everything where there is no bar."""
+    """Leave out the lines that the bars draw, and the causes of latency where findings say them with their moves."""
     lines = analysis.verdict.evidence
     drawn = any(level.share is not None for level in analysis.levels.values()) or bool(analysis.pipes)
+    if drawn and has_costing(analysis):
+        return ()
     return tuple(line.removeprefix(_CAUSE) for line in lines if not drawn or line.startswith(_CAUSE))
 
 

@@ -59,23 +59,16 @@ class Opinion:
         note: The per cents that the rules state, and how far the comparison goes.
         messages: The rules' texts.
         broken: How many rules could not run on this report.
-        long: Whether the card gives the texts of the messages, or their titles only.
     """
 
     headline: str
     note: str
     messages: tuple[Message, ...]
     broken: int
-    long: bool
 
 
-def opinion(launch: Launch, *, long: bool) -> Opinion | None:
-    """Set NVIDIA's rules beside the verdict; None where the report holds none.
-
-    Args:
-        launch: The launch of the card.
-        long: Give the texts of the messages too.
-    """
+def opinion(launch: Launch) -> Opinion | None:
+    """Set NVIDIA's rules beside the verdict; None where the report holds none."""
     analysis = launch.analysis
     ran = [rule for rule in analysis.kernel.rules if rule.message and not _BROKEN.search(rule.message)]
     broken = sum(bool(_BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
@@ -83,7 +76,7 @@ def opinion(launch: Launch, *, long: bool) -> Opinion | None:
     if not (headline or note or ran):
         return None
     messages = dict.fromkeys(_message(rule) for rule in ran)
-    return Opinion(headline, note, tuple(messages), broken, long)
+    return Opinion(headline, note, tuple(messages), broken)
 
 
 def _headline(launch: Launch) -> str:

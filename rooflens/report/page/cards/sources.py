@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.labels import evidence_name
 from rooflens.report.page.cards.bars import drawn_pipes
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def _rows(analysis: Analysis) -> Iterator[tuple[str, str]]:
         found = [known[counter] for counter in counters if counter in known]
         if found:
             yield label, ", ".join(found)
+    for finding in analysis.findings:
+        for evidence in finding.evidence:
+            yield f"{finding.title}: {evidence_name(evidence)}", evidence.source
     for name, level in analysis.levels.items():
         if level.amount_bytes is not None or level.share is not None:
             yield from _named(resource_label(name, analysis.kernel.gpu), level_sources(analysis, name), "bytes")

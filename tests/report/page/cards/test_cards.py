@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 
-CARD_BYTES = 8_000
+CARD_BYTES = 11_000
 """What a card may take on average, in a page of a hundred."""
 
 
@@ -214,7 +214,7 @@ def test_nvidia_says_the_same_or_something_else() -> None:
         ("Something new", "NVIDIA's rule says: Something new."),
     ):
         launch = page_of(replace(analysis, nvidia=Nvidia(bottleneck))).launches[0]
-        found = opinion(launch, long=True)
+        found = opinion(launch)
         assert found is not None
         assert found.headline.replace("\u00a0", " ") == words
 
@@ -222,7 +222,7 @@ def test_nvidia_says_the_same_or_something_else() -> None:
 def test_nvidias_numbers_that_both_sides_read_are_no_second_opinion() -> None:
     """Where a report holds only the two per cents, agreement proves nothing, and the card says so."""
     analysis = with_counters({"sol_compute": 0.2, "sol_memory": 0.7}, sample(1000, 1e9, flags=("sol_pair_only",)))
-    found = opinion(page_of(analysis).launches[0], long=True)
+    found = opinion(page_of(analysis).launches[0])
     assert found is not None
     assert "no second opinion" in found.note
 
@@ -242,7 +242,7 @@ def ruled(analysis: Analysis) -> Analysis:
 
 def test_rule_messages_are_plain_text() -> None:
     """Links lose their markup, broken rules are counted and not shown, and what is cut says so."""
-    found = opinion(page_of(ruled(sample(1000, 1e9))).launches[0], long=True)
+    found = opinion(page_of(ruled(sample(1000, 1e9))).launches[0])
     assert found is not None
     assert [message.title for message in found.messages] == ["Coalescing", "CPI Stall"]
     assert found.messages[0].text == "Look at the tables and the guide."
@@ -265,8 +265,8 @@ def test_texts_are_cut_at_sentences() -> None:
 def test_long_texts_stand_on_the_heaviest_cards_only() -> None:
     """Many cards give the titles of NVIDIA's messages, the first ones their texts."""
     html = html_of(*(ruled(analysis) for analysis in samples.many(30)))
-    assert html.count("Look at the tables") == cards.LONG_RULES
-    assert html.count("Coalescing; CPI Stall (") == 30 - cards.LONG_RULES
+    assert html.count("Look at the tables") == cards.LONG_CARDS
+    assert html.count("Coalescing; CPI Stall (") == 30 - cards.LONG_CARDS
 
 
 def test_every_drawn_number_says_its_source(fixtures: Path) -> None:
@@ -365,7 +365,7 @@ def test_anchors_are_unique() -> None:
 
 @pytest.mark.corpus
 def test_cards_of_real_reports_stay_small(corpus: Path) -> None:
-    """A hundred cards of full reports, and a hundred of all published ones, take 8 kB each on average."""
+    """A hundred cards of full reports, and a hundred of all published ones, take 11 kB each on average."""
     loaded = load_reports(find_inputs([str(corpus)]).jobs)
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]

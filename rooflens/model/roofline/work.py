@@ -1,0 +1,66 @@
+"""The main work of a kernel: what its place on a roofline is drawn from.
+
+Integer tensor operations are no FLOP, so a kernel has up to two kinds of work. The main one is that which needs more
+time at its peaks. A point drawn from the other, as of the fp32 epilogue of an int8 product, would be a false picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.model.records import ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflens.model.records import Analysis, Level, Pipe
+
+Unit = Literal["FLOP", "op"]
+
+
+@dataclass(frozen=True, slots=True)
+class MainWork:
+    """Operations of a kernel's main kind.
+
+    Attributes:
+        total: How many; None where a part is unknown.
+        peak_per_s: What its mix of types attains at its own peaks; None where one is unknown.
+    """
+
+    unit: Unit
+    total: float | None
+    per_s: float | None
+    peak_per_s: float | None
+
+    def intensity(self, level: Level) -> float | None:
+        """Return the operations per byte that a level moved; None without any."""
+        return ratio(self.total, level.amount_bytes) or None
+
+
+def main_unit(pipes: Iterable[Pipe]) -> Unit:
+    """Tell which kind of work needs more time at its peaks; more operations where a peak is unknown."""
+    working = [pipe for pipe in pipes if pipe.is_arithmetic and pipe.amount]
+    by_share = all(pipe.share is not None for pipe in working)
+    weights = {"FLOP": 0.0, "op": 0.0}
+    for pipe in working:
+        weights[pipe.unit] += (pipe.share if by_share else pipe.amount) or 0.0
+    return "op" if weights["op"] > weights["FLOP"] else "FLOP"
+
+
+def main_work(analysis: Analysis) -> MainWork:
+    """Find the main work of a kernel, or of its mean launch."""
+    if main_unit(analysis.pipes.values()) == "FLOP":
+        return MainWork("FLOP", analysis.flop_total, analysis.flop_per_s, analysis.flop_peak_per_s)
+    pipes = [pipe for pipe in analysis.pipes.values() if pipe.unit == "op" and pipe.amount]
+    total = sum(pipe.amount or 0.0 for pipe in pipes) if analysis.flop_total is not None else None
+    duration_ns = analysis.kernel.duration_ns
+    per_s = total / duration_ns * 1e9 if total is not None and duration_ns else None
+    times_s = [ratio(pipe.amount, pipe.peak_per_s) for pipe in pipes]
+    known = [time_s for time_s in times_s if time_s]
+    return MainWork("op", total, per_s, ratio(total, sum(known)) if len(known) == len(times_s) else None)
+
+
+def placed_flop(pipes: Mapping[str, Pipe], flop_total: float | None) -> float | None:
+    """Return the FLOPs that intensities are made of; None where they are the minority of the work."""
+    return flop_total if main_unit(pipes.values()) == "FLOP" else None

@@ -1,0 +1,88 @@
+"""Hot lines of a card: where its warps stand, what they wait for there, and which accesses move more than they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens import format as fmt
+from rooflens.model.hotspots import STALL, leading_stall, places
+from rooflens.report.labels import place_label, stall_label
+from rooflens.report.page.cards.findings import code_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.model.records import Hotspot, Kernel, Place
+
+MOST_LINES = 5
+LEAST_SHARE = 0.01
+"""A line with less is not hot."""
+
+_MEASURES = (("samples", "share of samples"), ("warp_inst", "share of instructions executed"))
+"""What makes a line hot, best first, and its words."""
+
+_EXCESS = (
+    ("load_excess_sectors", "load_sectors", "sectors of loads"),
+    ("store_excess_sectors", "store_sectors", "sectors of stores"),
+    ("shared_excess_wavefronts", "shared_wavefronts", "shared-memory wavefronts"),
+)
+"""Part, whole, and what they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotLine:
+    """One line or instruction.
+
+    Attributes:
+        waits: What its warps wait for most; empty where samples are not told apart.
+        excess: What its accesses move beyond what they need, and local memory.
+    """
+
+    label: str
+    share: float
+    waits: str
+    excess: str
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class HotLines:
+    """The hottest places of a kernel, hottest first."""
+
+    title: str
+    lines: tuple[HotLine, ...]
+
+
+def hot_lines(kernel: Kernel) -> HotLines | None:
+    """Return the hottest lines, or where the report has none the instructions; None where it has neither."""
+    for measure, words in _MEASURES:
+        found = [place for place in places(kernel, measure, MOST_LINES) if place.share >= LEAST_SHARE]
+        if found:
+            what = "lines" if found[0].hotspot.by == "line" else "instructions"
+            return HotLines(f"Hot {what}, {words}", tuple(_line(place) for place in found))
+    return None
+
+
+def _line(place: Place) -> HotLine:
+    hotspot = place.hotspot
+    return HotLine(place_label(hotspot), place.share, _waits(hotspot), "; ".join(_excess(hotspot)), code_of(hotspot))
+
+
+def _waits(hotspot: Hotspot) -> str:
+    reason = leading_stall(hotspot)
+    if reason is None:
+        return ""
+    samples = hotspot.measures.get("samples")
+    part = f" ({fmt.percent(hotspot.measures[STALL + reason] / samples)} of it)" if samples else ""
+    return stall_label(reason) + part
+
+
+def _excess(hotspot: Hotspot) -> Iterator[str]:
+    measures = hotspot.measures
+    for part, whole, words in _EXCESS:
+        if measures.get(part) and measures.get(whole):
+            share = fmt.percent(measures[part] / measures[whole])
+            yield f"{share} of {fmt.quantity(measures[whole], words)} beyond what it needs"
+    if measures.get("local_sectors"):
+        yield fmt.quantity(measures["local_sectors"], "sectors of local memory")

@@ -1,0 +1,67 @@
+"""What to do next, below the table of `analyze`: the first kernels' moves, and the command that tells more."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rooflens.format import cut_name, plain_name, printable
+from rooflens.model.launches import counted_ns, grouped, keyed, ranked_launches
+from rooflens.model.verdict.advice import asks_to_collect
+from rooflens.report.summary import first_move, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis
+    from rooflens.report.summary import Ranked
+
+MOST_LINES = 3
+_NAME_WIDTH = 48
+_MOST_PLACES = 3
+"""Paths that a command is written with; more are on the command line above it."""
+
+
+def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[str]:
+    """Write at most three lines: what to do at the kernels with most to win, then the command that tells more.
+
+    Args:
+        analyses: All launches, as the table shows them.
+        place: What to give to a command: paths, or a store; empty where no command is wanted.
+    """
+    total_ns = sum(counted_ns(analysis) or 0.0 for analysis in analyses)
+    ranked = rank(grouped(ranked_launches(keyed(analyses), total_ns), total_ns))
+    if not ranked:
+        return [_again(analyses[0])] if analyses else []
+    lacking = [row for row in ranked if asks_to_collect(row.move)]
+    command = [_command(ranked, lacking, place)] if lacking or place else []
+    moves = [_move(row) for row in ranked if row not in lacking]
+    return [*moves[: MOST_LINES - len(command)], *command]
+
+
+def _move(row: Ranked) -> str:
+    where = f" ({printable(row.where)})" if row.where else ""
+    return f"{_name(row)}: {printable(row.move)}{where}"
+
+
+def _again(failed: Analysis) -> str:
+    """Say what to do where every launch failed while it was profiled."""
+    return f"{_short(plain_name(failed.kernel.name))}: {printable(first_move(failed))}"
+
+
+def _name(row: Ranked) -> str:
+    return _short(row.group.shown)
+
+
+def _short(name: str) -> str:
+    return printable(cut_name(name, _NAME_WIDTH))
+
+
+def _command(ranked: Sequence[Ranked], lacking: Sequence[Ranked], place: Sequence[str]) -> str:
+    """Name what collects the counters that a kernel lacks; else what shows where one spends its time; else the page."""
+    if lacking:
+        return _move(lacking[0])
+    given = " ".join(shlex.quote(printable(text)) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
+    if any(row.group.worst.analysis.kernel.hotspots and not row.where for row in ranked):
+        return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
+    return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from support.kernels import make_kernel
+
+from rooflens.model.aggregate import aggregate
+from rooflens.model.analyze import analyze
+from rooflens.model.roofline.roofs import pipe_roofs
+from rooflens.model.roofline.work import main_work
+from rooflens.report.plane.plane import places
+
+PEAKS = {"ffma_peak_threads_per_s": 1e13, "dram_bytes": 1e6, "dram_peak_bytes_per_s": 2e12}
+INT8 = {"IMMA.16832.S8.S8.SAT": 100_000}
+"""8,192 operations each: 819.2 million, of 4e15 a second: 204.8 ns at peak."""
+
+
+def product(fp32: int, **fields: object) -> object:
+    """Analyze an int8 product with some fp32 multiply-adds: 1 ms, 1 MB at device memory."""
+    tables = {"thread_opcodes": {"FFMA": fp32}, "warp_opcodes": INT8}
+    return analyze(make_kernel(PEAKS, tensor_peaks_per_s={"src_int8": 4e15}, **tables, **fields))
+
+
+def test_integer_work_is_placed_by_its_operations() -> None:
+    """819.2 Mop in 1 ms over 1 MB stand at 819.2 op/B and 819.2 Gop/s, under 1.64 Pop/s of device memory."""
+    (place,) = places(product(1_000_000))
+    assert (place.unit, place.level) == ("OP", "dram")
+    assert (place.intensity_flop_per_byte, place.flop_per_s) == pytest.approx((819.2, 819.2e9))
+    assert place.roof_flop_per_s == pytest.approx(819.2 * 2e12)
+
+
+def test_a_minority_of_the_work_makes_no_intensity() -> None:
+    """The 2 MFLOP of the epilogue, 100 of 305 ns at peak, make no point; they stay in the total."""
+    analysis = product(1_000_000)
+    assert analysis.flop_total == 2e6
+    assert analysis.levels["dram"].intensity_flop_per_byte is None
+    assert [roof.keys for roof in pipe_roofs([analysis])] == [("tensor_int8",)]
+
+
+def test_time_at_peak_decides_what_the_main_work_is() -> None:
+    """6 MFLOP need 300 ns at their peak, more than the integer work: then FLOPs are placed, few as they are."""
+    analysis = product(3_000_000)
+    assert main_work(analysis).unit == "FLOP"
+    assert analysis.levels["dram"].intensity_flop_per_byte == 6.0
+    assert [place.unit for place in places(analysis)] == ["FLOP"]
+
+
+def test_integer_work_of_several_launches_adds_up() -> None:
+    """Two launches stand where each of them does."""
+    both = aggregate([product(1_000_000), product(1_000_000)])
+    assert both.levels["dram"].intensity_flop_per_byte is None
+    assert main_work(both) == main_work(product(1_000_000))
+
+
+def test_a_kernel_of_integer_work_alone_is_not_without_work() -> None:
+    """It has an intensity, so the flag that says it has none is not raised."""
+    assert "no_flop" not in product(0).flags

@@ -1,0 +1,143 @@
+"""The course of a run on a card: its units as lines, its plateau as a band, and words that say the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+from support.tags import words_of
+
+from rooflens.model.records import RESIDENT, Phases, Series
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.cards.course import MOST_POINTS, TABLE_ROWS, course
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+TENSOR = (0.0, *[0.8] * 10, 0.4, 0.2, 0.1, None, 0.0)
+DRAM = (0.5, *[0.1] * 15)
+PHASES = Phases("tensor_pipe", 0.71, 0.0625, 0.4325, 0.505, warps_in_tail=0.28)
+
+
+def sampled(
+    phases: Phases | None = PHASES, interval_ns: float = 1000.0, **shares: tuple[float | None, ...]
+) -> Analysis:
+    """Make a kernel of 16 us with a series."""
+    analysis = samples.every_verdict()[0]
+    counters = {**analysis.kernel.counters, "duration_ns": 16_000.0}
+    kernel = replace(analysis.kernel, gpu=None, counters=counters, series=Series(interval_ns, shares))
+    return replace(analysis, kernel=kernel, phases=phases)
+
+
+def html_of(analysis: Analysis) -> str:
+    """Write the card of a kernel."""
+    return str(cards(build_content([samples.report([analysis])], "test", default_thresholds())))
+
+
+def drawn_points(path: str) -> list[tuple[int, int]]:
+    """Read the points of a path."""
+    return [(int(x), int(y)) for x, y in re.findall(r"[ML](\d+) (\d+)", path)]
+
+
+def test_lines_go_from_start_to_end_and_from_nought_to_the_peak() -> None:
+    """16 samples stand in the middle of their sixteenth; 80 % of the peak is a fifth below the top."""
+    figure = course(sampled(tensor_pipe=TENSOR, dram=DRAM))
+    assert figure is not None
+    tensor = next(line for line in figure.lines if line.label == "tensor pipe")
+    points = drawn_points(tensor.path)
+    assert points[:2] == [(31, 100), (94, 20)]
+    assert points[-1] == (969, 100)
+    assert (tensor.kind, tensor.leads) == ("compute", True)
+    assert [line.kind for line in figure.lines if line.label != "tensor pipe"] == ["memory"]
+
+
+def test_a_missing_sample_breaks_the_line() -> None:
+    """What was not sampled is neither zero nor guessed: the line has a gap there."""
+    figure = course(sampled(tensor_pipe=TENSOR))
+    assert figure is not None
+    path = figure.lines[0].path
+    assert path.count("M") == 2
+    assert len(drawn_points(path)) == len(TENSOR) - 1
+
+
+def test_more_than_the_peak_is_drawn_at_the_top() -> None:
+    """A share over 100 %, which counters of several passes can give, stays inside the drawing."""
+    figure = course(sampled(dram=(1.3,) * 10))
+    assert figure is not None
+    assert {y for _, y in drawn_points(figure.lines[0].path)} == {0}
+
+
+def test_the_phases_are_a_band_and_a_sentence() -> None:
+    """The plateau starts after the ramp, is as wide as its part of the run, and the words give the same numbers."""
+    figure = course(sampled(tensor_pipe=TENSOR))
+    assert figure is not None
+    assert figure.plateau is not None
+    assert (figure.plateau.start, figure.plateau.width) == (62, 432)
+    assert figure.sentence == (
+        "Ramp 6.2 %; plateau: tensor pipe 71 % for 43 % of the run; tail 50 %, with 28 % of the plateau's warps."
+    )
+    assert figure.sentence in figure.words
+
+
+def test_no_phases_no_band() -> None:
+    """Without a plateau there is the drawing alone."""
+    figure = course(sampled(None, tensor_pipe=TENSOR))
+    assert figure is not None
+    assert figure.plateau is None
+    assert figure.sentence == ""
+    assert "plateau" not in html_of(sampled(None, tensor_pipe=TENSOR))
+
+
+def test_idle_units_are_named_and_not_drawn() -> None:
+    """A unit that never reaches 2 % of its peak has no line; resident warps are an area and no unit."""
+    figure = course(sampled(dram=DRAM, xu=(0.01,) * 16, resident=(1.0,) * 12 + (0.5,) * 4))
+    assert figure is not None
+    assert RESIDENT == "resident"
+    assert [line.label for line in figure.lines] == ["DRAM"]
+    assert figure.idle == ("XU pipe",)
+    assert figure.warps.startswith("M0 100L0 0")
+    assert figure.warps.endswith("L1000 50V100z")
+
+
+def test_many_samples_are_few_points() -> None:
+    """Means of neighbours stand for 240 samples, so that a page of many cards stays small."""
+    figure = course(sampled(None, interval_ns=10.0, dram=tuple(i / 240 for i in range(240))))
+    assert figure is not None
+    points = drawn_points(figure.lines[0].path)
+    assert len(points) == MOST_POINTS
+    assert [y for _, y in points] == sorted((y for _, y in points), reverse=True)
+
+
+def test_the_table_says_the_same_in_numbers() -> None:
+    """Eight equal parts of 16 us: 2 us each, with the mean of the two samples in it; a part without one has none."""
+    figure = course(sampled(tensor_pipe=TENSOR, dram=DRAM))
+    assert figure is not None
+    assert len(figure.rows) == TABLE_ROWS
+    assert figure.columns == ("tensor pipe", "DRAM")
+    assert [start for start, _ in figure.rows[:3]] == [0.0, 2000.0, 4000.0]
+    assert figure.rows[0][1] == pytest.approx((0.4, 0.3))
+    assert figure.rows[7][1] == pytest.approx((0.0, 0.1))
+    gone = course(sampled(dram=(*[0.5] * 14, None, None)))
+    assert gone is not None
+    assert gone.rows[7][1] == (None,)
+
+
+def test_the_drawing_has_a_name_and_needs_no_script() -> None:
+    """It is an image with its words as name, inline, with both ends of the time axis; no script draws it."""
+    html = html_of(sampled(tensor_pipe=TENSOR, dram=DRAM))
+    label = re.search(r'<svg viewBox="0 0 1000 100"[^>]* role="img" aria-label="([^"]+)"', html)
+    assert label
+    assert label[1].replace("\u00a0", " ").startswith("Over 16.0 µs, on average: tensor pipe ")
+    assert "start 16.0 µs" in words_of(html)
+    assert "<script" not in html
+
+
+def test_no_figure_without_a_series() -> None:
+    """Most reports hold no series: their cards have no empty drawing."""
+    assert course(samples.every_verdict()[0]) is None
+    assert "Inside the run" not in html_of(samples.every_verdict()[0])

@@ -1,0 +1,175 @@
+"""Findings on a card: what costs time first, each with gain, numbers, place and move, and no sentence twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+from support.tags import words_of
+
+from rooflens import format as fmt
+from rooflens.model.records import Evidence, Finding, Hotspot, Place
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.labels import evidence_words, place_label
+from rooflens.report.page.cards.card import LONG_CARDS, cards
+from rooflens.report.page.cards.findings import CODE_WIDTH, code_of, findings
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+LINE = Hotspot("line", file="C:\\src\\copy.cu", line=88, text="  y[i * n]\t= x[i];")
+STRIDED = Finding(
+    "uncoalesced_global_store",
+    "uncoalesced global stores",
+    "limiter",
+    (
+        Evidence("store_excess_share", 0.75, "share", "memory_l2_theoretical_sectors_global"),
+        Evidence("grid_size", 1024.0, "blocks", "launch__grid_size"),
+    ),
+    "transpose the index: 75 % of the sectors are not needed",
+    speedup_up_to=3.64,
+    where=(Place(LINE, 0.9),),
+    confidence="medium",
+)
+NOTE = Finding(
+    "low_occupancy", "low occupancy", "note", (Evidence("waves", 0.5, "waves", "w"),), "take fewer registers"
+)
+
+
+def found(*several: Finding) -> Analysis:
+    """Make a memory-bound kernel with these findings, its sentence and advice written as the model does."""
+    analysis = samples.every_verdict()[0]
+    moves = tuple(one.move for one in several if one.severity != "note")
+    first = f" {moves[0].capitalize()}." if moves else ""
+    verdict = replace(
+        analysis.verdict, sentence=f"Memory-bound at DRAM.{first}", advice=(*moves, *analysis.verdict.advice)
+    )
+    return replace(analysis, findings=several, verdict=verdict)
+
+
+def html_of(*analyses: Analysis) -> str:
+    """Write the cards of a page."""
+    return str(cards(build_content([samples.report(analyses)], "test", default_thresholds())))
+
+
+def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
+    """Title, gain, doubt, numbers with units, file and line with its source, and the move are on the card."""
+    text = words_of(html_of(found(STRIDED)))
+    for words in (
+        "uncoalesced global stores up to 3.6x confidence medium",
+        "transpose the index: 75 % of the sectors are not needed",
+        "store excess share 75 %",
+        "grid size 1,024 blocks",
+        "copy.cu:88 90 % y[i * n] = x[i];",
+    ):
+        assert words in text, words
+
+
+def test_no_move_stands_twice() -> None:
+    """The moves of findings replace the list of moves and the end of the sentence; classes speak without findings."""
+    with_finding = found(STRIDED)
+    text = words_of(html_of(with_finding))
+    assert text.count(STRIDED.move) + text.count(STRIDED.move.capitalize()) == 1
+    general = samples.every_verdict()[0].verdict.advice[-1]
+    assert general not in text
+    assert general in words_of(html_of(found(NOTE)))
+    assert general in words_of(html_of(found()))
+
+
+def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
+    """Notes stand apart in a closed disclosure that names them, and never have a gain."""
+    shown = findings(found(STRIDED, NOTE))
+    assert [one.title for one in shown.costing] == ["uncoalesced global stores"]
+    assert [(one.title, one.gain) for one in shown.notes] == [("low occupancy", "")]
+    html = html_of(found(STRIDED, NOTE))
+    assert '<details class="data also">' in html
+    assert "Also true, and not what costs time: low occupancy" in words_of(html)
+    assert "Also true" not in html_of(found(STRIDED))
+
+
+def test_long_pages_name_their_notes_only() -> None:
+    """The first cards give notes at length, the others name them, so that a page of many stays small."""
+    text = words_of(html_of(*(found(NOTE) for _ in range(LONG_CARDS + 3))))
+    assert text.count("Also true, and not what costs time: low occupancy") == LONG_CARDS + 3
+    assert text.count("take fewer registers") == LONG_CARDS
+
+
+def test_gains_are_said_not_to_add_up_once_a_page() -> None:
+    """A page with gains says once that they do not add up; one without has nothing to say of them."""
+    assert words_of(html_of(found(STRIDED), found(STRIDED))).count("do not add up") == 1
+    assert "do not add up" not in words_of(html_of(found(NOTE)))
+
+
+def test_causes_are_not_repeated_beside_findings() -> None:
+    """Causes of latency that findings say with their moves have no second list."""
+    latency = samples.every_verdict()[2]
+    verdict = replace(latency.verdict, evidence=("cause: 0.25 waves: 33 blocks on 132 SMs",))
+    told = replace(latency, verdict=verdict)
+    assert "0.25 waves" in html_of(told)
+    assert "0.25 waves" not in html_of(replace(told, findings=(STRIDED,)))
+
+
+def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
+    """The stored metric behind a number of a finding is among the sources of the card."""
+    html = html_of(found(STRIDED))
+    assert "uncoalesced global stores: store excess share" in html
+    assert "memory_l2_theoretical_sectors_global" in html
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0.741, "share", "74 %"),
+        (1.506, "x", "1.5x"),
+        (45.87, "%", "45.9 %"),
+        (1472.0, "ns", "1.47 µs"),
+        (33024.0, "B", "33.0 kB"),
+        (1024.0, "blocks", "1,024 blocks"),
+        (0.2667, "waves", "0.267 waves"),
+        (181665792.0, "sectors", "182 M sectors"),
+        (26.404, "bytes/sector", "26.4 bytes/sector"),
+        (2.0, "", "2"),
+    ],
+)
+def test_amounts_are_written_in_their_units(value: float, unit: str, words: str) -> None:
+    """Every unit of the findings has its form; what was counted is exact below a million."""
+    assert fmt.quantity(value, unit) == words
+
+
+def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
+    """`registers now` needs no unit, a share is always written as one, and a block size is one of threads."""
+    assert evidence_words(Evidence("registers now", 188.0, "registers", "")) == "registers now 188"
+    assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local share 47 %"
+    assert evidence_words(Evidence("block_size", 9.0, "threads", "")) == "block size 9 threads"
+    assert evidence_words(Evidence("duration_ns", 1472.0, "ns", "")) == "duration 1.47 µs"
+
+
+def test_places_have_short_names() -> None:
+    """A line is named by its file without folders, an instruction by its offset, a function by its name."""
+    assert place_label(LINE) == "copy.cu:88"
+    assert place_label(Hotspot("line", file="/a/b/int.jl", line=7)) == "int.jl:7"
+    assert place_label(Hotspot("sass", file="/a/k.cu", line=3, pc=416, sass="LDG.E R2, [R4]")) == "+0x1a0"
+    assert place_label(Hotspot("function", function="k")) == "k"
+
+
+def test_code_is_one_short_line() -> None:
+    """Source and instructions stand on one line and are cut; a place without either has none."""
+    assert code_of(LINE) == "y[i * n] = x[i];"
+    assert len(code_of(Hotspot("line", text="x" * 4000))) == CODE_WIDTH
+    assert code_of(Hotspot("sass", sass="LDG.E R2, [R4]")) == "LDG.E R2, [R4]"
+    assert code_of(Hotspot("line", file="a.cu", line=1)) == ""
+
+
+def test_hostile_findings_are_text() -> None:
+    """Titles, moves, numbers, files and source lines of a report never become elements."""
+    evil = samples.HOSTILE_NAMES[1]
+    place = Place(Hotspot("line", file=evil, line=1, text=evil), 1.0)
+    hostile = Finding("x", evil, "limiter", (Evidence(evil, 1.0, evil, evil),), evil, where=(place,))
+    html = html_of(found(hostile, replace(hostile, severity="note")))
+    assert "<img" not in html
+    assert "<script" not in html
+    assert evil in unescape(html)

@@ -1,0 +1,114 @@
+"""Hot lines on a card: the places with most samples, what their warps wait for, and what their accesses waste."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from support import samples
+from support.tags import words_of
+
+from rooflens.model.records import Hotspot
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.cards.hot_lines import MOST_LINES, hot_lines
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+STRIDED = Hotspot(
+    "line",
+    file="/home/me/copy.cu",
+    line=88,
+    text="y[i * n] = x[i];",
+    measures={
+        "samples": 600.0,
+        "stall_long_scoreboard": 450.0,
+        "stall_wait": 150.0,
+        "load_sectors": 4e6,
+        "load_excess_sectors": 3e6,
+        "shared_wavefronts": 100.0,
+        "shared_excess_wavefronts": 50.0,
+        "local_sectors": 12.0,
+    },
+)
+
+
+def having(*hotspots: Hotspot, **totals: float) -> Analysis:
+    """Make a kernel with these hot spots."""
+    analysis = samples.every_verdict()[0]
+    return replace(analysis, kernel=replace(analysis.kernel, hotspots=hotspots, code_totals=totals))
+
+
+def lines(count: int) -> list[Hotspot]:
+    """Make lines with 10, 20, ... samples."""
+    return [Hotspot("line", file="a.cu", line=i, measures={"samples": 10.0 * i}) for i in range(1, count + 1)]
+
+
+def html_of(analysis: Analysis) -> str:
+    """Write the card of a kernel."""
+    return str(cards(build_content([samples.report([analysis])], "test", default_thresholds())))
+
+
+def test_a_line_says_share_wait_and_waste() -> None:
+    """600 of 1000 samples, 450 of them for memory; 3 of 4 million sectors beyond need; half the wavefronts; local."""
+    shown = hot_lines(having(STRIDED, samples=1000.0).kernel)
+    assert shown is not None
+    assert shown.title == "Hot lines, share of samples"
+    (line,) = shown.lines
+    assert (line.label, line.share, line.code) == ("copy.cu:88", 0.6, "y[i * n] = x[i];")
+    assert line.waits == "waits for global memory (75 % of it)"
+    assert line.excess == (
+        "75 % of 4.00 M sectors of loads beyond what it needs; "
+        "50 % of 100 shared-memory wavefronts beyond what it needs; 12 sectors of local memory"
+    )
+    text = words_of(html_of(having(STRIDED, samples=1000.0)))
+    assert "copy.cu:88 60 % waits for global memory (75 % of it)" in text
+    assert "y[i * n] = x[i];" in text
+
+
+def test_the_hottest_come_first_and_are_few() -> None:
+    """Of nine lines the five with most samples are shown, most first; a line below 1 % is not hot."""
+    shown = hot_lines(having(*lines(9), samples=450.0).kernel)
+    assert shown is not None
+    assert [line.label for line in shown.lines] == ["a.cu:9", "a.cu:8", "a.cu:7", "a.cu:6", "a.cu:5"]
+    assert len(shown.lines) == MOST_LINES
+    few = hot_lines(having(*lines(2), samples=1500.0).kernel)
+    assert few is not None
+    assert [line.label for line in few.lines] == ["a.cu:2"]
+
+
+def test_instructions_stand_in_for_lines() -> None:
+    """A report without line information shows instructions by their offset and text."""
+    sass = Hotspot("sass", pc=416, sass="LDG.E R2, [R4]", measures={"samples": 9.0})
+    shown = hot_lines(having(sass, samples=10.0).kernel)
+    assert shown is not None
+    assert shown.title == "Hot instructions, share of samples"
+    assert [(line.label, line.code, line.waits, line.excess) for line in shown.lines] == [
+        ("+0x1a0", "LDG.E R2, [R4]", "", "")
+    ]
+
+
+def test_executed_instructions_stand_in_for_samples() -> None:
+    """A report that sampled nothing but counted instructions says that its shares are of these."""
+    counted = Hotspot("line", file="a.cu", line=3, measures={"warp_inst": 30.0})
+    shown = hot_lines(having(counted, warp_inst=40.0).kernel)
+    assert shown is not None
+    assert shown.title == "Hot lines, share of instructions executed"
+    assert shown.lines[0].share == 0.75
+
+
+def test_no_section_without_hot_spots() -> None:
+    """A report that holds nothing of it has no empty figure."""
+    assert hot_lines(having().kernel) is None
+    assert "Hot " not in html_of(having())
+
+
+def test_hostile_lines_are_text() -> None:
+    """A source line or a file that looks like HTML is text on the page."""
+    evil = samples.HOSTILE_NAMES[1]
+    spot = Hotspot("line", file=f"/src/{evil}", line=1, text=evil, measures={"samples": 5.0, f"stall_{evil}": 5.0})
+    html = html_of(having(spot, samples=5.0))
+    assert "<img" not in html
+    assert "&lt;img" in html

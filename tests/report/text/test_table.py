@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from support import samples
+from support.samples import Sample
+
+from rooflens.cli.group import COMMANDS
+from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
+from rooflens.model.verdict.advice import collect_moves
+from rooflens.report.text.next_steps import next_lines
+from rooflens.report.text.table import to_sections, to_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis, Verdict
+    from rooflens.report.text.table import Section
+
+HEADINGS = {
+    80: ["kernel", "time", "share", "verdict", "headroom", "potential"],
+    120: ["kernel", "time", "share", "verdict", "headroom", "potential", "by reuse"],
+    200: [
+        *("kernel", "time", "share", "AI at DRAM", "FLOP/s of roof", "verdict", "headroom", "potential", "by reuse"),
+        "first move",
+    ],
+}
+
+
+def printed(section: Section, width: int) -> list[str]:
+    """Return the lines of one GPU's table on a terminal of so many columns."""
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(to_table(section, width))
+    return console.export_text().splitlines()
+
+
+def judged(analysis: Analysis, **changes: object) -> Analysis:
+    """Change the verdict of an analysis."""
+    verdict: Verdict = replace(analysis.verdict, **changes)  # type: ignore[arg-type]
+    return replace(analysis, verdict=verdict)
+
+
+def launched(name: str, times_us: Sequence[float], potential: float | None = None) -> list[Analysis]:
+    """Make a launch of a kernel for each time; all of them could be so much faster without their waste."""
+    launches = [samples.analysis(Sample(name, "memory", time, "dram"), index) for index, time in enumerate(times_us)]
+    return [judged(launch, distances=Distances(headroom=1.0, potential=potential)) for launch in launches]
+
+
+@pytest.mark.parametrize("width", sorted(HEADINGS))
+@pytest.mark.parametrize(
+    "analyses",
+    [samples.every_verdict(), samples.hostile(), samples.without_flops(), samples.many(400), [samples.failed()]],
+)
+def test_columns_depend_on_the_width_alone(analyses: list[Analysis], width: int) -> None:
+    """Whatever the kernels hold, a width has its columns, a line for each kernel, and no line is longer."""
+    for section in to_sections(analyses):
+        lines = printed(section, width)
+        assert [heading for heading in HEADINGS[width] if heading in lines[0]] == HEADINGS[width]
+        assert len("".join(lines[0].split())) == len("".join("".join(HEADINGS[width]).split()))
+        assert len(lines) == len(section.rows) + 1
+        assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("width", sorted(HEADINGS))
+def test_times_verdicts_and_distances_are_never_cut(width: int) -> None:
+    """Beside the longest names, time, verdict and both distances of each kernel stand whole."""
+    for section in to_sections([replace_name(one, samples.LONG_NAME + str(i)) for i, one in enumerate(waiting())]):
+        for row, line in zip(section.rows, printed(section, width)[1:], strict=True):
+            assert all(row.cells[i] in line for i in (2, 7, 8, 9))
+            assert "\u2026" in line
+
+
+def waiting() -> list[Analysis]:
+    """Make kernels of every verdict, of which those that wait have few warps ready and some doubt."""
+    made = []
+    for one in samples.every_verdict():
+        kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.2124})
+        made.append(judged(replace(one, kernel=kernel), confidence="low", cause="short"))
+    return made
+
+
+def replace_name(analysis: Analysis, name: str) -> Analysis:
+    """Give a kernel another name."""
+    return replace(analysis, kernel=replace(analysis.kernel, name=name))
+
+
+def test_launches_of_a_kernel_are_one_line() -> None:
+    """A kernel has one line with the sum of its launches and their count; on demand each launch has one."""
+    analyses = [*launched("often", (10, 20, 30)), *launched("once", (60,))]
+    (section,) = to_sections(analyses)
+    assert {row.name(40): row.cells[2:4] for row in section.rows} == {
+        "often x3": ("60.0 µs", "50 %"),
+        "once": ("60.0 µs", "50 %"),
+    }
+    assert "2 kernels, 4 launches, 120 µs of GPU time" in section.heading
+    (each,) = to_sections(analyses, each_launch=True)
+    assert sorted(row.cells[2] for row in each.rows) == ["10.0 µs", "20.0 µs", "30.0 µs", "60.0 µs"]
+
+
+def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -> None:
+    """What two reports hold of one kernel is two versions of it, told apart by the report's name."""
+    (one,) = launched("gemm", (10,))
+    other = replace(one, kernel=replace(one.kernel, digest="b" * 64, source="runs/v2.ncu-rep"))
+    (section,) = to_sections([one, other])
+    lines = printed(section, 120)
+    assert "report" in lines[0]
+    assert sum("v2.ncu-rep" in line for line in lines) == 1
+
+
+def test_what_can_win_most_stands_first() -> None:
+    """A short kernel with much to win comes before a long one at its end; failed kernels come last."""
+    long, short = launched("long", (100,), 1.1), launched("short", (50,), 5.0)
+    (section,) = to_sections([samples.failed(), *long, *short])
+    assert [row.name(40) for row in section.rows][:2] == ["short", "long"]
+    assert section.rows[2].cells[2] == "-"
+    assert "2 kernels, 1 failed launch" in section.heading
+
+
+@pytest.mark.parametrize(
+    ("bound", "resource", "at_roof", "words"),
+    [
+        ("memory", "l1", True, "memory: L1 full"),
+        ("compute", "fp64", False, "compute: FP64 70 %"),
+        ("latency", None, False, "latency: 0.40 ready warps"),
+        ("unknown", None, False, "unknown: missing counters"),
+    ],
+)
+def test_a_verdict_names_its_unit(bound: str, resource: str | None, at_roof: bool, words: str) -> None:  # noqa: FBT001 - a table
+    """A verdict says which unit is how full, how few warps are ready, or what is missing."""
+    (one,) = launched("kernel", (10,))
+    near = None if resource is None else replace(samples.every_verdict()[0].verdict.bottleneck, resource=resource)
+    kernel = replace(one.kernel, counters={**one.kernel.counters, "eligible_warps_per_cycle": 0.4})
+    cause = "missing counters" if bound == "unknown" else None
+    found = judged(
+        replace(one, kernel=kernel),
+        bound=bound,
+        resource=resource,
+        at_roof=at_roof,
+        cause=cause,
+        confidence="high",
+        bottleneck=None if near is None else replace(near, share=0.7),
+    )
+    ((row,),) = (section.rows for section in to_sections([found]))
+    assert row.cells[7] == words
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    """Control characters of kernels, files and source paths are replaced in the table and below it."""
+    (one,) = launched("evil\x1b[31m", (10,), 3.0)
+    spot = Hotspot("line", file="a/\x1b]0;x\x07.cu", line=3)
+    finding = Finding("x", "x\x1b", "limiter", (Evidence("n", 1.0, "", "m"),), "move\x1b[2J", where=(Place(spot, 1.0),))
+    kernel = replace(one.kernel, source="\x1b[1m.ncu-rep")
+    hostile = judged(replace(one, kernel=kernel, findings=(finding,)), advice=("move\x1b[2J",), cause="\x1b")
+    (section,) = to_sections([hostile])
+    text = "".join((*printed(section, 200), section.heading, *next_lines([hostile], ["\x1b[1m.ncu-rep"])))
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "evil?[31m: move?[2J (?]0;x?.cu:3)" in text
+
+
+def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
+    """At most three lines: the moves of the kernels with most to win, where known with their line, then a command."""
+    analyses = [one for i in range(6) for one in launched(f"kernel_{i}", (10 + i,), 3.0)]
+    spot = Hotspot("line", file="src/copy.cu", line=88)
+    finding = Finding("x", "x", "limiter", (Evidence("n", 1.0, "", "m"),), "coalesce", where=(Place(spot, 0.5),))
+    analyses[5] = judged(replace(analyses[5], findings=(finding,)), advice=("coalesce", "more"))
+    lines = next_lines(analyses, ["my report.ncu-rep"])
+    assert lines[0] == "kernel_5: coalesce (copy.cu:88)"
+    assert lines[1].startswith("kernel_4: ")
+    assert lines[2].startswith("`rooflens report 'my report.ncu-rep' -o page.html` ")
+    assert len(lines) == 3
+    assert len(next_lines(analyses)) == 3
+    assert not any("rooflens" in line for line in next_lines(analyses))
+
+
+def test_next_names_what_would_tell_where_counters_are_missing() -> None:
+    """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
+    (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
+    bare = judged(first, bound="unknown", advice=collect_moves(), distances=Distances())
+    bare = replace(bare, kernel=replace(bare.kernel, function_name="bare"))
+    lines = next_lines([bare, second], ["a.ncu-rep"])
+    assert lines[0].startswith("known: ")
+    assert lines[1].startswith("bare<int>: `rooflens profile --kernel bare -- COMMAND` ")
+    assert "profile" in COMMANDS
+    assert len(lines) == 2
+
+
+def test_next_names_the_hot_spots_where_a_move_has_no_place() -> None:
+    """Where a report knows instructions and the first move names none, the command that lists them is said."""
+    (one,) = launched("gemm", (10,), 2.0)
+    known = replace(one, kernel=replace(one.kernel, hotspots=(Hotspot("sass", pc=16, measures={"samples": 3.0}),)))
+    assert "hotspots" in COMMANDS
+    assert next_lines([known], ["a.ncu-rep"])[-1].startswith("`rooflens hotspots a.ncu-rep` ")
+    assert next_lines([one], ["--store", "s"])[-1].startswith("`rooflens report --store s -o page.html` ")
+
+
+def test_next_of_nothing_and_of_failures() -> None:
+    """Without kernels there is nothing to do; where all failed, the failure's own move is said."""
+    assert next_lines([], ["a.ncu-rep"]) == []
+    (line,) = next_lines([samples.failed()], ["a.ncu-rep"])
+    assert line.startswith("late_kernel: ")
