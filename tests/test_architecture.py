@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/launches": "format model/records model/aggregate",
     "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze",
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
-    "model/compare": "format errors model/records model/aggregate model/verdict",
+    "model/compare": "format errors model/records model/aggregate model/verdict model/findings",
     "format": "",
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",

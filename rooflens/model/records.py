@@ -489,11 +489,7 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
 
 @dataclass(frozen=True, slots=True)
 class AnalyzedReport:
-    """One report with the analyses of its kernels, in its order, failed ones included.
-
-    Attributes:
-        unprofiled: The run of its program without the profiler; None where there was none.
-    """
+    """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run
     analyses: tuple[Analysis, ...]

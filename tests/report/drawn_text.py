@@ -79,9 +79,14 @@ class Drawn:
         """Class of sizes: wide, middle, narrow."""
         return 0 if self.width >= 690 else 1 if self.width >= 480 else 2
 
+    @property
+    def ranged(self) -> str:
+        """The level whose range is seen: a level that the plane does not have shows that of all."""
+        return self.level if self.level in self.value("ranges") else "all"
+
     def at(self, x: float, y: float) -> tuple[float, float]:
         """Give the pixels of a place."""
-        x0, x1, y0, y1 = self.value("reach")[""]
+        x0, x1, y0, y1 = self.value("ranges")[self.ranged]
         right = log10(x / x0) / log10(x1 / x0) * self.width
         return right, self.height - log10(y / y0) / log10(y1 / y0) * self.height
 
@@ -102,11 +107,11 @@ class Drawn:
         ]
 
     def _slope_names(self) -> Iterator[Shape]:
-        x0, x1, y0, y1 = self.value("reach")[""]
+        x0, x1, y0, y1 = self.value("ranges")[self.ranged]
         top = min(y1, self.value("top") or y1)
         angle = -atan2(self.height / log10(y1 / y0), self.width / log10(x1 / x0))
         for row in self.data["roofs"]:
-            if place := row["p"][self.slot]:
+            if place := row["p"][self.ranged][self.slot]:
                 text, part, side = place
                 low, high = max(x0, y0 / row["v"]), min(x1, top / row["v"])
                 x = low * (high / low) ** part
@@ -119,9 +124,9 @@ class Drawn:
                 yield Shape(text, *centre, wide, HIGH_PX, angle)
 
     def _flat_names(self) -> Iterator[Shape]:
-        _, x1, _, _ = self.value("reach")[""]
+        _, x1, _, _ = self.value("ranges")[self.ranged]
         for row in self.data["pipes"]:
-            if place := row["p"][self.slot]:
+            if place := row["p"][self.ranged][self.slot]:
                 yield _words(place, self.at(x1, row["v"]))
 
     def _labels(self) -> Iterator[Shape]:
@@ -193,7 +198,12 @@ def strip_troubles(drawn: DrawnStrip) -> list[tuple[str, str]]:
 def troubles(drawn: Drawn) -> list[tuple[str, str]]:
     """List the pairs of a text and what it overlaps: other text, a point, the edge of the plane."""
     texts, points = drawn.texts(), drawn.points()
-    roofs = {place[0] for rows in ("roofs", "pipes") for row in drawn.data[rows] if (place := row["p"][drawn.slot])}
+    roofs = {
+        place[0]
+        for rows in ("roofs", "pipes")
+        for row in drawn.data[rows]
+        if (place := row["p"][drawn.ranged][drawn.slot])
+    }
     found = [(one.name, other.name) for i, one in enumerate(texts) for other in texts[i + 1 :] if one.overlaps(other)]
     # The name of a roof may have to lie over a point: a roof without a name says nothing.
     found += [(t.name, p.name) for t in texts if t.name not in roofs for p in points if t.overlaps(p)]

@@ -18,7 +18,7 @@ from rooflens.model.counters.chips import (
     TU10X,
     TU11X,
 )
-from rooflens.model.counters.metric import BY_ADDRESS, DEEP, SUM, Ask
+from rooflens.model.counters.metric import DEEP, SOURCE, SUM, Ask
 from rooflens.model.counters.recipes import Amount, Counter, amount, exact, share
 
 _GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
@@ -43,7 +43,7 @@ LOCAL: tuple[Counter, ...] = (
         "local_touched_sectors",
         "sectors that the addresses of local memory touch",
         "memory_l2_theoretical_sectors_local",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
     amount(
         "local_load_inst",

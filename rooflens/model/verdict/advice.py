@@ -139,19 +139,19 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     return moves
 
 
-_COLLECT = "collect what this report lacks"
+_COLLECT, _LACKS = "collect what this report lacks", "this report lacks counters"
 
 
-def asks_to_collect(move: str) -> bool:
-    """Return whether a move is `collect_moves`' command."""
-    return move.startswith(_COLLECT)
+def asks_for_more(move: str) -> bool:
+    """Return whether a move says only that the report lacks counters, and how they are collected."""
+    return move.startswith((_COLLECT, _LACKS))
 
 
 def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
     """Return the one move when counters are missing: how to collect them, or why nobody can."""
     cannot = not_profiled(kernel)
     if cannot:
-        return (f"this report lacks counters, and {cannot}",)
+        return (f"{_LACKS}, and {cannot}",)
     return (f"{_COLLECT}: `{collect_command(kernel, command_line)}`",)
 
 

@@ -27,18 +27,18 @@ _FLAGS = """
 """
 _VALUED = """
     -o --export -k --kernel-name -s --launch-skip -c --launch-count -i --import --set --section --section-folder
-    --section-folder-recursive --rule --metrics --mode --hostname --port --max-connections --config-file --config-
-    file-path --target-processes --target-processes-filter --kernel-name-base --kernel-id --kernel-regex --kernel-
-    regex-base --launch-skip-before-match --filter-mode --devices --nvtx-include --nvtx-exclude --range-filter
-    --range-replay-options --graph-profiling --replay-mode --app-replay-buffer --app-replay-match --app-replay-mode
-    --app-range-graph-launches --cache-control --clock-control --apply-rules --import-source --import-sass --source-
-    folders --source-folder --call-stack-type --check-exit-code --kill --log-file --page --print-details --print-
-    kernel-base --print-metric-instances --print-metric-name --print-metric-attribution --print-rule-details
-    --print-source --print-summary --print-units --profile-from-start --injection-path-32 --injection-path-64
-    --preload-library --pm-sampling-interval --pm-sampling-buffer-size --pm-sampling-max-passes --sampling-interval
-    --sampling-buffer-size --sampling-max-passes --warp-sampling-interval --warp-sampling-buffer-size --warp-
-    sampling-max-passes --chips --resolve-source-file --rename-kernels --rename-kernels-path --lockstep-kernel-
-    launch --print-nvtx-rename --pm-sampling --warp-sampling
+    --section-folder-recursive --rule --metrics --mode --hostname --port --max-connections --config-file
+    --config-file-path --target-processes --target-processes-filter --kernel-name-base --kernel-id --kernel-regex
+    --kernel-regex-base --launch-skip-before-match --filter-mode --devices --nvtx-include --nvtx-exclude
+    --range-filter --range-replay-options --graph-profiling --replay-mode --app-replay-buffer --app-replay-match
+    --app-replay-mode --app-range-graph-launches --cache-control --clock-control --apply-rules --import-source
+    --import-sass --source-folders --source-folder --call-stack-type --check-exit-code --kill --log-file --page
+    --print-details --print-kernel-base --print-metric-instances --print-metric-name --print-metric-attribution
+    --print-rule-details --print-source --print-summary --print-units --print-nvtx-rename --profile-from-start
+    --injection-path-32 --injection-path-64 --preload-library --pm-sampling-interval --pm-sampling-buffer-size
+    --pm-sampling-max-passes --sampling-interval --sampling-buffer-size --sampling-max-passes
+    --warp-sampling-interval --warp-sampling-buffer-size --warp-sampling-max-passes --chips --resolve-source-file
+    --rename-kernels --rename-kernels-path --lockstep-kernel-launch --pm-sampling --warp-sampling
 """
 """Options of ncu without and with a value; after another one nobody knows where the program begins."""
 

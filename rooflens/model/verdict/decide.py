@@ -51,6 +51,8 @@ _DOUBTS = (
     "wgmma_count_estimated",
 )
 """Flags that lower confidence by one step each."""
+_READY = frozenset({"selected", "not_selected"})
+"""States of a warp that could go on."""
 _FEW_WARPS = 0.25
 """A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
@@ -167,7 +169,8 @@ def _shows_waiting(case: Case) -> bool:
     counters, limits = case.kernel.counters, case.limits
     few_blocks = counters.get("waves", limits.small_grid_waves) < limits.small_grid_waves
     few_warps = counters.get("theoretical_occupancy", 1.0) < _FEW_WARPS
-    return few_blocks or few_warps or max(case.kernel.stalls.values(), default=0.0) > limits.dominant_stall
+    stalled = max((share for reason, share in case.kernel.stalls.items() if reason not in _READY), default=0.0)
+    return few_blocks or few_warps or stalled > limits.dominant_stall
 
 
 def _is_overhead(case: Case, top: float) -> bool:

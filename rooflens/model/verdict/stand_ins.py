@@ -16,8 +16,15 @@ from rooflens.model.roofline.datasheets import datasheet_of
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
-_MEMORY_PER_CENTS = ("sol_memory", "sol_memory_access", "sol_memory_request", "sol_sm_memory", "sol_l2", "sol_l1")
-_COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions")
+_MEMORY_PER_CENTS = (
+    "sol_memory",
+    "sol_memory_access_share",
+    "sol_memory_request_share",
+    "sol_sm_memory_share",
+    "sol_l2_share",
+    "sol_l1_share",
+)
+_COMPUTE_PER_CENTS = ("sol_compute", "sol_instructions_share")
 _SPLIT_L2 = frozenset({"8.0", "9.0", "10.0", "10.3"})
 """Chips with two halves of L2: what one misses, the other may hold."""
 

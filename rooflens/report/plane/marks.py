@@ -19,6 +19,9 @@ Layer = dict[str, Any]
 QUIET: Style = {"clip": True, "aria": False}
 """Lines end at the plane's edge, and are no news to a screen reader, which has the points."""
 
+SPOT = "datum.p[slot]"
+"""Expression of the place of a row's words at the size at hand."""
+
 WIDTH = 800
 HEIGHT = 440
 """Pixels of a plane until the page sets its signals `w` and `h`."""
@@ -76,9 +79,9 @@ def lookup(key: str, data: str, fields: Sequence[str]) -> Layer:
     return {"lookup": key, "from": {"data": {"name": data}, "key": key, "fields": list(fields)}}
 
 
-def placed(rows: Rows, slot: str = "slot") -> Rows:
+def placed(rows: Rows, spot: str = SPOT) -> Rows:
     """Keep the texts that have a place at the size at hand: `p` of a row holds one for each class of sizes."""
-    return rows.having(spot=f"datum.p[{slot}]").where("datum.spot").having(words="datum.spot[0] || datum.t")
+    return rows.having(spot=spot).where("datum.spot").having(words="datum.spot[0] || datum.t")
 
 
 def at_spot() -> Layer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, log10, sqrt
 from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import BOUNDS, LEVELS
@@ -27,10 +27,19 @@ PIPE_LABEL_PART = 0.3
 
 MIN_Y_DECADES = 3.5
 
+MAX_DECADES = 8
+"""An axis is no longer than this: one fake intensity must not press all else into a corner."""
+
+ALL = "all"
+"""Stands for every level, shown together."""
+
 Domain = tuple[float, float]
 """From the low end to the high end, in the units of the axis."""
 
 HALF_DECADE = sqrt(10)
+
+HELD_RATIO = 10.0 ** (MAX_DECADES - 1)
+"""Between the farthest values that an axis holds with their air."""
 
 UNITS = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""
@@ -178,19 +187,42 @@ class Plane:
         slope = next((roof.peak for roof in self.level_roofs if level in roof.keys), None)
         return tuple((pipe.peak / slope, pipe.peak) for pipe in self.pipe_roofs) if slope else ()
 
-    def x_domain(self) -> tuple[float, float]:
-        """Find the range of intensities: data and ridge points with half a decade of air."""
-        ridges = [pipe.peak / level.peak for pipe in self.pipe_roofs for level in self.level_roofs]
-        placed = [p.intensity_flop_per_byte for p in self.points]
-        low, high = aired(placed + ridges, MIN_X_DECADES)
-        # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
-        low = min(low, free_edge(min(placed, default=high), high, LEVEL_LABEL_PART))
-        return (low, max(high, free_edge(max([*placed, *ridges], default=low), low, PIPE_LABEL_PART)))
+    def points_at(self, level: str) -> tuple[Point, ...]:
+        """List the points that are seen at a level."""
+        return tuple(point for point in self.points if level in {ALL, point.level})
 
-    def y_domain(self) -> tuple[float, float]:
-        """Find the range of performance: data, roofs over them and flat roofs, with half a decade of air."""
-        reached = [v for p in self.points for v in (p.flop_per_s, p.roof_flop_per_s) if v]
-        return aired(reached + [roof.peak for roof in self.pipe_roofs], MIN_Y_DECADES)
+    def x_domain(self, level: str = ALL) -> Domain:
+        """Find the range of intensities at a level: its points and all ridges with half a decade of air.
+
+        What it has no room for is left out where the least GPU time stands.
+        """
+        ridges = [pipe.peak / level_roof.peak for pipe in self.pipe_roofs for level_roof in self.level_roofs]
+        times = [(p.intensity_flop_per_byte, p.launch.time_share or 0.0) for p in self.points_at(level)]
+        begin, end = _longest_held(times, ridges)
+        placed = [x for x, _ in times if begin <= x <= end]
+        held = [*placed, *(x for x in ridges if begin <= x <= end)]
+        low, high = aired(held, MIN_X_DECADES)
+        # The names of the roofs stand at both ends: no point may lie under them, and no ridge.
+        first = min(low, free_edge(min(placed, default=high), high, LEVEL_LABEL_PART))
+        last = max(high, free_edge(max(held, default=low), first, PIPE_LABEL_PART))
+        return _grown((low, high), (first, last))
+
+    def y_domain(self, level: str = ALL) -> Domain:
+        """Find the range of performance at a level: its points, roofs over them, flat roofs, half a decade of air.
+
+        What it has no room for is left out at the low end.
+        """
+        reached = [v for p in self.points_at(level) for v in (p.flop_per_s, p.roof_flop_per_s) if v]
+        values = reached + [roof.peak for roof in self.pipe_roofs]
+        lowest = max(values, default=1.0) / HELD_RATIO
+        return aired([value for value in values if value >= lowest], MIN_Y_DECADES)
+
+    def beyond(self, level: str) -> bool:
+        """Return whether the axes of a level have no room for one of its points."""
+        (x_low, x_high), y_low = self.x_domain(level), self.y_domain(level)[0]
+        return any(
+            not x_low <= p.intensity_flop_per_byte <= x_high or p.flop_per_s < y_low for p in self.points_at(level)
+        )
 
 
 def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
@@ -253,6 +285,35 @@ def _strip(launch: Launch) -> list[StripPoint]:
 def _clocks(analyses: Iterable[Analysis]) -> Domain | None:
     clocks = [hz for analysis in analyses if (hz := analysis.kernel.counters.get("sm_clock_hz"))]
     return (min(clocks), max(clocks)) if clocks else None
+
+
+def _longest_held(times: Sequence[tuple[float, float]], ridges: Sequence[float]) -> Domain:
+    """Choose the range that holds most GPU time, then most points, then most ridges; all of them where they fit.
+
+    Args:
+        times: Intensities of points with their shares of GPU time.
+        ridges: Intensities of ridges.
+    """
+    values = sorted([*(x for x, _ in times), *ridges])
+    if not values or values[-1] <= values[0] * HELD_RATIO:
+        return (values[0], values[-1]) if values else (1.0, 1.0)
+
+    def weight(low: float) -> tuple[float, int, int]:
+        held = [time for x, time in times if low <= x <= low * HELD_RATIO]
+        return sum(held), len(held), sum(low <= x <= low * HELD_RATIO for x in ridges)
+
+    low = max(values, key=weight)
+    return low, low * HELD_RATIO
+
+
+def _grown(domain: Domain, wanted: Domain) -> Domain:
+    """Grow a range to a wanted one, in proportion at both ends where that would be too long."""
+    down, up = log10(domain[0] / wanted[0]), log10(wanted[1] / domain[1])
+    room = MAX_DECADES - log10(domain[1] / domain[0])
+    if down + up <= room:
+        return wanted
+    part = max(room, 0.0) / (down + up)
+    return domain[0] / 10 ** (down * part), domain[1] * 10 ** (up * part)
 
 
 def free_edge(value: float, opposite: float, part: float) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Line, text_px
-from rooflens.report.plane.marks import QUIET, Rows, at_spot, expr, place, placed, words, written
+from rooflens.report.plane.marks import QUIET, SPOT, Rows, at_spot, expr, place, placed, words, written
 from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
 
 if TYPE_CHECKING:
@@ -201,10 +201,12 @@ def line_layers(slopes: Rows, flats: Rows) -> list[Layer]:
     ]
 
 
-def slope_name_layers(rows: Rows, top: str = "datum.e", style: str = "label", **look: Any) -> list[Layer]:
+def slope_name_layers(
+    rows: Rows, top: str = "datum.e", style: str = "label", spot: str = SPOT, **look: Any
+) -> list[Layer]:
     """Write names along diagonals on cleared ground, at the part of the visible line that was chosen for them."""
     end = f"min(x1, ({top} ? min(y1, {top}) : y1) / datum.v)"
-    named = rows.having(spot="datum.p[slot]", lo="max(x0, y0 / datum.v)", hi=end)
+    named = rows.having(spot=spot, lo="max(x0, y0 / datum.v)", hi=end)
     named = named.where("datum.spot && datum.lo < datum.hi")
     named = named.having(px="datum.lo * pow(datum.hi / datum.lo, datum.spot[1])", words="datum.spot[0] || datum.t")
     named = named.having(py="datum.px * datum.v")
@@ -221,6 +223,6 @@ def slope_name_layers(rows: Rows, top: str = "datum.e", style: str = "label", **
     ]
 
 
-def flat_name_layers(rows: Rows, style: str = "label") -> list[Layer]:
+def flat_name_layers(rows: Rows, style: str = "label", spot: str = SPOT) -> list[Layer]:
     """Write names of flat roofs at the right edge on cleared ground."""
-    return written(placed(rows).having(edge="x1"), style, place("edge", "v"), **at_spot())
+    return written(placed(rows, spot).having(edge="x1"), style, place("edge", "v"), **at_spot())

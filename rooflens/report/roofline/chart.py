@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, values
+from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
-from rooflens.report.roofline.datasheet import reaches, widest
-from rooflens.report.roofline.labels import drawings, label_rows, roof_places, strip_label_rows, with_wider
+from rooflens.report.roofline.course import course_rows
+from rooflens.report.roofline.datasheet import reaches
+from rooflens.report.roofline.labels import domains, drawings, label_rows, roof_places, strip_label_rows, with_wider
 from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
 from rooflens.report.roofline.points import label_layers, points_layer, strip_chart
 
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
     from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
     from rooflens.report.roofline.datasheet import DatasheetRoofs
-    from rooflens.report.roofline.labels import Drawing
+    from rooflens.report.roofline.labels import Drawing, Drawings
+
+
+RANGED = "ranges[level] ? level : 'all'"
+"""Expression of the level whose range is seen."""
 
 
 def roofline_spec(
@@ -49,7 +55,7 @@ def roofline_spec(
     """
     gpus = datasheet if plane.points else ()
     parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([strip_chart(plane, WIDTH)] if plane.strip else [])
-    drawn = drawings(plane, picked, widest(plane, gpus)) if plane.points else []
+    drawn = drawings(plane, picked, gpus) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
     params += values(texts=texts)
@@ -76,6 +82,8 @@ def _subtitle(plane: Plane) -> str:
         notes.append("bands: roofs differ between launches")
     if any(roof.attainable for roof in roofs):
         notes.append("light dashes: attainable roofs, measured on this GPU")
+    if any(plane.beyond(level) for level in (*plane.levels, ALL)):
+        notes.append("arrows: kernels beyond the axes")
     return "; ".join(notes) + "."
 
 
@@ -98,10 +106,10 @@ def _params(plane: Plane, picked: str) -> list[Layer]:
     return values(**first, w=WIDTH, h=HEIGHT)
 
 
-def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Sequence[Drawing]) -> list[Layer]:
-    """Declare the roofs' numbers, the whole range of the plane, and what is seen of it."""
+def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Layer]:
+    """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
     numbers = {
-        "reach": reaches(plane, gpus),
+        "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": default_level(plane),
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
         "top": rows.rounded(plane.top),
@@ -110,29 +118,41 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Sequence[
         "fastestAttained": _highest(plane.level_roofs, attained=True),
     }
     if not gpus:
-        return [*values(**numbers), *seen(zooms=True, base="reach['']")]
+        return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
     # While roofs of another GPU are shown too, the plane may be wider: its words have places of their own.
     wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
     return [
-        *values(**numbers, **_own_names(plane, drawn)),
+        *values(**numbers, reach=reaches(gpus), **_own_names(plane, drawn)),
         *seen(
             zooms=True,
             slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
             wider="datasheet !== ''",
-            base="reach[datasheet] || reach['']",
+            ranged=RANGED,
+            own="ranges[ranged]",
+            theirs="reach[datasheet] || own",
+            base=f"[{', '.join(f'{end}(own[{i}], theirs[{i}])' for i, end in enumerate(('min', 'max') * 2))}]",
         ),
     ]
 
 
-def _own_names(plane: Plane, drawn: Sequence[Drawing]) -> dict[str, Any]:
-    """Say how much of the right edge names of flat roofs take, and where those of slopes begin and end."""
-    flats, slopes = [], []
-    for drawing in with_wider(drawn):
-        names = [drawing.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in drawing.roofs]
-        flats.append(round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX)
-        along = [drawing.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
-        slopes.append([[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along])
-    return {"flatRoom": flats, "slopeNames": slopes}
+def _own_names(plane: Plane, drawn: Drawings) -> dict[str, Any]:
+    """Say by level and slot how much of the right edge names of flat roofs take, and where those of slopes are."""
+    by_level = {level: with_wider(at_level) for level, at_level in drawn.items()}
+    return {
+        "flatRoom": {level: [_flat_room(plane, one) for one in slots] for level, slots in by_level.items()},
+        "slopeNames": {level: [_slope_names(plane, one) for one in slots] for level, slots in by_level.items()},
+    }
+
+
+def _flat_room(plane: Plane, drawing: Drawing) -> int:
+    names = [drawing.roofs[roof.keys[0]][0] for roof in plane.pipe_roofs if roof.keys[0] in drawing.roofs]
+    return round(max(map(text_px, names), default=0.0)) + 4 * EDGE_PX
+
+
+def _slope_names(plane: Plane, drawing: Drawing) -> list[list[float]]:
+    """Give where the name of each slope begins, as a part of what is seen of it, and its length in pixels."""
+    along = [drawing.roofs.get(roof.keys[0], ("", 0.0)) for roof in plane.level_roofs]
+    return [[part, round(text_px(name)) + 2 * EDGE_PX] for name, part, *_ in along]
 
 
 def _highest(roofs: Iterable[Roof], *, attained: bool = False) -> float | int | None:
@@ -141,7 +161,7 @@ def _highest(roofs: Iterable[Roof], *, attained: bool = False) -> float | int | 
 
 
 def _datasets(
-    plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[DatasheetRoofs], drawn: Sequence[Drawing]
+    plane: Plane, picked: str, ranks: Mapping[str, int], gpus: Sequence[DatasheetRoofs], drawn: Drawings
 ) -> dict[str, list[rows.Row]]:
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
@@ -151,6 +171,7 @@ def _datasets(
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
         }
+        data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
     if plane.strip:
         data |= {"strip": rows.strip_rows(plane), "stripLabels": strip_label_rows(plane, ranks)}

@@ -6,7 +6,6 @@ The chart draws those of the GPU that is chosen, and works out from the numbers 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from rooflens.format import round_significant
@@ -17,7 +16,7 @@ from rooflens.report.plane.roofs import joined
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.predict.other_gpu import Roofs
     from rooflens.model.roofline.datasheets import Datasheet
@@ -82,29 +81,26 @@ def _pipe_keys(plane: Plane) -> tuple[str, ...]:
     return tuple(dict.fromkeys(peak_key(key) for roof in plane.pipe_roofs for key in roof.keys))[:MAX_PIPES]
 
 
-def reach(plane: Plane, roofs: DatasheetRoofs) -> Domains:
-    """Find the range that holds the plane and a GPU's ridges, with half a decade of air."""
-    (x_lo, x_hi), (y_lo, y_hi) = plane.x_domain(), plane.y_domain()
+def reach(roofs: DatasheetRoofs) -> Domains:
+    """Find the range of a GPU's ridges with half a decade of air."""
     peaks = [peak for peak, _ in roofs.flop_per_s]
     corners = [peak / roofs.bytes_per_s for peak in peaks]
-    return (
-        (min(x_lo, min(corners, default=inf) / HALF_DECADE), max(x_hi, max(corners, default=0.0) * HALF_DECADE)),
-        (min(y_lo, min(peaks, default=inf) / HALF_DECADE), max(y_hi, max(peaks, default=0.0) * HALF_DECADE)),
-    )
+    return _aired(corners), _aired(peaks)
 
 
-def widest(plane: Plane, gpus: Iterable[DatasheetRoofs]) -> Domains | None:
-    """Find the range that holds the roofs of every GPU; None without any."""
-    found = [reach(plane, roofs) for roofs in gpus]
-    if not found:
-        return None
+def _aired(values: Sequence[float]) -> Domain:
+    return min(values) / HALF_DECADE, max(values) * HALF_DECADE
+
+
+def widest(own: Domains, gpus: Iterable[DatasheetRoofs]) -> Domains:
+    """Find the range that holds a plane's own and the roofs of every GPU."""
+    found = [own, *(reach(roofs) for roofs in gpus if roofs.flop_per_s)]
     lows = [min(domains[axis][0] for domains in found) for axis in (0, 1)]
     highs = [max(domains[axis][1] for domains in found) for axis in (0, 1)]
     return (lows[0], highs[0]), (lows[1], highs[1])
 
 
-def reaches(plane: Plane, gpus: Iterable[DatasheetRoofs]) -> Mapping[str, list[float]]:
-    """Write the range of the plane by GPU, its own under an empty name: lowest and highest x, lowest and highest y."""
-    own = plane.x_domain(), plane.y_domain()
-    found = {"": own} | {roofs.gpu: reach(plane, roofs) for roofs in gpus}
-    return {gpu: [*x, *y] for gpu, (x, y) in found.items() if not gpu or (x, y) != own}
+def reaches(gpus: Iterable[DatasheetRoofs]) -> Mapping[str, list[float]]:
+    """Write the range that the ridges of each GPU need: lowest and highest x, lowest and highest y."""
+    found = {roofs.gpu: reach(roofs) for roofs in gpus if roofs.flop_per_s}
+    return {gpu: [*x, *y] for gpu, (x, y) in found.items()}

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rooflens.model.verdict.sentences import LEVEL_LABELS
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
+from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof
 from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px, strip_lanes, strip_sheet
+from rooflens.report.roofline.datasheet import widest
 from rooflens.report.roofline.rows import clock_text, rounded
-from rooflens.report.roofline.selection import ALL, LEVEL_MARKS, own_boxes, shown_at
+from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,10 +31,13 @@ if TYPE_CHECKING:
     from rooflens.report.plane.plane import Domain, Plane, Point
     from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass, Viewport
+    from rooflens.report.roofline.datasheet import DatasheetRoofs
     from rooflens.report.roofline.rows import Row
 
     Kind = Literal["rank", "ridge", "mark", "name"]
     Domains = tuple[Domain, Domain]
+    Drawings = Mapping[str, Sequence["Drawing"]]
+    """By level, then by class of sizes."""
 
 SAME_PLACE_DECADES = 0.1
 """Points nearer than this are one place with one mark."""
@@ -74,21 +79,37 @@ class Drawing:
     alone: bool
 
 
-def drawings(plane: Plane, picked: str, wider: Domains | None) -> list[Drawing]:
-    """Draw a plane at each class of sizes, and once more over the wider range that other GPUs' roofs need."""
-    own = (plane.x_domain(), plane.y_domain())
-    drawn = [_drawing(plane, picked, size, own, alone=True) for size in SIZES]
-    return [*drawn, _drawing(plane, picked, WIDE, wider, alone=False)] if wider else drawn
+def domains(plane: Plane, level: str) -> Domains:
+    """Find what is seen of a plane at a level."""
+    return plane.x_domain(level), plane.y_domain(level)
 
 
-def _drawing(plane: Plane, picked: str, size: SizeClass, domains: Domains, *, alone: bool) -> Drawing:
+def drawings(plane: Plane, picked: str, gpus: Sequence[DatasheetRoofs]) -> Drawings:
+    """Draw a plane at each level and class of sizes, and once more over the wider range that other GPUs' roofs need."""
+    return {level: _drawn_at(plane, picked, level, gpus) for level in (*plane.levels, ALL)}
+
+
+def _drawn_at(plane: Plane, picked: str, level: str, gpus: Sequence[DatasheetRoofs]) -> list[Drawing]:
+    own = domains(plane, level)
+    points = plane.points_at(level)
+
+    def draw(size: SizeClass, seen: Domains, *, alone: bool) -> Drawing:
+        view = Sheet(*seen, size.width_px, size.height_px)
+        avoid = [_dot(plane, _stand(point), view) for point in points]
+        avoid += _picked_boxes(plane, picked, view, level)
+        return _drawing(plane, size, seen, avoid, alone=alone)
+
+    drawn = [draw(size, own, alone=True) for size in SIZES]
+    return [*drawn, draw(WIDE, widest(own, gpus), alone=False)] if gpus else drawn
+
+
+def _drawing(plane: Plane, size: SizeClass, domains: Domains, avoid: Sequence[Box], *, alone: bool) -> Drawing:
+    """Name the roofs of a plane over a range, clear of boxes where they can be."""
     view = Sheet(*domains, size.width_px, size.height_px)
     slopes = tuple(slope_roof(roof.keys, roof.peak) for roof in plane.level_roofs)
     flats = tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs)
     roofs = Roofs(slopes, flats, *domains)
     canvas = Canvas(view, lines=roofs.lines(view))
-    avoid = [_dot(plane, _stand(point), view) for point in plane.points]
-    avoid += _picked_boxes(plane, picked, view, plane.first_level)
     return Drawing(size, canvas, roofs.name(canvas, avoid), alone)
 
 
@@ -108,21 +129,20 @@ def with_wider(drawn: Sequence[Drawing]) -> Sequence[Drawing]:
     return [*drawn, *drawn[1 : len(SIZES)]] if len(drawn) > len(SIZES) else drawn
 
 
-def roof_places(drawn: Sequence[Drawing], key: str) -> list[list[Any] | None]:
-    """List the place of a roof's name by slot."""
-    return [drawing.roofs.get(key) for drawing in with_wider(drawn)]
+def roof_places(drawn: Drawings, key: str) -> dict[str, list[list[Any] | None]]:
+    """List the place of a roof's name by level and slot."""
+    return {level: [drawing.roofs.get(key) for drawing in with_wider(at_level)] for level, at_level in drawn.items()}
 
 
-def label_rows(plane: Plane, drawn: Sequence[Drawing], ranks: Mapping[str, int], picked: str) -> list[Row]:
+def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: str) -> list[Row]:
     """Make one row per text at a point or a corner and level.
 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
     while roofs of another GPU are shown too.
     """
-    levels = tuple(dict.fromkeys(point.level for point in plane.points))
-    rows = _LabelRows("x", "y", len(drawn))
-    for level in (*(level for level in plane.levels if level in levels), ALL):
-        for slot, drawing in enumerate(drawn):
+    rows = _LabelRows("x", "y", len(drawn[ALL]))
+    for level in (level for level in drawn if plane.points_at(level)):
+        for slot, drawing in enumerate(drawn[level]):
             rows.add(level, slot, _placed(*_wanted(plane, level, drawing, ranks, picked)))
     return list(rows.found.values())
 
@@ -174,19 +194,25 @@ def _wanted(
     view = canvas.view
     shown = {point.launch.key: point for point in shown_at(plane.points, level)}
     corners = plane.ridges(plane.first_level if level == ALL else level)
-    canvas.taken.extend(_dot(plane, _stand(point), view) for point in plane.points if level in {ALL, point.level})
+    canvas.taken.extend(_dot(plane, _stand(point), view) for point in plane.points_at(level))
     canvas.taken.extend(point_box(view.at(x, y), CORNER_PX) for x, y in corners)
     canvas.taken.extend(_picked_boxes(plane, picked, view, level))
 
     def own(launch: Launch) -> list[Box]:
         return own_boxes(plane, shown[launch.key], view, level=level)
 
-    stands = [_stand(point) for point in shown.values()]
+    stands = [stand for point in shown.values() if _is_seen(stand := _stand(point), view)]
     # Names of the other GPU's roofs may stand at the ridges.
     named = corners if drawing.alone else ()
     ridges = (Label("ridge", None, Text((ridge_text(x),), x, y, ridge_spots())) for x, y in named)
-    alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing.size))
+    alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
     return canvas, chain(([label] for label in alone), _names(plane, stands, drawing.size, own))
+
+
+def _is_seen(stand: Stand, view: Viewport) -> bool:
+    """Return whether the plane has room for a place: what lies beyond its axes gets no words."""
+    right, down = view.at(stand.x, stand.y)
+    return 0 <= right <= view.width_px and 0 <= down <= view.height_px
 
 
 def _stand(point: Point) -> Stand:
@@ -209,13 +235,14 @@ def _ranks(plane: Plane, stands: Iterable[Stand], ranks: Mapping[str, int]) -> l
     return [s.label("rank", str(ranks[s.launch.key]), rank_spots(radius_px(plane, s.launch))) for s in ranked]
 
 
-def _marks(plane: Plane, level: str, size: SizeClass) -> Iterator[Label]:
+def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
     """Ask for the names or letters of levels where all of them are shown; a crowd would fill the plane with them."""
     launches = {point.launch.key for point in plane.points}
     if level != ALL or len(launches) > CROWD or len(plane.levels) == 1:
         return
-    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or size.narrow else LEVEL_LABELS
-    for point in _apart(plane.points):
+    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else LEVEL_LABELS
+    seen = (point for point in plane.points if _is_seen(_stand(point), drawing.canvas.view))
+    for point in _apart(seen):
         side = radius_px(plane, point.launch) + 3
         r = side + LINE_PX / 2 - 1
         spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]

@@ -32,6 +32,9 @@ AT_LEVEL = "level === 'all' || datum.level === level"
 CHOSEN = "(level === 'all' ? far : level)"
 """The level whose ridges are shown."""
 
+SPOT_AT_LEVEL = "datum.p[ranged][slot]"
+"""Expression of the place of a roof's name: the plane's range follows the level."""
+
 NAMES_APART_PX = 20
 """Names at the right edge whose lines are nearer than this would lie over one another."""
 
@@ -52,8 +55,8 @@ def roof_layers(plane: Plane) -> list[Layer]:
         *_attainable(plane),
         line.mark("rule", {**place("xa", "ya", "xb", "yb"), **look}, style="roof", **QUIET),
         _flats("v").mark("rule", place("xa", "v", "xb"), style="roof", **QUIET),
-        *slope_name_layers(Rows("roofs"), "top", opacity=expr(f"{chosen} ? 1 : 0.7")),
-        *flat_name_layers(Rows("pipes")),
+        *slope_name_layers(Rows("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=expr(f"{chosen} ? 1 : 0.7")),
+        *flat_name_layers(Rows("pipes"), spot=SPOT_AT_LEVEL),
     ]
 
 
@@ -129,7 +132,7 @@ def datasheet_names(plane: Plane) -> list[Layer]:
     rate = f"datum.flop[1] + ' ' + (w < 480 ? {si('datum.v', '')} : {si('datum.v', 'FLOP/s')})"
     named = named.having(
         words=f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'",
-        off=f"{_any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[slot] : {EDGE_PX}",
+        off=f"{_any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
     )
     slope = _datasheet_slope().having(
         words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
@@ -168,8 +171,9 @@ def _highest(*values: str) -> str:
 def _end_of_name(i: int, peak: float) -> str:
     """Write the expression for where the name of one of the plane's own slopes ends, if that slope is near."""
     low, high = f"max(x0, y0 / {peak:.4g})", f"min(x1, (top ? min(y1, top) : y1) / {peak:.4g})"
-    begin = f"slopeNames[slot][{i}][0]"
-    end = f"{_px(f'({low} * pow({high} / ({low}), {begin}))')} + slopeNames[slot][{i}][1] * w / sqrt(w * w + h * h)"
+    name = f"slopeNames[ranged][slot][{i}]"
+    begin = _px(f"({low} * pow({high} / ({low}), {name}[0]))")
+    end = f"{begin} + {name}[1] * w / sqrt(w * w + h * h)"
     return f"(abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
 
 

@@ -9,6 +9,7 @@ from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
     QUIET,
+    SPOT,
     Rows,
     at_spot,
     expr,
@@ -20,6 +21,7 @@ from rooflens.report.plane.marks import (
     words,
     written,
 )
+from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import (
     CROWD,
     SLOT,
@@ -29,6 +31,7 @@ from rooflens.report.plane.viewport import (
     strip_height_px,
     widest_share,
 )
+from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL
 
@@ -56,14 +59,33 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 
 def points_layer(plane: Plane) -> Layer:
-    """Draw the launches, with the levels, the gap and the ring of the picked one."""
+    """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
     dots = _dots(
         plane, AT_LEVEL, axes(units=plane.units), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION
     )
     around = _around(plane, place(), clip=True)
-    return _over(
-        "points", [*_gap_layers(plane), around, dots | {"name": "dots", "params": [ZOOM]}, *_level_names(plane)]
+    course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
+    dots |= {"name": "dots", "params": [ZOOM]}
+    layers = [*_gap_layers(plane), *course, around, dots, *_level_names(plane)]
+    if any(plane.beyond(level) for level in (*plane.levels, ALL)):
+        layers.append(_beyond_layer())
+    return _over("points", layers)
+
+
+def _beyond_layer() -> Layer:
+    """Point from the edge to the launches that the axes have no room for."""
+    left, right, below = "datum.x < base[0]", "datum.x > base[1]", "datum.y < base[2]"
+    far = Rows().where(f"({AT_LEVEL}) && ({left} || {right} || {below})")
+    far = far.having(
+        words=f"{left} ? '\u2190' : {right} ? '\u2192' : '\u2193'",
+        edgeX="clamp(datum.x, base[0], base[1])",
+        edgeY="max(datum.y, base[2])",
     )
+    at = {**place("edgeX", "edgeY"), **words()}
+    side = f"{left} ? 'left' : {right} ? 'right' : 'center'"
+    said = {"tooltip": expr(text.POINT_TOOLTIP), "description": expr(text.POINT_DESCRIPTION)}
+    look = {"align": expr(side), "baseline": expr(f"{below} ? 'bottom' : 'middle'"), "cursor": "pointer"}
+    return far.mark("text", at, style="label", ariaRoleDescription="kernel", **look, **said)
 
 
 def _over(rows: str, layers: list[Layer]) -> Layer:
@@ -160,7 +182,7 @@ def _labels(rows: str) -> Rows:
     """Choose the text of the level and the size that are shown; what belongs to a hidden launch goes with it."""
     seen = Rows(rows).where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}")
     # Roofs of another GPU make the plane wider, not the strip.
-    return placed(seen, "slot" if rows == "labels" else SLOT)
+    return placed(seen, SPOT if rows == "labels" else f"datum.p[{SLOT}]")
 
 
 def _as_kind() -> Layer:

@@ -9,6 +9,7 @@ from rooflens import format as fmt
 from rooflens.model.verdict.sentences import LEVEL_LABELS
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
+from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import POINT_AIR_PX, point_box, radius_px
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from rooflens.report.plane.viewport import Viewport
 
 P = TypeVar("P", "Point", "StripPoint")
-
-ALL = "all"
-"""Stands for every level, shown together."""
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""

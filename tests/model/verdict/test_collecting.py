@@ -23,6 +23,7 @@ from rooflens.model.verdict.collecting import collect_command, not_profiled, pro
         ("ncu --nvtx --nvtx-include Fused/ --call-stack --set=full -f ./a.out", "./a.out"),
         ("ncu --target-processes all env A=b: julia -O3 'my file.jl'", "env A=b: julia -O3 'my file.jl'"),
         ("ncu --set full -- ./a.out -x", "./a.out -x"),
+        ("ncu --section-folder-recursive my/sections/ --print-summary per-kernel -f ./a.out", "./a.out"),
         ("nv-nsight-cu-cli --csv ./a.out", "./a.out"),
         ("ncu --set full ./a.out '; rm -rf x' '$(id)'", "./a.out '; rm -rf x' '$(id)'"),
         (

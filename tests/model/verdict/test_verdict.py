@@ -93,6 +93,11 @@ def test_headroom_is_one_over_the_largest_share(shares: dict[str, float], headro
     assert verdict(shares).distances.headroom == headroom
 
 
+def test_warps_that_are_ready_do_not_speak_of_waiting() -> None:
+    """A warp that another was picked before could go on: its state is no reason to wait."""
+    assert verdict({}, kernel=make_kernel({}, stalls={"not_selected": 0.6, "selected": 0.4})).bound == "unknown"
+
+
 @pytest.mark.parametrize("shares", [{}, {"fp16": 0.9}])
 def test_unknown_where_nothing_speaks(shares: dict[str, float]) -> None:
     """Neither side measured, and no launch figure or stall that tells: the command that would tell is given."""
@@ -178,15 +183,15 @@ def test_the_datasheet_has_a_peak_where_the_report_has_none() -> None:
 @pytest.mark.parametrize(
     ("counters", "bound"),
     [
-        ({"sol_memory_access": 0.7, "sol_memory_request": 0.2}, "memory"),
-        ({"sol_memory_request": 0.7}, "memory"),
-        ({"sol_sm_memory": 0.7}, "memory"),
-        ({"sol_l2": 0.7}, "memory"),
-        ({"sol_instructions": 0.7}, "compute"),
+        ({"sol_memory_access_share": 0.7, "sol_memory_request_share": 0.2}, "memory"),
+        ({"sol_memory_request_share": 0.7}, "memory"),
+        ({"sol_sm_memory_share": 0.7}, "memory"),
+        ({"sol_l2_share": 0.7}, "memory"),
+        ({"sol_instructions_share": 0.7}, "compute"),
         ({"executed_share": 0.7}, "compute"),
         ({"executed_inst_per_cycle": 2.8}, "compute"),
         ({"issue_active_per_cycle": 0.7}, "compute"),
-        ({"sol_memory_access": 0.3, "executed_inst_per_cycle": 1.0}, "latency"),
+        ({"sol_memory_access_share": 0.3, "executed_inst_per_cycle": 1.0}, "latency"),
     ],
 )
 def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
@@ -197,7 +202,7 @@ def test_what_stands_for_a_side(counters: dict[str, float], bound: str) -> None:
 
 def test_what_is_measured_goes_before_what_stands_in() -> None:
     """Where the caches or the issue slots are measured, no per cent of NVIDIA's changes the wall."""
-    counters = {"sol_memory_access": 0.95, "sol_instructions": 0.95}
+    counters = {"sol_memory_access_share": 0.95, "sol_instructions_share": 0.95}
     found = verdict({"dram": 0.2, "l2": 0.3, "issue": 0.1}, counters)
     assert (found.bound, found.confidence) == ("latency", "high")
 

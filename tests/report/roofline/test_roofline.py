@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import log10, sqrt
+from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
@@ -18,6 +19,9 @@ from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
 from rooflens.report.page.time_chart import time_spec
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
 
 
 def test_points_stand_at_intensity_and_performance() -> None:
@@ -64,6 +68,54 @@ def test_names_of_flat_roofs_have_room_right_of_every_ridge() -> None:
     ridges = [pipe.peak / level.peak for pipe in placed.pipe_roofs for level in placed.level_roofs]
     farthest = max([*ridges, *(p.intensity_flop_per_byte for p in placed.points)])
     assert log10(farthest / low) / log10(high / low) <= 0.7001
+
+
+def _fake_smem() -> list[Analysis]:
+    """Make two kernels with bytes at DRAM, one of which has 1e10 FLOP for each byte of shared memory."""
+    flop = {"fp32": 1e12}
+    usual = samples.Sample("usual", "memory", 1e5, "dram", {"dram": 1e12, "smem": 1e12}, flop)
+    fake = samples.Sample("fake", "memory", 10, "dram", {"dram": 1e12, "smem": 1e2}, flop)
+    return [samples.analysis(usual, 0), samples.analysis(fake, 1)]
+
+
+def test_axes_fit_the_level_that_is_shown() -> None:
+    """A far point at shared memory widens the axis of that level, and that of all, but not that of DRAM."""
+    kernels = _fake_smem()
+    placed, without = make_plane(kernels), make_plane(kernels[:1])
+    assert placed.x_domain("dram") == pytest.approx(without.x_domain("dram"))
+    assert placed.x_domain("dram")[1] < 1e4
+    ranges = next(param["value"] for param in make_spec(kernels)["params"] if param["name"] == "ranges")
+    assert list(ranges) == ["dram", "smem", "all"]
+    assert ranges["dram"][:2] == pytest.approx(placed.x_domain("dram"))
+
+
+@pytest.mark.parametrize("level", ["dram", "smem", "all"])
+def test_axes_span_eight_decades_at_most(level: str) -> None:
+    """An axis never spans more than eight decades, and keeps the points with most GPU time."""
+    placed = make_plane(_fake_smem())
+    low, high = placed.x_domain(level)
+    assert log10(high / low) <= 8.0001
+    assert all(low < p.intensity_flop_per_byte < high for p in placed.points_at(level) if p.launch.name == "usual")
+
+
+def test_a_low_rate_does_not_stretch_the_height() -> None:
+    """A kernel 12 decades under the roofs is left out at the low end; the roofs stay."""
+    slow = samples.Sample("slow", "latency", 1e6, None, {"dram": 1e2}, {"fp32": 20.0})
+    placed = make_plane([samples.analysis(slow, 0), samples.every_verdict()[1]])
+    low, high = placed.y_domain("dram")
+    assert log10(high / low) <= 8.0001
+    assert high > placed.top
+    assert placed.beyond("dram")
+
+
+def test_kernels_beyond_the_axes_are_pointed_at() -> None:
+    """Only a plane with points that its axes do not hold has arrows at its edge, and says what they are."""
+    arrows = [
+        sum("edgeX" in json.dumps(layer) for layer in walk(spec) if layer.get("mark"))
+        for spec in (make_spec(_fake_smem()), make_spec(samples.every_verdict()))
+    ]
+    assert arrows == [1, 0]
+    assert make_spec(_fake_smem())["title"]["subtitle"].endswith("arrows: kernels beyond the axes.")
 
 
 def test_estimated_points_are_hollow() -> None:

@@ -180,11 +180,13 @@ def test_next_says_the_first_moves_with_their_place_and_a_command() -> None:
 def test_next_names_what_would_tell_where_counters_are_missing() -> None:
     """A kernel that lacks counters is told how to collect them, in one line with a command that exists."""
     (first,), (second,) = launched("bare<int>", (100,)), launched("known", (10,), 2.0)
-    bare = judged(first, bound="unknown", advice=collect_moves(), distances=Distances())
-    bare = replace(bare, kernel=replace(bare.kernel, function_name="bare"))
+    kernel = replace(first.kernel, function_name="bare")
+    bare = judged(first, bound="unknown", advice=collect_moves(kernel, "ncu ./app"), distances=Distances())
+    bare = replace(bare, kernel=kernel)
     lines = next_lines([bare, second], ["a.ncu-rep"])
     assert lines[0].startswith("known: ")
-    assert lines[1].startswith("bare<int>: `rooflens profile --kernel bare -- COMMAND` ")
+    assert lines[1].startswith("bare<int>: collect what this report lacks: `rooflens profile --kernel bare ")
+    assert lines[1].endswith("--launch-count 1 -- ./app`")
     assert "profile" in COMMANDS
     assert len(lines) == 2
 
