@@ -32,7 +32,7 @@ _ANY_PEAK = 1024.0
 _CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 3e9}
 
 _STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 100}
-_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HFMA2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
+_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HADD2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
 _TENSOR_OPCODES = {
     GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
     TU10X: {"HMMA.1688.F32": 1e5},
