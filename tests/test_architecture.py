@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/verdict": "format errors checking model/records model/unprofiled model/counters model/roofline",
     "model/findings": "format model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
+    "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
     "model/aggregate": "model/records model/roofline",
     "model/launches": "format model/records model/aggregate",

@@ -32,7 +32,7 @@ _ANY_PEAK = 1024.0
 _CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 3e9}
 
 _STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 100}
-_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HFMA2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
+_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HADD2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
 _TENSOR_OPCODES = {
     GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
     TU10X: {"HMMA.1688.F32": 1e5},
@@ -50,11 +50,6 @@ _FIXED: dict[str, MetricValue] = {
     "sm__maximum_warps_per_active_cycle_pct": 75.0,
     "smsp__pcsamp_sample_count": sum(_STALLS.values()),
     "launch__waves_per_multiprocessor": 2.5,
-    "memory_l1_wavefronts_shared": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
-    "memory_l1_wavefronts_shared_ideal": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
-    "memory_l2_theoretical_sectors_global": 1e7,
-    "memory_l2_theoretical_sectors_global_ideal": 1e7,
-    "memory_l2_theoretical_sectors_local": 0.0,
 }
 
 _LOAD, _STORE = 0x100, 0x110

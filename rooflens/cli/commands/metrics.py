@@ -54,7 +54,7 @@ def _chip(given: str) -> str:
 
 def _print_untold(reports: Sequence[AnalyzedReport], chip: str | None) -> None:
     from rooflens.ingest.ncu.tiers import metrics_for
-    from rooflens.model.findings.needs import untold
+    from rooflens.model.needs import untold
     from rooflens.report.text.listings import untold_table
 
     for report in reports:

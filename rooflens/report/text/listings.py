@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from rooflens.format import MISSING, count, printable, si, significant
-from rooflens.model.findings.needs import tier_of
 from rooflens.model.findings.table import RULES
+from rooflens.model.needs import tier_of
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.cases import Case, Workload
     from rooflens.model.counters.metric import Kind, Metric
-    from rooflens.model.findings.needs import Untold
+    from rooflens.model.needs import Untold
     from rooflens.model.roofline.datasheets import Datasheet
 
 
