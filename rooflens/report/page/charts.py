@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.page.time_chart import time_spec
@@ -80,7 +79,7 @@ def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
     return RooflineFigure(
         key=key,
         plane=placed,
-        levels=tuple((level, resource_label(level)) for level in placed.levels),
+        levels=tuple((level, placed.level_names[level]) for level in placed.levels),
         default_level=default_level(placed),
         drawable=bool(placed.placed),
     )

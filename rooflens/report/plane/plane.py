@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
+from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -176,6 +177,11 @@ class Plane:
     def first_level(self) -> str:
         """Level shown first: the farthest one that has data; empty where nothing is placed."""
         return next(iter(self.levels), "")
+
+    @property
+    def level_names(self) -> dict[str, str]:
+        """Names of all levels; device memory is called by the kind that the GPU has."""
+        return {level: resource_label(level, self.gpu) for level in LEVELS}
 
     @property
     def top(self) -> float | None:

@@ -165,15 +165,15 @@ def flat_roof(keys: Sequence[str], flop_per_s: float, *, mark: str = "", clock: 
     return NamedRoof(keys[0], flop_per_s, (f"{whole} at {clock}", *names) if clock else names)
 
 
-def slope_roof(keys: Sequence[str], bytes_per_s: float) -> NamedRoof:
-    """Name a diagonal roof with its value, then shorter."""
-    name = joined(keys)
+def slope_roof(keys: Sequence[str], bytes_per_s: float, *gpus: str | None) -> NamedRoof:
+    """Name a diagonal roof with its value, then shorter; device memory by the kind that the GPUs have."""
+    name = joined(keys, *gpus)
     return NamedRoof(keys[0], bytes_per_s, (f"{name}  {fmt.si(bytes_per_s, 'B/s')}", name))
 
 
-def joined(keys: Iterable[str]) -> str:
+def joined(keys: Iterable[str], *gpus: str | None) -> str:
     """Name the resources that share a roof."""
-    return ", ".join(resource_label(key) for key in keys)
+    return ", ".join(resource_label(key, *gpus) for key in keys)
 
 
 def ridge_text(flop_per_byte: float) -> str:

@@ -103,6 +103,7 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
 def _params(plane: Plane, picked: str) -> list[Layer]:
     """Declare what the page sets."""
     first = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}, "datasheet": ""}
+    first["levelNames"] = plane.level_names
     return values(**first, w=WIDTH, h=HEIGHT)
 
 

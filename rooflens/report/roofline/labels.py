@@ -12,7 +12,6 @@ from itertools import chain, islice
 from math import log10
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rooflens.model.verdict.sentences import LEVEL_LABELS
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
@@ -106,7 +105,7 @@ def _drawn_at(plane: Plane, picked: str, level: str, gpus: Sequence[DatasheetRoo
 def _drawing(plane: Plane, size: SizeClass, domains: Domains, avoid: Sequence[Box], *, alone: bool) -> Drawing:
     """Name the roofs of a plane over a range, clear of boxes where they can be."""
     view = Sheet(*domains, size.width_px, size.height_px)
-    slopes = tuple(slope_roof(roof.keys, roof.peak) for roof in plane.level_roofs)
+    slopes = tuple(slope_roof(roof.keys, roof.peak, plane.gpu) for roof in plane.level_roofs)
     flats = tuple(pipe_roof(roof, plane.clocks_hz, size) for roof in plane.pipe_roofs)
     roofs = Roofs(slopes, flats, *domains)
     canvas = Canvas(view, lines=roofs.lines(view))
@@ -240,7 +239,7 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
     launches = {point.launch.key for point in plane.points}
     if level != ALL or len(launches) > CROWD or len(plane.levels) == 1:
         return
-    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else LEVEL_LABELS
+    words = LEVEL_MARKS if len(launches) > NAMED_LAUNCHES or drawing.size.narrow else plane.level_names
     seen = (point for point in plane.points if _is_seen(_stand(point), drawing.canvas.view))
     for point in _apart(seen):
         side = radius_px(plane, point.launch) + 3

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from rooflens import format as fmt
-from rooflens.model.verdict.sentences import LEVEL_LABELS
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.plane import ALL
@@ -71,7 +70,7 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
             if point is not shown:
                 dy = offsets[point.level].dy + offsets[point.level].push * (rim - POINT_AIR_PX - 4)
                 boxes.append(point_box((right, down), RING_PX))
-                boxes.append(Box(right, down + dy, text_px(LEVEL_LABELS[point.level]) / 2, LINE_PX / 2, right))
+                boxes.append(Box(right, down + dy, text_px(plane.level_names[point.level]) / 2, LINE_PX / 2, right))
     return boxes
 
 
