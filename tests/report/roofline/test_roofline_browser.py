@@ -162,7 +162,23 @@ def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
     inner = [[low * (high / low) ** part for part in (0.2, 0.7)] for low, high in ((x0, x1), (y0, y1))]
     set_signals(page, zoom_x=inner[0], zoom_y=inner[1])
     assert page.evaluate("view.signal('turn')") == pytest.approx(turn)
-    assert "DRAM  1.56 TB/s" in written(page)
+    assert "HBM2  1.56 TB/s" in written(page)
+
+
+def test_the_plane_follows_the_level(draw: Callable[..., Page]) -> None:
+    """Choosing a level shows its range, within eight decades, and an arrow at the edge for what lies beyond."""
+    flop = {"fp32": 1e12}
+    usual = samples.Sample("usual", "memory", 1e5, "dram", {"dram": 1e12, "smem": 1e12}, flop)
+    fake = samples.Sample("fake", "memory", 10, "dram", {"dram": 1e12, "smem": 1e2}, flop)
+    page = draw(make_spec([samples.analysis(usual, 0), samples.analysis(fake, 1)]))
+    assert domains(page)[0][1] < 1e4
+    assert "\u2192" not in written(page)
+    set_signals(page, level="smem")
+    low, high = domains(page)[0]
+    assert high / low <= 1.0001e8
+    assert "\u2192" in written(page)
+    set_signals(page, level="dram")
+    assert "\u2192" not in written(page)
 
 
 def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
