@@ -11,11 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.ingest.ncu.command import NEWEST, find_ncu, known_metrics, profiles_one_of_each
+from rooflens.ingest.ncu.command import (
+    NEWEST,
+    PM_SAMPLING_SINCE,
+    SOURCE_NAMES_SINCE,
+    find_ncu,
+    known_metrics,
+    profiles_one_of_each,
+)
 from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.run import collect
-from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
+from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.model.counters.chips import FAMILIES, ChipChoice, check_chip, chip_of
@@ -32,7 +39,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu.run import Collected
     from rooflens.local_gpu import LocalGpu
     from rooflens.model.cases import Case, Workload
-    from rooflens.model.counters.metric import Detail
+    from rooflens.model.counters.metric import Detail, Metric
 
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
@@ -145,7 +152,7 @@ def _make_plan(request: Request, *, dry_run: bool) -> Plan:
         program=profiled,
         nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
         metrics=names,
-        sections=NVIDIA_SECTIONS[request.detail],
+        sections=sections_for(choice.chip, request.detail, pm_sampling=ncu.knows(PM_SAMPLING_SINCE)),
     )
     said = (*(obstacles(gpu) if gpu else ()), choice.reason, lacking)
     return Plan(request, ncu, gpu, choice.chip, plain, collection, tuple(warning for warning in said if warning))
@@ -154,17 +161,20 @@ def _make_plan(request: Request, *, dry_run: bool) -> Plan:
 def _metrics(ncu: Ncu, chip: str, detail: Detail) -> tuple[tuple[str, ...], str]:
     """Return the names of a tier that this ncu knows, and a word about those it lacks.
 
-    What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists.
+    What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
+    instruction have their names since a known release.
     """
     wanted = metrics_for(chip, detail)
     known = None if ncu is NEWEST else known_metrics(ncu, chip)
-    lacking = {
-        metric.name
-        for metric in wanted
-        if known is not None and metric.kind == "hardware" and metric.name.partition(".")[0] not in known
-    }
+    lacking = {metric.name for metric in wanted if _lacks(ncu, known, metric)}
     word = f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has" if lacking else ""
     return tuple(metric.name for metric in wanted if metric.name not in lacking), word
+
+
+def _lacks(ncu: Ncu, known: frozenset[str] | None, metric: Metric) -> bool:
+    if metric.name.startswith("memory_"):
+        return not ncu.knows(SOURCE_NAMES_SINCE)
+    return known is not None and metric.kind == "hardware" and metric.name.partition(".")[0] not in known
 
 
 def _ncu(path: str | None, *, dry_run: bool) -> Ncu:

@@ -30,6 +30,22 @@ MEASURES: Mapping[str, str] = {
 """Measure -> meaning; beside these, samples by stall reason under `STALL`."""
 
 
+STORED_AS: Mapping[str, tuple[str, ...]] = {
+    "samples": ("group:smsp__pcsamp_warp_stall_reasons",),
+    "warp_inst": ("inst_executed",),
+    "thread_inst": ("thread_inst_executed_true",),
+    "load_sectors": ("memory_l2_theoretical_sectors_global", "memory_access_type"),
+    "load_excess_sectors": ("memory_l2_theoretical_sectors_global_ideal",),
+    "store_sectors": ("memory_l2_theoretical_sectors_global", "memory_access_type"),
+    "store_excess_sectors": ("memory_l2_theoretical_sectors_global_ideal",),
+    "local_sectors": ("memory_l2_theoretical_sectors_local",),
+    "shared_wavefronts": ("memory_l1_wavefronts_shared",),
+    "shared_excess_wavefronts": ("memory_l1_wavefronts_shared_ideal",),
+    "fp16_constant_threads": ("thread_inst_executed_true",),
+}
+"""Measure -> the metrics, with one instance an instruction, that a collection asks for to know it."""
+
+
 def hottest(hotspots: Iterable[Hotspot], measure: str, count: int = 3, by: Grain | None = None) -> tuple[Hotspot, ...]:
     """Return the hot spots with most of a measure, most first: by default lines where there are any with it."""
     having = [hotspot for hotspot in hotspots if hotspot.measures.get(measure)]

@@ -155,6 +155,34 @@ def test_metrics_lists_names_and_passes_without_a_gpu() -> None:
     assert run("metrics", "--chip", "voodoo2").exit_code in {1, 2}
 
 
+def test_metrics_says_what_findings_are_told_from() -> None:
+    """`--findings` has a line for each way to tell a finding, with the tier that collects it."""
+    lines = run("metrics", "--chip", "gh100", "--findings").stdout.splitlines()
+    assert any(
+        line.split() == ["partition_imbalance", "l2_cycles_active_avg", "+", "l2_cycles_active_max", "standard"]
+        for line in lines
+    )
+    assert any(line.split() == ["stalls", "+", "issue_active_per_cycle", "standard"] for line in lines)
+
+
+def test_metrics_says_what_a_report_cannot_tell(tmp_path: Path) -> None:
+    """`--report` lists the findings that a report lacks counters for, not those it can tell, and needs no chip."""
+    kernel = KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1e6})
+    path = write_report(tmp_path / "bare.ncu-rep", ReportSpec([kernel]))
+    said = run("metrics", "--report", path)
+    assert said.exit_code == 0
+    assert "thread_divergence" in said.stdout
+    assert "1 of 1" in said.stdout
+    assert "short_kernel" not in said.stdout
+
+
+def test_metrics_needs_a_chip_or_a_report() -> None:
+    """With neither it says what to give, with exit code 2."""
+    said = run("metrics")
+    assert said.exit_code == 2
+    assert "--chip is missing" in said.stderr
+
+
 def test_workloads_lists_them_and_their_cases() -> None:
     """`workloads` names every bundled workload, and the cases of one with what they must compute and move."""
     listed = run("workloads").stdout

@@ -26,6 +26,7 @@ from nvidia_findings import (
     timed,
     unmatched,
 )
+from nvidia_markdown import write
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 
@@ -47,6 +48,9 @@ def main() -> None:
         _print_pairs([nvidia for _, pairs in reports for nvidia, _ in pairs])
         return
     by_report = [(run, judge(pairs)) for run, pairs in reports]
+    if options.write:
+        write(by_report)
+        return
     judged = [one for _, part_of in by_report for one in part_of]
     hits, quiet, old = list(expected(judged)), list(silent(judged)), list(unmatched(judged))
     _print_topics(hits, quiet, old, judged)
@@ -75,6 +79,7 @@ def _options() -> argparse.Namespace:
         ("kernels", "list every kernel with its findings and first move"),
         ("ranks", "list the first rank of each report"),
         ("markers", "list marked places that are not among our top three"),
+        ("write", "write the part of docs/accuracy.md about findings"),
         ("pairs", "list the pairs of rule and title, and what is made of them"),
     ):
         parser.add_argument(f"--{flag}", action="store_true", help=what)

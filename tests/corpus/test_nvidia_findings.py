@@ -21,6 +21,7 @@ from nvidia_findings import (
     timed,
     undecided,
 )
+from nvidia_markdown import DOC, markdown
 from nvidia_markers import marked
 from nvidia_ranks import first_ranks
 from nvidia_results import Marker, NvidiaKernel, NvidiaResult, _side
@@ -149,6 +150,12 @@ def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
     low = [rank for rank in ranks if (rank.time_share or 0.0) < goals.FIRST_RANK_TIME]
     assert len(ranks) >= 15
     assert len(low) / len(ranks) <= goals.RANK_EXCEPTIONS, low
+
+
+def test_the_document_has_these_figures(by_report: list[tuple]) -> None:
+    """The tables about findings in docs/accuracy.md are what the rules give today."""
+    said = markdown(by_report)
+    assert said in DOC.read_text(encoding="utf-8"), "run: python tests/corpus/nvidia_findings.py --write"
 
 
 def test_nvidias_marked_lines_are_among_our_hottest(judged: list[Judged]) -> None:

@@ -11,12 +11,18 @@ from rooflens.model.records import (
     AnalyzedReport,
     Bottleneck,
     Distances,
+    Evidence,
+    Finding,
+    Hotspot,
     Kernel,
     Level,
     Nvidia,
+    Phases,
     Pipe,
+    Place,
     Rule,
     Run,
+    Series,
     Verdict,
 )
 from rooflens.model.roofline.levels import shares_of
@@ -154,6 +160,43 @@ def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
 def every_verdict() -> list[Analysis]:
     """Make one kernel per verdict, with times of the same order."""
     return [analysis(sample, index) for index, sample in enumerate(_VERDICTS)]
+
+
+def explained(index: int = 0) -> Analysis:
+    """Make a kernel of tensor work whose report says why, where and when: findings, hot lines and a series."""
+    base = every_verdict()[1]
+    line = Hotspot(
+        "line",
+        file="/home/me/attention.cu",
+        line=212,
+        text="mma_sync(acc, a_frag, b_frag, acc);",
+        measures={"samples": 620.0, "stall_math_pipe_throttle": 400.0, "load_sectors": 4e6, "load_excess_sectors": 3e6},
+    )
+    finding = Finding(
+        "tail_wave",
+        "partial last wave",
+        "limiter",
+        (Evidence("idle SM time", 0.31, "share", "1 - sm__cycles_active.avg / sm__cycles_elapsed.avg"),),
+        "choose blocks that fill the last wave: SMs are idle for 31 % of the time",
+        speedup_up_to=1.4,
+        where=(Place(line, 0.62),),
+    )
+    note = replace(finding, id="low_occupancy", title="low occupancy", severity="note", speedup_up_to=None, where=())
+    shares = {
+        "tensor_pipe": (0.1, 0.5, *[0.8] * 10, 0.4, 0.3, 0.2, 0.1),
+        "dram": (0.6, 0.3, *[0.1] * 14),
+        "xu": (0.0,) * 16,
+        "resident": (1.0,) * 12 + (0.5,) * 4,
+    }
+    kernel = replace(
+        base.kernel,
+        index=index,
+        hotspots=(line,),
+        code_totals={"samples": 1000.0},
+        series=Series((base.kernel.duration_ns or 0.0) / 16, shares),
+    )
+    phases = Phases("tensor_pipe", 0.8, ramp=2 / 16, plateau=10 / 16, tail=4 / 16, warps_in_tail=0.5)
+    return replace(base, kernel=kernel, findings=(finding, note), phases=phases)
 
 
 def hostile() -> list[Analysis]:

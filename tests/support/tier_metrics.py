@@ -32,7 +32,7 @@ _ANY_PEAK = 1024.0
 _CLOCKS_HZ = {"sm": 1.5e9, "smsp": 1.5e9, "l1tex": 1.5e9, "lts": 1.6e9, "dram": 3e9}
 
 _STALLS = {"long_scoreboard": 200, "wait": 100, "barrier": 100, "selected": 100}
-_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HFMA2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
+_OPCODES = {"FFMA": 1e7, "DADD": 1e6, "HADD2": 1e6, "MUFU.EX2": 2e6, "LDG.E.128": 4e6}
 _TENSOR_OPCODES = {
     GV100: {"HMMA.884.F32.F32.STEP0": 1e5},
     TU10X: {"HMMA.1688.F32": 1e5},
@@ -50,12 +50,21 @@ _FIXED: dict[str, MetricValue] = {
     "sm__maximum_warps_per_active_cycle_pct": 75.0,
     "smsp__pcsamp_sample_count": sum(_STALLS.values()),
     "launch__waves_per_multiprocessor": 2.5,
-    "memory_l1_wavefronts_shared": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
-    "memory_l1_wavefronts_shared_ideal": SHARE * _SM_COUNT * _CLOCKS_HZ["l1tex"] * DURATION_NS / 1e9,
-    "memory_l2_theoretical_sectors_global": 1e7,
-    "memory_l2_theoretical_sectors_global_ideal": 1e7,
-    "memory_l2_theoretical_sectors_local": 0.0,
 }
+
+_LOAD, _STORE = 0x100, 0x110
+_BY_ADDRESS: dict[str, dict[str | int, float]] = {
+    "inst_executed": {_LOAD: 1e6, _STORE: 5e5},
+    "thread_inst_executed_true": {_LOAD: 3.2e7, _STORE: 1.6e7},
+    "memory_access_type": {_LOAD: 2, _STORE: 4},
+    "memory_type": {_LOAD: 1, _STORE: 1},
+    "memory_l2_theoretical_sectors_global": {_LOAD: 4e6, _STORE: 2e6},
+    "memory_l2_theoretical_sectors_global_ideal": {_LOAD: 4e6, _STORE: 2e6},
+    "memory_l2_theoretical_sectors_local": {_LOAD: 1e3},
+    "memory_l1_wavefronts_shared": {_LOAD: 1e6},
+    "memory_l1_wavefronts_shared_ideal": {_LOAD: 1e6},
+}
+"""What single instructions count: a load and a store."""
 
 _RATIOS = {
     "pct_of_peak_sustained_elapsed": 100 * SHARE,
@@ -91,6 +100,8 @@ def _stored(chip: str, name: str) -> dict[str, MetricValue]:
         return {f"smsp__pcsamp_warps_issue_stalled_{reason}": count for reason, count in _STALLS.items()}
     if name.startswith("sass__"):
         return {name: _opcode_table(chip, threads=32 if "thread" in name else 1)}
+    if name in _BY_ADDRESS:
+        return {name: Instances(_BY_ADDRESS[name], sum(_BY_ADDRESS[name].values()))}
     if name.startswith("launch__"):
         return {name: _FIXED.get(name, 64)}
     return {name: _FIXED.get(name, _value(name))}

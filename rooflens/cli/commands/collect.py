@@ -62,6 +62,7 @@ _PASSED_ON = (
     "clock_control",
     "target_processes",
     "graph_profiling",
+    "import_source",
 )
 """Options that go into the collection as they are."""
 
@@ -85,6 +86,11 @@ _OPTIONS = (
     _choice("--clock-control", "base", "base none", "`base` locks the clocks to base, `none` leaves them alone."),
     _choice("--target-processes", "all", "all application-only", "Profile child processes too, or not."),
     _choice("--graph-profiling", None, "node graph", "Profile CUDA graphs by kernel, or whole."),
+    click.option(
+        "--import-source",
+        is_flag=True,
+        help="Embed the program's source text in the report (what was compiled with -lineinfo); off by default.",
+    ),
     click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
     click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
     click.option(

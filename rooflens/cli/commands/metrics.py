@@ -1,24 +1,42 @@
-"""`rooflens metrics`: what a tier collects, and what that costs."""
+"""`rooflens metrics`: what a tier collects, what that costs, and which findings need it."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from rooflens.cli.console import console
+from rooflens.cli.loading import load_analyzed
+from rooflens.errors import RooflensError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import AnalyzedReport, Kernel
 
 
 @click.command()
-@click.option("--chip", required=True, metavar="CHIP", help="Chip as `gh100`, or compute capability as `9.0`.")
+@click.option("--chip", metavar="CHIP", help="Chip as `gh100`, or compute capability as `9.0`.")
 @click.option("--detail", type=click.Choice(["quick", "standard", "deep"]), default="standard", show_default=True)
 @click.option("--names", is_flag=True, help="Print the bare ncu names, one a line.")
-def metrics(chip: str, detail: str, *, names: bool) -> None:
+@click.option("--findings", is_flag=True, help="List what each finding can be told from, and in which tier that is.")
+@click.option("--report", metavar="PATH", help="List the findings that kernels of this report cannot have, and why.")
+def metrics(chip: str | None, detail: str, *, names: bool, findings: bool, report: str | None) -> None:
     """List what a tier collects on a chip and how many passes that takes, with no GPU."""
     from rooflens.ingest.ncu.passes import count_passes
     from rooflens.ingest.ncu.tiers import hardware_names, metrics_for
-    from rooflens.model.counters.chips import check_chip, chip_of
-    from rooflens.report.text.listings import metric_names, metrics_table, passes_text
+    from rooflens.report.text.listings import findings_table, metric_names, metrics_table, passes_text
 
-    chip = chip_of(chip).chip if "." in chip else check_chip(chip)
+    if report is not None:
+        _print_untold(load_analyzed([report], None).reports, chip)
+        return
+    if chip is None:
+        raise UsageError("--chip is missing", "`rooflens metrics --chip gh100`, or `--report report.ncu-rep`")
+    chip = _chip(chip)
+    if findings:
+        console().print(findings_table(chip, metrics_for(chip, "deep")))
+        return
     rows = metrics_for(chip, detail)
     if names:
         click.echo(metric_names(rows))
@@ -26,3 +44,32 @@ def metrics(chip: str, detail: str, *, names: bool) -> None:
     passes = count_passes(chip, hardware_names(chip, detail)).hardware_passes
     console().print(metrics_table(chip, detail, rows, passes))
     click.echo(passes_text(rows, passes), err=True)
+
+
+def _chip(given: str) -> str:
+    from rooflens.model.counters.chips import check_chip, chip_of
+
+    return chip_of(given).chip if "." in given else check_chip(given)
+
+
+def _print_untold(reports: Sequence[AnalyzedReport], chip: str | None) -> None:
+    from rooflens.ingest.ncu.tiers import metrics_for
+    from rooflens.model.needs import untold
+    from rooflens.report.text.listings import untold_table
+
+    for report in reports:
+        kernels = [analysis.kernel for analysis in report.analyses if not analysis.kernel.failed]
+        traced = report.unprofiled is not None and any(entry.time_ns for entry in report.unprofiled.launch_counts)
+        found = untold(kernels, traced=traced)
+        on = _chip(chip) if chip is not None else _chip_of(kernels)
+        asked = metrics_for(on, "deep") if on else ()
+        console().print(untold_table(report.run.source, found, len(kernels), on or "", asked))
+
+
+def _chip_of(kernels: Sequence[Kernel]) -> str | None:
+    """Return the chip whose counters fit the first kernel; None where none is known, as for old GPUs."""
+    capability = next((kernel.compute_capability for kernel in kernels if kernel.compute_capability), None)
+    try:
+        return _chip(capability) if capability else None
+    except RooflensError:
+        return None

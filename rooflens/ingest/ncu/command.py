@@ -21,6 +21,10 @@ Version = tuple[int, int]
 
 PER_LAUNCH_CONFIG_SINCE: Version = (2024, 1)
 CONFIG_FILE_SINCE: Version = (2024, 1)
+SOURCE_NAMES_SINCE: Version = (2021, 2)
+"""Counts by instruction of memory accesses (`memory_*`) have had their names since."""
+PM_SAMPLING_SINCE: Version = (2024, 1)
+"""The section that samples units over time is there since."""
 DEFAULT_MAX_LAUNCHES = 200
 """Profiles that are collected at most unless the user says otherwise: at a second each, some minutes."""
 
@@ -76,6 +80,7 @@ class Collection:
         graph_profiling: node or graph; None leaves it to ncu.
         nvidia_set: One of NVIDIA's own sets, which takes the place of metrics and sections.
         options: Further options of ncu.
+        import_source: Embed the text of the program's source files in the report.
         environment: Variables for ncu and the program, put over our own.
     """
 
@@ -96,6 +101,7 @@ class Collection:
     graph_profiling: str | None = None
     nvidia_set: str | None = None
     options: tuple[str, ...] = ()
+    import_source: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -182,6 +188,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         *("--cache-control", collection.cache_control),
         *("--clock-control", collection.clock_control),
         *(("--graph-profiling", collection.graph_profiling) if collection.graph_profiling else ()),
+        *(("--import-source", "yes") if collection.import_source else ()),
         *_filters(ncu, collection),
         *_counters(collection),
         *collection.program,

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflens.errors import UsageError
-from rooflens.model.counters.chips import check_chip
+from rooflens.model.counters.chips import PM_SAMPLED, check_chip
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.table import BESIDE, COUNTERS
 from rooflens.model.counters.tensor import tensor_asks
@@ -27,6 +27,22 @@ NVIDIA_SECTIONS: dict[Detail, tuple[str, ...]] = {
     "deep": ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats"),
 }
 """ncu's own sections that a tier also asks for: its rules run only for them. Their counters are rows of `deep`."""
+
+PM_SAMPLING = "PmSampling"
+"""ncu's section of units sampled over time. Their names differ by chip and version, so ncu chooses
+them, and how often it samples."""
+
+
+def sections_for(chip: str, detail: Detail, *, pm_sampling: bool) -> tuple[str, ...]:
+    """Return ncu's own sections that a tier asks for on one chip.
+
+    Args:
+        chip: The chip, as `gh100`.
+        detail: The tier.
+        pm_sampling: This ncu samples units over time.
+    """
+    sampled = pm_sampling and detail == "deep" and chip in PM_SAMPLED
+    return (*NVIDIA_SECTIONS[detail], *((PM_SAMPLING,) if sampled else ()))
 
 
 def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:

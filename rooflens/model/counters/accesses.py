@@ -1,25 +1,49 @@
 """Rows of the table of counters: how accesses, branches and atomics use the hardware that serves them.
 
-What costs hardware passes is not collected: opcode tables and the instructions' addresses, which cost none, tell most.
-Reports of NVIDIA's sets hold these.
+What instructions count themselves, and opcode tables, costs no hardware pass and tells most of it: that is in
+`standard`. Hardware counters of the same are in `deep`, but where a chip counts them beside the others.
 """
 
 from __future__ import annotations
 
-from rooflens.model.counters.metric import BY_ADDRESS
+from rooflens.model.counters.chips import (
+    AD10X,
+    EVERY_CHIP,
+    GA10X,
+    GA100,
+    GB20X,
+    GV100,
+    ORIN,
+    SPARK,
+    TU10X,
+    TU11X,
+)
+from rooflens.model.counters.metric import DEEP, SOURCE, SUM, Ask
 from rooflens.model.counters.recipes import Amount, Counter, amount, exact, share
 
 _GLOBAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_{}.ratio"
 _LOCAL_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_local_op_{}.ratio"
+_LATER_CHIPS = (Ask("deep", chips=EVERY_CHIP - GV100),)
+"""gv100 lacks most of these, or takes four passes for them."""
 
 LOCAL: tuple[Counter, ...] = (
-    amount("local_load_sectors", "sectors of local-memory loads", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld"),
-    amount("local_store_sectors", "sectors of local-memory stores", "l1tex__t_sectors_pipe_lsu_mem_local_op_st"),
+    amount(
+        "local_load_sectors",
+        "sectors of local-memory loads",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_ld",
+        asked=_LATER_CHIPS,
+    ),
+    amount(
+        "local_store_sectors",
+        "sectors of local-memory stores",
+        "l1tex__t_sectors_pipe_lsu_mem_local_op_st",
+        asked=_LATER_CHIPS,
+    ),
     exact(
         "local_touched_sectors",
         "sectors that the addresses of local memory touch",
         "memory_l2_theoretical_sectors_local",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
     amount(
         "local_load_inst",
@@ -27,6 +51,7 @@ LOCAL: tuple[Counter, ...] = (
         "smsp__sass_inst_executed_op_local_ld",
         "smsp__inst_executed_op_local_ld",
         "sass__inst_executed_local_loads",
+        asked=_LATER_CHIPS,
     ),
     amount(
         "local_store_inst",
@@ -34,6 +59,7 @@ LOCAL: tuple[Counter, ...] = (
         "smsp__sass_inst_executed_op_local_st",
         "smsp__inst_executed_op_local_st",
         "sass__inst_executed_local_stores",
+        asked=_LATER_CHIPS,
     ),
     exact(
         "spill_inst",
@@ -48,37 +74,44 @@ USE: tuple[Counter, ...] = (
         "global_load_bytes_per_sector",
         "bytes used of each 32-byte sector of global loads, mean",
         _GLOBAL_BYTES.format("ld"),
+        asked=_LATER_CHIPS,
     ),
     exact(
         "global_store_bytes_per_sector",
         "bytes used of each 32-byte sector of global stores, mean",
         _GLOBAL_BYTES.format("st"),
+        asked=_LATER_CHIPS,
     ),
     exact(
         "local_load_bytes_per_sector",
         "bytes used of each 32-byte sector of local-memory loads, mean",
         _LOCAL_BYTES.format("ld"),
+        asked=_LATER_CHIPS,
     ),
     exact(
         "local_store_bytes_per_sector",
         "bytes used of each 32-byte sector of local-memory stores, mean",
         _LOCAL_BYTES.format("st"),
+        asked=_LATER_CHIPS,
     ),
     exact(
         "threads_per_inst",
         "threads that take part in a warp instruction, mean",
         "smsp__thread_inst_executed_per_inst_executed.ratio",
+        asked=DEEP,
     ),
     exact(
         "threads_on_per_inst",
         "threads that take part in a warp instruction and are not predicated off, mean",
         "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+        asked=DEEP,
     ),
     amount(
         "divergent_branch_count",
         "branches at which the threads of a warp part",
         "smsp__sass_branch_targets_threads_divergent",
         "smsp__branch_targets_threads_divergent",
+        asked=_LATER_CHIPS,
     ),
 )
 
@@ -89,17 +122,22 @@ def _conflicts(key: str, op: str, of: str) -> tuple[Counter, ...]:
             f"smem_{key}_conflict_wavefronts",
             f"shared-memory wavefronts of {of} that were bank-conflict replays",
             f"l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}",
+            asked=DEEP,
         ),
         amount(
             f"smem_{key}_wavefronts",
             f"shared-memory wavefronts of {of}",
             f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}",
+            asked=DEEP,
         ),
     )
 
 
 CONFLICTS: tuple[Counter, ...] = (*_conflicts("load", "ld", "loads"), *_conflicts("store", "st", "stores"))
 
+_LATE_INPUT = GV100 | TU10X | TU11X | GA100 | GA10X | AD10X | GB20X | SPARK
+_LATE_ATOMICS = GV100 | GA100 | ORIN | AD10X | GB20X | SPARK
+"""Chips on which these cost `standard` a pass beside its other counters."""
 _ATOMIC_SECTORS = "lts__t_sectors_srcunit_tex_op_{}"
 
 ATOMICS: tuple[Counter, ...] = (
@@ -129,8 +167,17 @@ ATOMICS: tuple[Counter, ...] = (
                 )
             ),
         ),
+        tuple(
+            Ask("standard", f"sectors of {what} in L2", _ATOMIC_SECTORS.format(op), SUM, later=_LATE_ATOMICS)
+            for op, what in (("red", "reductions"), ("atom", "atomics that return a value"))
+        ),
     ),
-    share("l2_atomic_share", "L2 input of atomics", "lts__d_atomic_input_cycles_active"),
+    share(
+        "l2_atomic_share",
+        "L2 input of atomics",
+        "lts__d_atomic_input_cycles_active",
+        asked=(Ask("standard", later=_LATE_INPUT),),
+    ),
 )
 
 ACCESSES: tuple[Counter, ...] = (*LOCAL, *USE, *CONFLICTS, *ATOMICS)

@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.chips import (
+    EVERY_CHIP,
+    GA100,
+    GH100,
+    GV100,
+    ORIN,
+    OWN_DRAM,
+    SPARK,
+    TCGEN05,
+    TU10X,
+    TU11X,
+)
+from rooflens.model.counters.metric import Ask
 from rooflens.model.counters.recipes import Counter, exact
 
 if TYPE_CHECKING:
@@ -45,17 +59,26 @@ STALLS: Mapping[str, str] = {
 SAMPLED_AS: Mapping[str, str] = {"no_instruction": "no_instructions"}
 """Reasons that the warp sampler spells otherwise than the counters."""
 
-_SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
+SAMPLED_ONLY = frozenset({"warpgroup_arrive", *SAMPLED_AS.values()})
+"""Reasons that have no counter."""
 _KNOWN = frozenset({"sm_cycles_active_avg", "sm_cycles_active_max"})
 
 
+_LATE: Mapping[str, frozenset[str]] = {"l2": GV100 | TU10X | TU11X | GA100 | ORIN | SPARK}
+"""Units whose cycles with work cost a pass on some chips."""
+_LATE_LATENCY = GH100 | TCGEN05
+
+
 def _unit_rows(key: str, unit: str, name: str) -> tuple[Counter, ...]:
+    elapsed = (Ask("standard", chips=OWN_DRAM if key == "dram" else EVERY_CHIP),)
+    active = tuple(replace(ask, later=_LATE.get(key, frozenset())) for ask in elapsed)
     rows = (
-        exact(f"{key}_cycles_active_avg", f"cycles with work, mean over the {name}s", f"{unit}__cycles_active.avg"),
-        exact(f"{key}_cycles_active_max", f"cycles with work, busiest {name}", f"{unit}__cycles_active.max"),
-        exact(f"{key}_cycles_elapsed_avg", f"elapsed cycles, mean over the {name}s", f"{unit}__cycles_elapsed.avg"),
+        ("cycles_active_avg", f"cycles with work, mean over the {name}s", f"{unit}__cycles_active.avg", active),
+        ("cycles_active_max", f"cycles with work, busiest {name}", f"{unit}__cycles_active.max", active),
+        ("cycles_elapsed_avg", f"elapsed cycles, mean over the {name}s", f"{unit}__cycles_elapsed.avg", elapsed),
     )
-    return tuple(row for row in rows if row.name not in _KNOWN)
+    named = ((f"{key}_{what}", meaning, stored, asked) for what, meaning, stored, asked in rows)
+    return tuple(exact(row, meaning, stored, asked=asked) for row, meaning, stored, asked in named if row not in _KNOWN)
 
 
 BALANCE: tuple[Counter, ...] = tuple(row for unit in UNITS for row in _unit_rows(*unit))
@@ -65,6 +88,7 @@ WAITS: tuple[Counter, ...] = (
         "warp_latency_cycles",
         "cycles between two instructions of a warp",
         "smsp__average_warp_latency_per_inst_issued.ratio",
+        asked=(Ask("standard", later=_LATE_LATENCY),),
     ),
     *(
         exact(
@@ -73,7 +97,7 @@ WAITS: tuple[Counter, ...] = (
             f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
         )
         for reason, what in STALLS.items()
-        if reason not in _SAMPLED_ONLY
+        if reason not in SAMPLED_ONLY
     ),
     exact(
         "issued_samples",

@@ -47,6 +47,8 @@ CHIPS: tuple[str, ...] = tuple(dict.fromkeys(chip for _, family in FAMILIES for 
 """Every chip, oldest family first."""
 EVERY_CHIP = frozenset(CHIPS)
 
+PM_SAMPLED = EVERY_CHIP - GV100
+"""Chips whose units can be sampled over time."""
 SOC = ORIN | THOR | SPARK
 """Chips whose memory is the system's: they have no DRAM counters."""
 OWN_DRAM = EVERY_CHIP - SOC

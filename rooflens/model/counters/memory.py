@@ -17,7 +17,7 @@ from rooflens.model.counters.chips import (
     TU10X,
     TU11X,
 )
-from rooflens.model.counters.metric import BY_ADDRESS, DEEP, LOAD, QUICK, SHARE, SPEED_OF_LIGHT, STANDARD, Ask
+from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SOURCE, SPEED_OF_LIGHT, STANDARD, Ask
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
@@ -398,13 +398,13 @@ L1: tuple[Counter, ...] = (
         "global_touched_sectors",
         "sectors that the addresses of global accesses touch",
         "memory_l2_theoretical_sectors_global",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
     exact(
         "global_ideal_sectors",
         "sectors that the bytes of global accesses would fill",
         "memory_l2_theoretical_sectors_global_ideal",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
 )
 
@@ -467,12 +467,12 @@ SMEM: tuple[Counter, ...] = (
         "smem_access_wavefronts",
         "wavefronts that the addresses of shared-memory accesses need",
         "memory_l1_wavefronts_shared",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
     exact(
         "smem_ideal_wavefronts",
         "wavefronts that the bytes of shared-memory accesses would fill",
         "memory_l1_wavefronts_shared_ideal",
-        asked=BY_ADDRESS,
+        asked=SOURCE,
     ),
 )

@@ -78,5 +78,5 @@ class Ask:
 QUICK, STANDARD, DEEP = ((Ask(detail),) for detail in DETAILS)
 """Asked for in a tier, as the row says, on every chip."""
 LAUNCH = (Ask("quick", kind="launch"),)
-BY_ADDRESS = (Ask("standard", kind="sass"),)
-"""Worked out from the addresses of the instructions, which patched code writes down: no hardware pass."""
+SOURCE = (Ask("standard", kind="sass"),)
+"""Counted by instruction in patched code: no hardware pass, whatever the chip."""

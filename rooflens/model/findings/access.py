@@ -54,13 +54,13 @@ class _Use:
 def uncoalesced_global_load(facts: Facts) -> Found | None:
     """Say that global loads touch more sectors than the bytes they ask for would fill.
 
-    A warp's load goes to memory in sectors of 32 bytes. Threads that read next to one another share sectors; threads
-    that read apart take one each, and most of it is moved in vain. Counters, first that is there:
+    A warp's load goes to memory in sectors of 32 bytes. Threads that read neighbouring addresses share sectors; threads
+    whose addresses lie apart take one each, and most of what is moved goes unused. Counters, in order of preference:
     `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
     instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte once that several
-    threads read; sectors of global loads against the width of the load instructions; sectors a request. Confirm by
-    the line it names: the index must grow by one from thread to thread. It does not show whether a cache serves the
-    rest of a sector later: where it does, device memory moves no more, and only L1 and L2 do.
+    threads read; sectors of global loads against the width of the load instructions; sectors a request. Confirm by the
+    line it names: the index must grow by one from thread to thread. It does not show whether a cache serves the rest of
+    a sector later: where one does, L1 and L2 move more, but device memory does not.
     """
     return _uncoalesced(facts, "load")
 
@@ -253,7 +253,7 @@ ACCESS: tuple[FindingRule, ...] = (
         "uncoalesced global loads",
         uncoalesced_global_load,
         (
-            ("hotspots",),
+            ("code:load_sectors", "code:load_excess_sectors"),
             ("global_load_bytes_per_sector",),
             ("global_load_sectors", "global_load_requests"),
         ),
@@ -263,7 +263,7 @@ ACCESS: tuple[FindingRule, ...] = (
         "uncoalesced global stores",
         uncoalesced_global_store,
         (
-            ("hotspots",),
+            ("code:store_sectors", "code:store_excess_sectors"),
             ("global_store_bytes_per_sector",),
             ("global_store_sectors", "global_store_requests"),
         ),

@@ -66,7 +66,7 @@ class _Mix:
 
 
 def unfused_arithmetic(facts: Facts) -> Found | None:
-    """Say that additions and multiplications stand apart that one instruction could do together.
+    """Say that additions and multiplications are issued apart where one instruction could do both.
 
     A fused multiply-add does both in the slot of one. Pairs of the two can be joined only where the one feeds the
     other, so the smaller of both numbers bounds what can be spared. Counters, for fp32 and fp64:
@@ -130,10 +130,11 @@ def fp64_divisions(facts: Facts) -> Found | None:
     """Say that much of the fp64 arithmetic is divisions and square roots.
 
     No chip divides in fp64: an approximate reciprocal (`MUFU.RCP64H`, `MUFU.RSQ64H` for roots) is refined by at least
-    seven more instructions, with a branch to a slower way beside. Counters: those opcodes beside `DADD`, `DMUL` and
-    `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is inverted
-    once and multiplied with. No speed-up is given, because another instruction sequence is no waste that can be
-    measured. It does not show which divisors are constant, and products differ from quotients in the last bit.
+    seven more instructions, with a branch to a slower path for special values. Counters: those opcodes beside `DADD`,
+    `DMUL` and `DFMA`. Confirm by the hot lines: a divisor that is the same for many elements, or for all of a loop, is
+    inverted once and multiplied with. No speed-up is given, because how long another sequence of instructions would
+    take is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
+    bit.
     """
     mix = _mix(facts.kernel, "fp64")
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
@@ -214,9 +215,9 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     Nearly all of its fp32 arithmetic is multiply-adds, hardly any of its instructions are special functions, its pipe
     is busy, and no matrix instruction ran. Counters: the opcode table, fp32 operations and their peak; the roof of the
     tensor cores is the report's or the published one. Confirm by what the kernel computes: matrix
-    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because another
-    instruction needs other data paths: how far it goes is for memory to say. TF32 and fp16 hold 10
-    bits of each factor, bf16 7.
+    products and convolutions can go to tensor cores, most other sums cannot. No speed-up is given, because tensor
+    cores need their operands faster, and memory may not deliver them. It does not show whether the accuracy is enough:
+    TF32 and fp16 keep 10 bits of each factor's mantissa, bf16 7.
     """
     kernel, mix = facts.kernel, _mix(facts.kernel, "fp32")
     busy = facts.share("fp32")

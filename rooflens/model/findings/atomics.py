@@ -26,10 +26,11 @@ def contended_atomics(facts: Facts) -> Found | None:
 
     Atomics are carried out at L2: those on one address one after the other, whatever SM they come from. Counters: how
     busy the input of L2's atomic unit is (`lts__d_atomic_input_cycles_active`); sectors of atomics
-    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) beside all of L2's, twice, because
-    they come and go; atomic instructions by opcode or by `smsp__inst_executed_op_global_red` beside all memory
-    instructions, with the stalls of memory. Confirm by letting each block add up in shared memory first. It does not
-    show how many addresses there are: many atomics to many addresses are traffic, few addresses are a queue.
+    (`lts__t_sectors_srcunit_tex_op_red`, `_op_atom_dot_alu`, `_op_atom_dot_cas`) beside all of L2's, counted twice,
+    because they cross in both directions; atomic instructions by opcode or by `smsp__inst_executed_op_global_red`
+    beside all memory instructions, with the stalls of memory. Confirm by letting each block add up in shared memory
+    first. It does not show how many addresses there are: many atomics to many addresses are traffic, few addresses are
+    a queue.
     """
     kernel = facts.kernel
     operations = _operations(kernel)

@@ -26,7 +26,7 @@ def small_grid(facts: Facts) -> Found | None:
     A wave is as many blocks as all SMs hold together. A grid below one wave leaves SMs, or room on them, empty for its
     whole run. Counters: `launch__waves_per_multiprocessor`, the grid and the number of SMs. Confirm with a larger
     problem: the time hardly grows until the wave is full. The speed-up is that of a full wave, and no
-    more than the busiest unit allows; it does not show whether the problem can be cut into more blocks.
+    more than the busiest unit allows. It does not show whether the problem can be cut into more blocks.
     """
     waves, blocks, sms = (facts.counter(name) for name in _WAVES)
     an_sm = ratio(blocks, sms)
@@ -146,10 +146,10 @@ def load_imbalance(facts: Facts) -> Found | None:
     """Say that some SMs, or parts of them, work longer than others.
 
     A kernel ends with its slowest SM; what the others idle until then is lost. Blocks or warps with more work than
-    others do that, and triangular or sparse problems. Counters: cycles with work of the busiest SM, SM
-    sub-partition or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness
-    would save is (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series
-    (a long tail) or by handing out the work dynamically. It does not show which blocks take longer.
+    others cause it, as in triangular or sparse problems. Counters: cycles with work of the busiest SM, SM sub-partition
+    or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness would save is (1 -
+    mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
+    handing out the work dynamically. It does not show which blocks take longer.
     """
     worst = _most_uneven(facts, _SM_UNITS)
     if worst is None:

@@ -30,11 +30,11 @@ def thread_divergence(facts: Facts) -> Found | None:
     A warp issues an instruction once for all of its threads. Where a branch sends them different ways, each way is
     issued with the other threads idle; threads that a predicate switches off are idle too. Counters: the smaller of
     `smsp__thread_inst_executed_per_inst_executed.ratio` and
-    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp
-    instructions of the opcode tables (predicated-on). The divergent branches of
-    `smsp__sass_branch_targets_threads_divergent` stand beside. Confirm by the lines it names, which lose most lanes. It
-    does not show idle lanes that read-only conditions at the end of an array cause, nor those of blocks that are no
-    multiple of 32 threads: where these explain it, `partial_warps` says so.
+    `smsp__thread_inst_executed_pred_on_per_inst_executed.ratio`, else thread instructions over warp instructions of the
+    opcode tables (predicated-on). The divergent branches of `smsp__sass_branch_targets_threads_divergent` stand beside.
+    Confirm by the lines it names, which lose most lanes. It does not tell branches of the algorithm from the bound
+    check at the end of an array. Blocks that are not a multiple of 32 threads leave lanes idle as well: where these
+    explain it, `partial_warps` says so.
     """
     threads = _threads(facts)
     if threads is None or threads.value >= facts.limits.active_threads:

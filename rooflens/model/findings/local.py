@@ -29,10 +29,10 @@ def local_memory(facts: Facts) -> Found | None:
     """Say that a part of the memory traffic is local memory.
 
     Local memory holds what a thread has no register for: values that were spilled, and arrays whose index is known only
-    when the kernel runs. It lies in device memory and passes all caches. Counters, first that is there:
+    when the kernel runs. It lies in device memory and goes through all caches. Counters, in order of preference:
     `l1tex__t_sectors_pipe_lsu_mem_local_op_ld` and `_st` beside those of global memory;
-    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global
-    instructions by opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
+    `memory_l2_theoretical_sectors_local` beside `memory_l2_theoretical_sectors_global`; local and global instructions
+    by opcode. Spills are told from arrays by `sass__inst_executed_register_spilling_mem_local` and
     `derived__local_spilling_requests` where they are stored, else by whether a thread has as many registers as the
     block size allows. Confirm with `-Xptxas -v`, which prints spills and stack of each kernel. It does not show which
     variable it is, nor a cap of the registers by launch bounds or `-maxrregcount` below what the chip allows.
@@ -140,7 +140,8 @@ LOCAL: tuple[FindingRule, ...] = (
         local_memory,
         (
             ("local_load_sectors", "global_load_sectors"),
-            ("hotspots",),
+            ("code:local_sectors", "code:load_sectors", "code:store_sectors"),
+            ("warp_opcodes",),
             ("local_touched_sectors", "global_touched_sectors"),
             ("local_load_inst", "global_load_requests"),
         ),

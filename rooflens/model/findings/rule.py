@@ -130,7 +130,7 @@ class FindingRule:
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
         find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation.
-        needs: Groups of counters, or of `hotspots`, `series` and `stalls`: with all of any one group it can tell.
+        needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
     """
 
     id: str

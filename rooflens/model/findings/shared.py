@@ -42,12 +42,12 @@ def bank_conflicts(facts: Facts) -> Found | None:
     """Say that accesses to shared memory take more passes than their bytes would need.
 
     Shared memory has 32 banks of 4 bytes. Threads of a warp that access different words of one bank are served one
-    after the other, each pass a wavefront. Counters, first that is there: `memory_l1_wavefronts_shared` against
+    after the other, each pass a wavefront. Counters, in order of preference: `memory_l1_wavefronts_shared` against
     `memory_l1_wavefronts_shared_ideal`, by instruction; `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld` and
-    `_st` against their wavefronts; the same of all accesses. Confirm by the line it names: the stride between
-    threads is a multiple of a power of two of words. The replays that the hardware counts hold collisions
-    with other traffic of the L1 data stage too, which padding does not help; where the addresses are known to be free
-    of conflicts it says so.
+    `_st` against their wavefronts; the same of all accesses. Confirm by the line it names: the stride between threads
+    is an even number of words, worst a multiple of 32. It does not show, where only the hardware's replays are known,
+    which of them are collisions with other traffic of the L1 data stage, which padding does not help; where the
+    addresses are known to be free of conflicts, it says so.
     """
     address, counted = _by_address(facts), _counted(facts)
     limit = facts.limits.bank_conflict_share

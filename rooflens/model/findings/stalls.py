@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
-from rooflens.model.counters.balance import SAMPLED_AS, STALLS
+from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Evidence
@@ -64,7 +64,7 @@ def short_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data of shared memory, special functions or other work behind the memory queue.
 
     These answer in some tens of cycles. What the kernel has of them is read from its opcodes, and only that is
-    named. Confirm at the line that uses the value. It does not tell bank conflicts, which `bank_conflicts` does.
+    named. Confirm at the line that uses the value. It does not show bank conflicts: `bank_conflicts` does.
     """
     return _queue_stall(facts, "short_scoreboard", "move independent work between these instructions and their use")
 
@@ -118,7 +118,8 @@ def wait(facts: Facts) -> Found | None:
     """Say that warps wait for the fixed latency of instructions that depend on one another.
 
     Each result is used by the next instruction a few cycles later. Independent chains in one warp fill these cycles, or
-    more warps. Confirm by unrolling. It is part of every kernel: only its size says something.
+    more warps. Confirm by unrolling. It does not show a defect by itself: every kernel has some, and only its
+    size says something.
     """
     return _stall(facts, "wait", "give each warp more independent chains of instructions, by unrolling or interleaving")
 
@@ -126,7 +127,7 @@ def wait(facts: Facts) -> Found | None:
 def no_instruction(facts: Facts) -> Found | None:
     """Say that warps wait for their instructions to be fetched.
 
-    The code jumps much or is too large for the instruction cache, or the kernel is so short that every instruction is
+    The code jumps a lot, or is too large for the instruction cache, or the kernel is so short that every instruction is
     met for the first time. Confirm by the size of the code at the hottest lines. It does not tell these apart.
     """
     return _stall(facts, "no_instruction", "make the hot code smaller, with less unrolling, inlining and jumping")
@@ -135,7 +136,7 @@ def no_instruction(facts: Facts) -> Found | None:
 def imc_miss(facts: Facts) -> Found | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache.
 
-    The first reads of a run always miss, which weighs where the kernel is short; later ones miss where threads of a
+    The first reads of a run always miss, which matters where the kernel is short; later ones miss where threads of a
     warp index constants apart. Confirm at the line that reads them. It does not tell these apart.
     """
     return _stall(
@@ -149,7 +150,7 @@ def branch_resolving(facts: Facts) -> Found | None:
     """Say that warps wait for the target of branches.
 
     Each jump takes some cycles until its target is known. Short loops and many small branches show it. Confirm at
-    the lines of the branches. It does not show divergence, which `thread_divergence` does.
+    the lines of the branches. It does not show divergence: `thread_divergence` does.
     """
     return _stall(facts, "branch_resolving", "branch less often, by unrolling short loops and selecting values instead")
 
@@ -175,7 +176,8 @@ def not_selected(facts: Facts) -> Found | None:
     """Say that warps are ready but another one is picked.
 
     This is no loss: there are more ready warps than a scheduler can issue. It is always a note: registers or
-    shared memory could be spent on larger tiles instead of on so many warps.
+    shared memory could be spent on larger tiles instead of on so many warps. Confirm with the eligible warps a cycle,
+    which are well above one. It does not show whether larger tiles would help.
     """
     found = _stall(facts, "not_selected", "warps could be traded for larger tiles without loss")
     return replace(found, severity="note") if found else None
@@ -208,7 +210,8 @@ def gmma(facts: Facts) -> Found | None:
     """Say that warps wait for matrix instructions of a warpgroup.
 
     They run asynchronously, and a warp that needs their result waits. A second warpgroup or a deeper pipeline fills
-    the time. Confirm with the share of the tensor pipe: near its peak this is how it should be.
+    the time. Confirm with the share of the tensor pipe: near its peak this is how it should be. It
+    does not show which instruction is late.
     """
     return _stall(
         facts,
@@ -399,9 +402,11 @@ _BEHIND_QUEUE = {
 
 def _row(find: Callable[[Facts], Found | None]) -> FindingRule:
     reason = find.__name__
+    sampled = ("stalls", "issue_active_per_cycle")
     counted = (f"stall_{reason}_cycles", "warp_latency_cycles", "issue_active_per_cycle")
+    needs = (sampled,) if reason in SAMPLED_ONLY else (counted, sampled)
     title = STALLS[reason] if reason != "not_selected" else "more warps ready than can issue"
-    return FindingRule(f"stall_{reason}", title, find, (counted, ("stalls", "issue_active_per_cycle")))
+    return FindingRule(f"stall_{reason}", title, find, needs)
 
 
 STALLED: tuple[FindingRule, ...] = tuple(

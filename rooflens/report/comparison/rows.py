@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
+from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import change_sentence, range_words, timing_words
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
@@ -44,7 +45,7 @@ class Wall:
     at_roof: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Row:
     """One kernel of a program.
 
@@ -75,6 +76,11 @@ class Row:
         found = next((known for known in self.walls if known), None)
         where = "only before, no partner after" if self.change.how == "gone" else "only after, no partner before"
         return f"{where}: {wall_words(found)}" if found else where
+
+    @cached_property
+    def findings(self) -> str:
+        """What became of its findings; empty where nothing did."""
+        return findings_sentence(changed_findings(self.change))
 
     @property
     def outcome(self) -> Outcome:

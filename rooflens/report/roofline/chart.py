@@ -22,6 +22,7 @@ from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
+from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.datasheet import reaches
 from rooflens.report.roofline.labels import domains, drawings, label_rows, roof_places, strip_label_rows, with_wider
 from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
@@ -175,6 +176,7 @@ def _datasets(
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
         }
+        data |= {"course": course} if (course := course_rows(plane)) else {}
         data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
     if plane.strip:
         data |= {"strip": rows.strip_rows(plane), "stripLabels": strip_label_rows(plane, ranks)}

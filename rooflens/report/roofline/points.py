@@ -31,6 +31,7 @@ from rooflens.report.plane.viewport import (
     strip_height_px,
     widest_share,
 )
+from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
 from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL
 
@@ -61,12 +62,14 @@ _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointe
 
 
 def points_layer(plane: Plane) -> Layer:
-    """Draw the launches, with the levels, the gap and the ring of the picked one."""
+    """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
     dots = _dots(
         plane, AT_LEVEL, axes(units=plane.units), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION
     )
     around = _around(plane, place(), clip=True)
-    layers = [*_gap_layers(plane), around, dots | {"name": "dots", "params": [ZOOM]}, *_level_names(plane)]
+    course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
+    dots |= {"name": "dots", "params": [ZOOM]}
+    layers = [*_gap_layers(plane), *course, around, dots, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 from rooflens.format import cut_name, percent, plain_name, printable, significant
+from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import (
     change_sentence,
     growth_words,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
+    from rooflens.model.compare.findings import FindingChange, FindingChanges
     from rooflens.model.compare.gate import Compared, Gate
     from rooflens.model.records import Analysis
 
@@ -98,7 +100,36 @@ def _change(change: Change, comparison: Comparison) -> dict[str, Any]:
         "time": _timing(change.timing, comparison.threshold),
         "base": _kernel(change.base),
         "head": _kernel(change.head),
+        "findings": _findings(changed_findings(change)),
         "sentence": change_sentence(change, comparison),
+    }
+
+
+def _findings(found: FindingChanges | None) -> dict[str, Any] | None:
+    """Write what became of the findings; null for a kernel that one side lacks."""
+    if found is None:
+        return None
+    return {
+        "gone": [_finding(one) for one in found.changes if one.what == "gone"],
+        "changed": [_finding(one) for one in found.changes if one.what == "changed"],
+        "new": [_finding(one) for one in found.changes if one.what == "new"],
+        "untold": list(found.untold),
+        "speedup_promised": found.promised,
+        "speedup_reached": found.reached,
+    }
+
+
+def _finding(change: FindingChange) -> dict[str, Any]:
+    sides = {"base": change.before, "head": change.after}
+    return {
+        "id": change.finding.id,
+        "title": change.finding.title,
+        "severity": {side: finding.severity if finding else None for side, finding in sides.items()},
+        "speedup_up_to": {side: finding.speedup_up_to if finding else None for side, finding in sides.items()},
+        "evidence": [
+            {"name": number.name, "unit": number.unit, "base": number.before, "head": number.after}
+            for number in change.numbers
+        ],
     }
 
 
@@ -150,8 +181,14 @@ def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
             "" if change.how == "same" else f" ({change.how})",
             spread_words(change.timing.base) if change.base else "-",
             spread_words(change.timing.head) if change.head else "-",
-            change_sentence(change, comparison),
+            _story(change, comparison),
         )
+
+
+def _story(change: Change, comparison: Comparison) -> str:
+    """Say what became of a kernel, then of its findings."""
+    told = findings_sentence(changed_findings(change))
+    return change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
 
 
 def to_markdown(compared: Sequence[Compared], gate: Gate | None = None) -> str:

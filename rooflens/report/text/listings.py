@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rooflens.format import count, si, significant
+from rooflens.format import MISSING, count, printable, si, significant
+from rooflens.model.findings.table import RULES
+from rooflens.model.needs import tier_of
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.cases import Case, Workload
     from rooflens.model.counters.metric import Kind, Metric
+    from rooflens.model.needs import Untold
     from rooflens.model.roofline.datasheets import Datasheet
 
 
@@ -117,6 +120,50 @@ def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_pa
     for metric in metrics:
         table.add_row(Text(metric.name), metric.kind, metric.detail, Text(metric.meaning))
     return table
+
+
+def findings_table(chip: str, metrics: Sequence[Metric]) -> Table:
+    """Make a table of what each finding can be told from on one chip, and in which tier that is collected.
+
+    Args:
+        chip: The chip, as `gh100`.
+        metrics: What the widest tier asks for on it.
+    """
+    title = f"{chip}: what findings are told from; one line is enough"
+    table = new_table(("finding", "told from", "from tier"), wrapping={"told from"}, title=title, title_style="bold")
+    for rule in RULES:
+        for number, group in enumerate(rule.needs):
+            table.add_row("" if number else rule.id, " + ".join(group), _tier(group, metrics, chip))
+    return table
+
+
+def untold_table(
+    source: str, found: Sequence[Untold], kernel_count: int, chip: str, metrics: Sequence[Metric]
+) -> Table:
+    """Make a table of the findings that kernels of a report cannot have.
+
+    Args:
+        source: Path of the report.
+        found: These findings.
+        kernel_count: Kernels of the report that did not fail while profiled.
+        chip: Its chip; empty where no tier is known for it.
+        metrics: What the widest tier asks for on that chip.
+    """
+    title = f"{printable(source)}: {count(len(found), 'finding')} of {len(RULES)} that {count(kernel_count, 'kernel')} "
+    headings = ("finding", "kernels", "lacks", "from tier")
+    table = new_table(headings, wrapping={"lacks"}, title=Text(f"{title}cannot have"), title_style="bold")
+    for row in found:
+        for number, group in enumerate(row.ways):
+            first = ("", "") if number else (row.rule.id, f"{row.kernel_count} of {kernel_count}")
+            table.add_row(*first, " + ".join(group), _tier(group, metrics, chip))
+    return table
+
+
+def _tier(group: Sequence[str], metrics: Sequence[Metric], chip: str) -> str:
+    """Name the tier that collects a group of names; an un-profiled trace is no tier's."""
+    if "in_program" in group:
+        return "trace (nsys)"
+    return tier_of(group, metrics, chip) or MISSING
 
 
 def passes_text(metrics: Iterable[Metric], hardware_passes: int | None) -> str:

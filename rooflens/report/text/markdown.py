@@ -13,7 +13,7 @@ from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.labels import BOUND_LABELS, evidence_words, flag_label, flag_name, place_label
 from rooflens.report.plane.plane import UNITS
 from rooflens.report.program import program_lines
 from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.model.launches import Group
-    from rooflens.model.records import Bound
+    from rooflens.model.records import Bound, Finding
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 
@@ -41,6 +41,9 @@ METHOD = (
     "what the arithmetic and the bytes proven needed take at the peaks. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
+
+NUMBERS_SHOWN = 2
+"""Numbers of a finding's evidence that its line holds; the page and the JSON hold all."""
 
 NAME_WIDTH = 72
 TITLE_WIDTH = 200
@@ -98,7 +101,18 @@ def _ranked(row: Ranked, *, named: bool) -> str:
     cause = f" ({prose(_cut(row.cause))})" if row.cause else ""
     where = f" {code(_cut(row.where))}" if row.where else ""
     head = f"{row.rank}. {_code_name(group.shown)}{on}: **{takes}**{distance}."
-    return f"{head}\n   {_capital(prose(_cut(row.wall)))}{cause}. {_sentence(row.move)}{where}"
+    verdict = f"{_capital(prose(_cut(row.wall)))}{cause}. {_sentence(row.move)}{where}"
+    costing = [finding for finding in group.worst.analysis.findings if finding.severity != "note"]
+    return "\n   ".join((head, verdict, *map(_finding, costing)))
+
+
+def _finding(finding: Finding) -> str:
+    """Write one finding of a ranked kernel as an item: what it is, what it could give, its first numbers, its place."""
+    gain = f", up to {fmt.factor(finding.speedup_up_to)}" if finding.speedup_up_to is not None else ""
+    numbers = ", ".join(prose(_cut(evidence_words(evidence))) for evidence in finding.evidence[:NUMBERS_SHOWN])
+    place = next((label for place in finding.where if (label := place_label(place.hotspot))), "")
+    at = f" at {code(_cut(place))}" if place else ""
+    return f"- **{prose(_cut(finding.title))}**{gain}{f': {numbers}' if numbers else ''}{at}"
 
 
 def _kernels(page: Content) -> str:

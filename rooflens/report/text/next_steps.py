@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rooflens.report.summary import Ranked
 
 MOST_LINES = 3
+
 _NAME_WIDTH = 48
 _MOST_PLACES = 3
 """Paths that a command is written with; more are on the command line above it."""
@@ -24,6 +25,8 @@ _MOST_PLACES = 3
 
 def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[str]:
     """Write at most three lines: what to do at the kernels with most to win, then the command that tells more.
+
+    Where a kernel lacks counters that is the command which collects them, from its own first move.
 
     Args:
         analyses: All launches, as the table shows them.
@@ -34,7 +37,7 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
     if not ranked:
         return [_again(analyses[0])] if analyses else []
     lacking = [row for row in ranked if asks_for_more(row.move)]
-    command = [_command(ranked, lacking, place)] if lacking or place else []
+    command = [_move(lacking[0])] if lacking else [_command(ranked, place)] if place else []
     moves = [_move(row) for row in ranked if row not in lacking]
     return [*moves[: MOST_LINES - len(command)], *command]
 
@@ -57,10 +60,8 @@ def _short(name: str) -> str:
     return printable(cut_name(name, _NAME_WIDTH))
 
 
-def _command(ranked: Sequence[Ranked], lacking: Sequence[Ranked], place: Sequence[str]) -> str:
-    """Name what collects the counters that a kernel lacks; else what shows where one spends its time; else the page."""
-    if lacking:
-        return f"{_name(lacking[0])}: {printable(lacking[0].move)}"
+def _command(ranked: Sequence[Ranked], place: Sequence[str]) -> str:
+    """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(printable(text)) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
     if any(row.group.worst.analysis.kernel.hotspots and not row.where for row in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"

@@ -94,7 +94,8 @@ def names(detail: str) -> str:
 HOW = "--nvtx --target-processes all --replay-mode kernel --cache-control all --clock-control base"
 ONE_OF_EACH = "--filter-mode per-launch-config --launch-count 1"
 DEEP = " ".join(
-    f"--section {name}" for name in ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats")
+    f"--section {name}"
+    for name in ("SpeedOfLight", "SpeedOfLight_RooflineChart", "Occupancy", "LaunchStats", "PmSampling")
 )
 
 
@@ -114,13 +115,14 @@ def test_a_dry_run_passes_every_option_on(gpu_box: Path) -> None:
     options = (
         "--kernel regex:gemm --launch-skip 2 --launch-count 3 --nvtx-include step/ --nvtx-include fwd "
         "--replay-mode application --cache-control none --clock-control none --target-processes application-only "
-        "--graph-profiling graph --metrics x.sum,y.sum --detail quick"
+        "--graph-profiling graph --import-source --metrics x.sum,y.sum --detail quick"
     )
     argv = shlex.split(run("collect", *options.split(), "--dry-run", "--", "./a.out").stdout)
     expected = (
         "--config-file off --export out/a.ncu-rep --force-overwrite --nvtx --target-processes application-only "
         "--replay-mode application --cache-control none --clock-control none --graph-profiling graph "
-        "--nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 --launch-count 3 "
+        "--import-source yes --nvtx-include step/ --nvtx-include fwd --kernel-name regex:gemm --launch-skip 2 "
+        "--launch-count 3 "
         f"--metrics {names('quick')},x.sum,y.sum ./a.out"
     )
     assert argv == [str(gpu_box.parent / "bin" / "ncu"), *expected.split()]
@@ -238,6 +240,15 @@ def test_counters_that_this_ncu_lacks_are_left_out(gpu_box: Path, monkeypatch: p
     result = run("collect", "--detail", "quick", "-o", "x.ncu-rep", "--", "/bin/true")
     assert f"warning: this ncu lacks 3 of {len(wanted)} metrics, which a newer one has" in result.stderr
     assert (gpu_box / "x.ncu-rep").exists()
+
+
+def test_an_old_ncu_is_not_asked_for_names_it_lacks(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before 2021.2 the counts by instruction had other names, and before 2024.1 there was no section of series."""
+    monkeypatch.setenv(fake_ncu.VERSION, "Version 2020.3.1.0 (build 1)")
+    argv = shlex.split(run("collect", "--detail", "deep", "--dry-run", "--", "x").stdout)
+    assert "memory_l2_theoretical_sectors_global" not in argv[argv.index("--metrics") + 1].split(",")
+    assert "PmSampling" not in argv
+    assert list(gpu_box.iterdir()) == []
 
 
 def test_existing_reports_are_kept(gpu_box: Path) -> None:

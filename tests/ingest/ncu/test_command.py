@@ -12,7 +12,7 @@ from support import fake_ncu
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
 from rooflens.ingest.ncu.run import collect
-from rooflens.ingest.ncu.tiers import NVIDIA_SECTIONS, metrics_for
+from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.model.counters.metric import DETAILS, Detail
 
 OLD = Ncu("/opt/ncu", (2022, 3), "2022.3.0.0")
@@ -35,9 +35,17 @@ def test_the_whole_command_line() -> None:
 def test_the_command_line_of_each_tier(detail: Detail, chip: str) -> None:
     """A tier gives its names, and its sections of NVIDIA's, and changes nothing else."""
     names = tuple(metric.name for metric in metrics_for(chip, detail))
-    sections = tuple(part for name in NVIDIA_SECTIONS[detail] for part in ("--section", name))
-    argv = build_argv(NEW, replace(COLLECTION, metrics=names, sections=NVIDIA_SECTIONS[detail]))
+    asked = sections_for(chip, detail, pm_sampling=True)
+    sections = tuple(part for name in asked for part in ("--section", name))
+    argv = build_argv(NEW, replace(COLLECTION, metrics=names, sections=asked))
     assert argv == (*HEAD, *HOW, *ONE_OF_EACH, *sections, "--metrics", ",".join(names), *PROGRAM)
+
+
+def test_source_text_is_embedded_only_where_asked() -> None:
+    """Reports are passed on: the program's text is in none of them unless the user says so."""
+    assert "--import-source" not in build_argv(NEW, COLLECTION)
+    argv = build_argv(NEW, replace(COLLECTION, import_source=True))
+    assert argv == (*HEAD, *HOW, "--import-source", "yes", *ONE_OF_EACH, *METRICS, *PROGRAM)
 
 
 OPTIONS = {

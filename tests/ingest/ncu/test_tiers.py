@@ -13,7 +13,7 @@ from support.tier_metrics import SHARE, stored_metrics
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import tiers
-from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.ingest.ncu.tiers import PM_SAMPLING, metrics_for, sections_for
 from rooflens.ingest.reports.reader import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
@@ -23,6 +23,7 @@ from rooflens.model.roofline.levels import STAGES
 from rooflens.model.roofline.pipes import PIPE_ROWS
 
 if TYPE_CHECKING:
+    from rooflens.model.counters.metric import Detail
     from rooflens.model.records import Analysis
 
 ONE_OF_EACH = tuple(dict.fromkeys(min(family) for _, family in FAMILIES))
@@ -41,6 +42,10 @@ STANDARD_COUNTERS = QUICK_COUNTERS | {
     "smem_bytes", "smem_share", "smem_conflict_bytes", "alu_share", "xu_share", "lsu_share", "fma_busy_share",
     "tensor_busy_share", "sm_cycles_active_avg", "sm_cycles_active_max", "theoretical_occupancy",
     "eligible_warps_per_cycle", "issue_active_per_cycle", "stall_samples",
+    "global_touched_sectors", "global_ideal_sectors", "local_touched_sectors", "smem_access_wavefronts",
+    "smem_ideal_wavefronts", "smsp_cycles_active_avg", "smsp_cycles_active_max", "l1_cycles_active_avg",
+    "l1_cycles_active_max", "sm_cycles_elapsed_avg", "smsp_cycles_elapsed_avg", "l1_cycles_elapsed_avg",
+    "l2_cycles_elapsed_avg",
 }  # fmt: skip
 DEEP_COUNTERS = STANDARD_COUNTERS | {
     "smem_useful_bytes", "global_load_sectors", "global_load_requests", "global_store_sectors", "global_store_requests",
@@ -48,10 +53,18 @@ DEEP_COUNTERS = STANDARD_COUNTERS | {
     "l2_write_bytes", "l1_from_l2_share", "l1_to_l2_share", "l1_bank_read_share", "l1_bank_write_share",
     "l1_writeback_bytes", "l1_writeback_share", "fp64_busy_share", "adu_share", "cbu_share", "mio_share",
     "mio_return_share", "sol_compute", "sol_memory",
+    "l2_cycles_active_avg", "l2_cycles_active_max", "warp_latency_cycles", "threads_per_inst",
+    "threads_on_per_inst",
+    "smem_load_conflict_wavefronts", "smem_store_conflict_wavefronts", "smem_load_wavefronts",
+    "smem_store_wavefronts", "l2_atomic_sectors", "l2_atomic_share",
     *(f"{letter}{op}_threads" for letter in "dfh" for op in ("add", "mul", "fma")),
 }  # fmt: skip
 PROMISED = {"quick": QUICK_COUNTERS, "standard": STANDARD_COUNTERS, "deep": DEEP_COUNTERS}
 DRAM_COUNTERS = {"dram_bytes", "dram_read_bytes", "dram_write_bytes", "dram_peak_bytes_per_s", "dram_share"}
+BALANCE_OF_DRAM = {"dram_cycles_active_avg", "dram_cycles_active_max", "dram_cycles_elapsed_avg"}
+BY_ADDRESS = {"warp_inst", "thread_inst", "load_sectors", "load_excess_sectors", "store_sectors"} | {
+    "store_excess_sectors", "local_sectors", "shared_wavefronts", "shared_excess_wavefronts",
+}  # fmt: skip
 
 
 def collected(folder: Path, chip: str, detail: str) -> Analysis:
@@ -67,6 +80,8 @@ def test_a_tier_resolves_every_counter_it_promises(tmp_path: Path, chip: str, de
     """A report with exactly a tier's names gives every promised counter, and none of its values is missing."""
     analysis = collected(tmp_path, chip, detail)
     memory = {"sysmem_bytes"} if chip in SOC else DRAM_COUNTERS
+    if detail != "quick" and chip not in SOC:
+        memory |= BALANCE_OF_DRAM
     assert PROMISED[detail] | memory <= analysis.kernel.counters.keys()
     assert analysis.kernel.status == "ok"
 
@@ -97,6 +112,30 @@ def test_standard_places_a_kernel_at_every_level_and_pipe(tmp_path: Path, chip: 
     assert {"return", "tag", "input"} <= analysis.levels["l2"].stages.keys()
     assert {"data", "tag"} <= analysis.levels["l1"].stages.keys()
     assert all(analysis.pipes[pipe].share is not None for pipe in ("issue", "alu", "xu", "lsu", "fma", "tensor_pipe"))
+
+
+@each_family
+@pytest.mark.parametrize("detail", ["standard", "deep"])
+def test_a_tier_counts_accesses_by_instruction(tmp_path: Path, chip: str, detail: str) -> None:
+    """What findings read of single instructions is in `standard` on every chip, and costs it no hardware pass."""
+    assert collected(tmp_path, chip, detail).kernel.code_totals.keys() >= BY_ADDRESS
+    by_instruction = {m.kind for m in metrics_for(chip, detail) if m.name.startswith(("memory_", "inst_executed"))}
+    assert by_instruction == {"sass"}
+
+
+@pytest.mark.parametrize(
+    ("chip", "detail", "pm_sampling", "sampled"),
+    [
+        ("gh100", "deep", True, True),
+        ("tu102", "deep", True, True),
+        ("gh100", "deep", False, False),
+        ("gh100", "standard", True, False),
+        ("gv100", "deep", True, False),
+    ],
+)
+def test_deep_samples_units_over_time(chip: str, detail: Detail, *, pm_sampling: bool, sampled: bool) -> None:
+    """The section of series is in `deep` alone, where chip and ncu have it."""
+    assert (PM_SAMPLING in sections_for(chip, detail, pm_sampling=pm_sampling)) is sampled
 
 
 @each_family

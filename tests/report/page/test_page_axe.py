@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 @pytest.mark.parametrize("width", [390, 1440])
 def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, width: int, scheme: str) -> None:
     """The page as it opens, and with every card and table of data open, breaks no rule."""
-    page = open_page([*placed(), samples.failed(index=9)], width=width, scheme=scheme)
+    page = open_page([*placed(), samples.explained(8), samples.failed(index=9)], width=width, scheme=scheme)
     assert faults(page, axe) == []
     page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
     assert faults(page, axe) == []

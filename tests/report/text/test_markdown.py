@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from support import samples
 from untimed import without_durations
 
+from rooflens.model.records import Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.text.markdown import MAX_NAMED, MAX_ROWS, render_markdown
@@ -199,6 +200,35 @@ def test_every_state_of_the_data_is_written(analyses: list[Analysis]) -> None:
     assert "None" not in text
     assert "nan" not in text
     assert text.endswith("</details>\n")
+
+
+def found(title: str, severity: str = "limiter") -> Finding:
+    """Make a finding with three numbers and a place; everything in it is text of a report."""
+    spot = Hotspot("line", file=f"src/{title}.cu", line=88)
+    numbers = (
+        Evidence(title, 0.5, "share", title),
+        Evidence("sectors", 1.2e9, "sectors", "m"),
+        Evidence("c", 1, "", "m"),
+    )
+    return Finding("x", title, severity, numbers, title, 3.7, (Place(spot, 0.5),))  # type: ignore[arg-type]
+
+
+def test_a_ranked_kernel_has_its_findings_below_it() -> None:
+    """Each finding that costs time is an item: title, speed-up, its first two numbers and its place; notes are not."""
+    one = samples.every_verdict()[0]
+    text = write([replace(one, findings=(found("uncoalesced loads"), found("spills"), found("low", "note")))])
+    item = "   - **uncoalesced loads**, up to 3.7x: uncoalesced loads 50 %, sectors 1.20 G at `uncoalesced loads.cu:88`"
+    assert item in text.splitlines()
+    assert [token.type for token in parse(text)].count("bullet_list_open") >= 1
+    assert text.count("up to 3.7x") == 2
+
+
+@pytest.mark.parametrize("title", HOSTILE)
+def test_findings_hold_hostile_text(title: str) -> None:
+    """No title, name of a number or file of a finding is read as Markdown, HTML or a link."""
+    tokens = parse(write([replace(samples.every_verdict()[0], findings=(found(title),))]))
+    assert not {token.type for token in tokens} & {"link_open", "image", "html_inline"}
+    assert [token.content for token in tokens if token.type == "html_block"] == HTML
 
 
 def test_the_tables_of_analyze_hold_hostile_names_too() -> None:

@@ -27,6 +27,8 @@ _WIDTH = 1000
 _MEMORY_DASHES = {"dram": "", "l2": "7 3", "l1": "7 3 2 3"}
 _PIPE_DASHES = {"tensor_pipe": "", "fma": "7 3", "alu": "7 3 2 3", "xu": "2 3"}
 """Dash by unit: as the roofs of the levels have it. Any other unit is drawn in ink."""
+_FAR_APART = 0.1
+"""Means of samples and counters that differ by more of the peak are told: the two were taken in passes of their own."""
 _A_PART = 0.005
 """A phase of less is none."""
 
@@ -65,6 +67,7 @@ class Course:
         warps: Area of the resident warps as a path; empty where not sampled.
         words: What the figure shows, for those who do not see it.
         sentence: The phases; empty where no plateau stands out.
+        doubt: What the samples say otherwise than the counters; empty where they agree.
         idle: Units that did next to nothing.
         columns: What the table has beside the time.
         rows: Start of a part of the run in nanoseconds, and the mean share of every column in it.
@@ -77,6 +80,7 @@ class Course:
     plateau: Band | None
     words: str
     sentence: str
+    doubt: str
     idle: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[float, tuple[float | None, ...]], ...]
@@ -104,6 +108,7 @@ def course(analysis: Analysis) -> Course | None:
         plateau=None if phases is None else Band(_x(phases.ramp), _x(phases.plateau)),
         words=_words(columns, phases, duration_ns, gpu),
         sentence=_sentence(phases, gpu),
+        doubt=_doubt(analysis, units.get("dram", ())),
         idle=tuple(resource_label(name, gpu) for name in units if name not in drawn),
         columns=tuple(columns),
         rows=tuple(_rows(columns, samples, duration_ns)),
@@ -178,6 +183,15 @@ def _words(
     means = (f"{name} {fmt.percent(_mean(share))}" for name, share in columns.items())
     said = _sentence(phases, gpu)
     return f"Over {fmt.duration(duration_ns)}, on average: {', '.join(means)}.{f' {said}' if said else ''}"
+
+
+def _doubt(analysis: Analysis, samples: Sequence[float | None]) -> str:
+    """Compare the mean of DRAM's samples with the share by the counters: their passes and peaks are not the same."""
+    sampled, counted = _mean(samples), analysis.levels["dram"].share
+    if sampled is None or counted is None or abs(sampled - counted) <= _FAR_APART:
+        return ""
+    label = resource_label("dram", analysis.kernel.gpu)
+    return f"{label} averages {fmt.percent(sampled)} by these samples and {fmt.percent(counted)} by the counters."
 
 
 def _sentence(phases: Phases | None, gpu: str | None) -> str:

@@ -99,8 +99,8 @@ def _ours(launch: Launch) -> str:
     if verdict.bound == "unknown":
         return f"{label}, for {verdict.cause}" if verdict.cause else label
     if verdict.resource and verdict.bottleneck:
-        busy = fmt.percent(verdict.bottleneck.share)
-        return f"{label} at {resource_label(verdict.resource, launch.gpu)}, because that is {busy} busy"
+        why = verdict.cause or f"{fmt.percent(verdict.bottleneck.share)} busy"
+        return f"{label} at {resource_label(verdict.resource, launch.gpu)}, because that is {why}"
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 

@@ -1,0 +1,272 @@
+"""What became of a kernel's findings: gone, changed or new, and the speed-up reached beside the one promised.
+
+Findings are held against one another by id and by the numbers of their evidence. Only those that cost time on one of
+both sides count. One that a side cannot have found, because its report lacks what the other's was found by, is neither
+gone nor new: it is not told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rooflens.format import factor, percent, si, significant
+from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
+from rooflens.model.findings.nvidia import NVIDIA_RULE
+from rooflens.model.findings.table import RULES
+from rooflens.model.records import ratio
+from rooflens.model.verdict.distances import local_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rooflens.model.compare.compare import Change
+    from rooflens.model.records import Analysis, Finding, Kernel
+
+What = Literal["gone", "changed", "new"]
+
+MOST_SAID = 3
+"""Findings that a sentence names; of more, only the count is told."""
+
+_NEEDS: Mapping[str, frozenset[str]] = {
+    rule.id: frozenset(name for group in rule.needs for name in group) for rule in RULES
+}
+_ORDER: tuple[What, ...] = ("gone", "changed", "new")
+_WITH_PREFIX = 1e5
+"""Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number behind a finding, on both sides; None where a side does not hold it."""
+
+    name: str
+    unit: str
+    before: float | None
+    after: float | None
+
+    @property
+    def moved(self) -> bool:
+        """True where it differs by more than counters of one kernel do from run to run."""
+        if self.before is None or self.after is None:
+            return False
+        if self.unit == "share":
+            return abs(self.after - self.before) >= STEPPED_SHARE
+        low, high = sorted((self.before, self.after))
+        return high > MOVED_RATIO * low
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChange:
+    """What became of one finding.
+
+    Attributes:
+        before: The finding of the base; None where it is new.
+        after: That of the head; None where it is gone.
+        numbers: Its evidence on both sides, the base's order first.
+    """
+
+    what: What
+    before: Finding | None
+    after: Finding | None
+    numbers: tuple[Number, ...]
+
+    @property
+    def finding(self) -> Finding:
+        """The finding as it is now, or as it was where it is gone."""
+        found = self.after or self.before
+        if found is None:
+            raise ValueError("a change has a finding on one side at least")
+        return found
+
+    @property
+    def eased(self) -> bool:
+        """True where it cost time before and does no more."""
+        return _costs(self.before) and not _costs(self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingChanges:
+    """What became of the findings of one kernel.
+
+    Attributes:
+        changes: First what is gone, then what changed, then what is new; each by what it costs.
+        untold: Titles of findings that one side cannot have found: its report lacks their counters.
+        promised: How much faster it could become at most, as the base said; None where that is not known.
+        reached: How much faster a launch became; None where a side has no time.
+    """
+
+    changes: tuple[FindingChange, ...]
+    untold: tuple[str, ...]
+    promised: float | None
+    reached: float | None
+
+
+def changed_findings(change: Change) -> FindingChanges | None:
+    """Hold a kernel's findings before against those after; None for a kernel that one side lacks."""
+    before, after = change.base, change.head
+    if before is None or after is None:
+        return None
+    old, new = _by_key(before.findings), _by_key(after.findings)
+    found, untold = [], []
+    for key in dict.fromkeys((*old, *new)):
+        pair = old.get(key), new.get(key)
+        if not (_costs(pair[0]) or _costs(pair[1])):
+            continue
+        if not _told(key[0], pair, before.kernel, after.kernel):
+            untold.append(key[1])
+        elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
+            found.append(one)
+    found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
+    return FindingChanges(tuple(found), tuple(untold), _promised(before, found), _reached(change))
+
+
+def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
+    """Index by id and title: one id of NVIDIA's stands for many rules."""
+    found: dict[tuple[str, str], Finding] = {}
+    for finding in findings:
+        found.setdefault((finding.id, finding.title), finding)
+    return found
+
+
+def _costs(finding: Finding | None) -> bool:
+    return finding is not None and finding.severity != "note"
+
+
+def _cost(change: FindingChange) -> float:
+    return max((one.speedup_up_to or 1.0 for one in (change.before, change.after) if one is not None), default=1.0)
+
+
+def _told(rule: str, pair: tuple[Finding | None, Finding | None], before: Kernel, after: Kernel) -> bool:
+    """Return whether the side without the finding holds all that the other side was judged by."""
+    if pair[0] is not None and pair[1] is not None:
+        return True
+    having, lacking = (before, after) if pair[0] is not None else (after, before)
+    if rule == NVIDIA_RULE:
+        return bool(lacking.rules)
+    return all(_holds(lacking, name) for name in _NEEDS.get(rule, ()) if _holds(having, name))
+
+
+def _holds(kernel: Kernel, name: str) -> bool:
+    """Return whether a kernel has a counter, or one of the tables that rules read."""
+    if name == "hotspots":
+        return any(measure.endswith("sectors") for measure in kernel.code_totals)
+    return name in kernel.counters or bool(getattr(kernel, name, None))
+
+
+def _compared(old: Finding | None, new: Finding | None, before: Kernel, after: Kernel) -> FindingChange | None:
+    """Set one finding's two sides side by side; None where it is as it was."""
+    units = {evidence.name: evidence.unit for one in (old, new) if one for evidence in one.evidence}
+    numbers = [Number(name, unit, _value(name, old, before), _value(name, new, after)) for name, unit in units.items()]
+    finding = old or new
+    if finding is not None and finding.id in _REQUESTED:
+        each = Number(
+            "sectors_per_request",
+            "sectors a request",
+            *(_a_request(kernel, _REQUESTED[finding.id]) for kernel in (before, after)),
+        )
+        numbers = [each, *numbers] if each.moved else numbers
+    if old is None or new is None:
+        return FindingChange("new" if old is None else "gone", old, new, tuple(numbers))
+    if old.severity == new.severity and not any(number.moved for number in numbers):
+        return None
+    return FindingChange("changed", old, new, tuple(numbers))
+
+
+_REQUESTED: Mapping[str, str] = {
+    "uncoalesced_global_load": "global_load",
+    "uncoalesced_global_store": "global_store",
+}
+
+
+def _a_request(kernel: Kernel, access: str) -> float | None:
+    return ratio(kernel.counters.get(f"{access}_sectors"), kernel.counters.get(f"{access}_requests"))
+
+
+def _excess(side: str) -> Callable[[Kernel], float | None]:
+    totals = f"{side}_excess_sectors", f"{side}_sectors"
+    return lambda kernel: ratio(*(kernel.code_totals.get(name) for name in totals))
+
+
+_WITHOUT_FINDING: Mapping[str, Callable[[Kernel], float | None]] = {
+    "load_excess_share": _excess("load"),
+    "store_excess_share": _excess("store"),
+    "local_share": local_part,
+}
+"""Evidence that is no counter -> how it is read where there is no finding to take it from."""
+
+
+def _value(name: str, finding: Finding | None, kernel: Kernel) -> float | None:
+    """Return a number of the evidence from the finding, else from what the kernel holds."""
+    stated = {evidence.name: evidence.value for evidence in finding.evidence} if finding else {}
+    if name in stated:
+        return stated[name]
+    read = _WITHOUT_FINDING.get(name)
+    return read(kernel) if read else kernel.counters.get(name)
+
+
+def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
+    """Return what the base promised: of the one finding that went, where one alone did, else of the whole kernel."""
+    eased = [one.before for one in found if one.eased and one.before is not None]
+    if len(eased) == 1 and eased[0].speedup_up_to is not None:
+        return eased[0].speedup_up_to
+    return before.verdict.distances.potential
+
+
+def _reached(change: Change) -> float | None:
+    """Return how much faster a launch became; where both sides have as many launches, by the recordings' medians."""
+    before, after = change.base, change.head
+    if change.launches[0] == change.launches[1] or before is None or after is None:
+        return change.timing.factor
+    return ratio(before.kernel.duration_ns, after.kernel.duration_ns)
+
+
+def findings_sentence(found: FindingChanges | None) -> str:
+    """Write what became of the findings: `uncoalesced loads gone: 31 to 4 sectors a request; 3.2x of at most 3.7x`.
+
+    Empty where nothing did.
+    """
+    if found is None or not found.changes:
+        return ""
+    said = [_words(one) for one in found.changes[:MOST_SAID]]
+    more = len(found.changes) - len(said)
+    return "; ".join((*said, *([f"{more} more"] if more > 0 else []), *_promise(found)))
+
+
+def _promise(found: FindingChanges) -> Iterator[str]:
+    """Set the speed-up beside the promise, where anything that costs time went."""
+    if found.reached is None or found.promised is None or not any(one.eased for one in found.changes):
+        return
+    if found.reached > found.promised * MOVED_RATIO:
+        yield f"{factor(found.reached)}, more than the {factor(found.promised)} promised"
+    else:
+        yield f"{factor(found.reached)} of at most {factor(found.promised)}"
+
+
+def _words(change: FindingChange) -> str:
+    """Say one finding: `fp64 divisions, no longer costly: 1.24 G to 220 M operations`."""
+    shown = next((number for number in change.numbers if number.moved), None)
+    if shown is None and change.what != "changed":
+        known = (number for number in change.numbers if number.before is not None or number.after is not None)
+        shown = next(known, None)
+    return f"{change.finding.title}{_became(change)}" + (f": {_number(shown)}" if shown else "")
+
+
+def _became(change: FindingChange) -> str:
+    if change.what != "changed":
+        return f" {change.what}"
+    if change.eased:
+        return ", no longer costly"
+    return " changed" if _costs(change.before) else ", now costly"
+
+
+def _number(number: Number) -> str:
+    """Write a number on both sides, or on the one that has it."""
+    known = [value for value in (number.before, number.after) if value is not None]
+    if number.unit == "share":
+        return f"{number.name.replace('_', ' ')} {' to '.join(map(percent, known))}"
+    return f"{' to '.join(_amount(value) for value in known)} {number.unit}".strip()
+
+
+def _amount(value: float) -> str:
+    return significant(value) if value < _WITH_PREFIX else si(value, "").strip()

@@ -1,0 +1,151 @@
+"""What findings are told from: in which tier a collection asks for it, and what a report lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rooflens.model.counters.chips import PM_SAMPLED
+from rooflens.model.counters.metric import DETAILS
+from rooflens.model.counters.recipes import Exact, bases_of
+from rooflens.model.counters.table import COUNTERS
+from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import MEASURES, STORED_AS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from rooflens.model.counters.metric import Detail, Metric
+    from rooflens.model.counters.recipes import Recipe
+    from rooflens.model.findings.rule import FindingRule
+    from rooflens.model.records import Kernel
+
+CODE = "code:"
+"""Prefix of what is counted by instruction: a measure of the hot spots."""
+
+OTHERS: Mapping[str, str] = {
+    "thread_opcodes": "thread instructions by opcode",
+    "warp_opcodes": "warp instructions by opcode",
+    "stalls": "what sampled warps wait for",
+    "series": "units sampled over time",
+    "in_program": "a trace of the program without the profiler",
+}
+"""What findings need beside counters and counts by instruction -> its meaning."""
+
+_ASKED_AS: Mapping[str, tuple[str, ...]] = {
+    "thread_opcodes": ("sass__thread_inst_executed_true_per_opcode_with_modifier_all",),
+    "warp_opcodes": ("sass__inst_executed_per_opcode_with_modifier_all",),
+    "stalls": STORED_AS["samples"],
+}
+_UNASKED = ("launch__", "device__")
+"""What ncu stores of every kernel, whatever it is asked for."""
+
+Group = tuple[str, ...]
+"""Names that tell a finding together."""
+
+
+def meaning_of(need: str) -> str:
+    """Return what stands behind a name of `FindingRule.needs`.
+
+    Raises:
+        KeyError: It is no counter, no measure of the hot spots and none of `OTHERS`.
+    """
+    if need.startswith(CODE):
+        return f"{MEASURES[need.removeprefix(CODE)]}, by instruction"
+    return OTHERS[need] if need in OTHERS else _counters()[need][0]
+
+
+def tier_of(group: Iterable[str], metrics: Sequence[Metric], chip: str) -> Detail | None:
+    """Return the tier from which on all names of a group are collected on a chip; None where none collects them.
+
+    Args:
+        group: Names of one group of `FindingRule.needs`.
+        metrics: What the widest tier asks for on the chip.
+        chip: The chip, as `gh100`.
+    """
+    asked = {metric.name: DETAILS.index(metric.detail) for metric in metrics}
+    tiers = [_tier(need, asked, chip) for need in group]
+    known = [tier for tier in tiers if tier is not None]
+    return DETAILS[max(known)] if known and len(known) == len(tiers) else None
+
+
+def lacking(rule: FindingRule, kernel: Kernel, *, traced: bool) -> tuple[Group, ...]:
+    """Return what a kernel's report would have to hold besides: one group for each way; empty where it can be told.
+
+    Args:
+        rule: A finding.
+        kernel: A kernel of the report.
+        traced: The program was traced without the profiler as well.
+    """
+    ways = [tuple(need for need in group if not _holds(kernel, need, traced=traced)) for group in rule.needs]
+    return tuple(ways) if all(ways) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A finding that kernels of a report cannot have, whatever they do.
+
+    Attributes:
+        ways: What the first of these kernels lacks: one group for each way in which it could be told.
+        kernel_count: How many kernels these are.
+    """
+
+    rule: FindingRule
+    ways: tuple[Group, ...]
+    kernel_count: int
+
+
+def untold(kernels: Collection[Kernel], *, traced: bool) -> tuple[Untold, ...]:
+    """Return the findings that some of a report's kernels cannot have, in the order of the table."""
+    found = []
+    for rule in RULES:
+        lacks = [ways for kernel in kernels if (ways := lacking(rule, kernel, traced=traced))]
+        if lacks:
+            found.append(Untold(rule, lacks[0], len(lacks)))
+    return tuple(found)
+
+
+@cache
+def _counters() -> dict[str, tuple[str, tuple[Recipe, ...]]]:
+    return {row.name: (row.meaning, row.recipes) for row in COUNTERS}
+
+
+def _tier(need: str, asked: Mapping[str, int], chip: str) -> int | None:
+    if need == "in_program":
+        return 0
+    if need == "series":
+        return DETAILS.index("deep") if chip in PM_SAMPLED else None
+    stored = STORED_AS[need.removeprefix(CODE)] if need.startswith(CODE) else _ASKED_AS.get(need)
+    if stored is not None:
+        return max(asked[name] for name in stored) if all(name in asked for name in stored) else None
+    tiers = [tier for recipe in _counters()[need][1] if (tier := _tier_of_recipe(recipe, asked)) is not None]
+    return min(tiers, default=None)
+
+
+def _tier_of_recipe(recipe: Recipe, asked: Mapping[str, int]) -> int | None:
+    """Return the first tier that holds what a recipe reads: one of its names, or all parts of one of its sums."""
+    if isinstance(recipe, Exact):
+        known = [0 if name.startswith(_UNASKED) else asked[name] for name in recipe.names if _is_known(name, asked)]
+        return min(known, default=None)
+    groups = getattr(recipe, "groups", None) or tuple((base,) for base in bases_of(recipe))
+    bases: dict[str, int] = {}
+    for name, tier in asked.items():
+        base = name.partition(".")[0]
+        bases[base] = min(tier, bases.get(base, tier))
+    whole = [max(bases[base] for base in group) for group in groups if all(base in bases for base in group)]
+    return min(whole, default=None)
+
+
+def _is_known(name: str, asked: Mapping[str, int]) -> bool:
+    return name in asked or name.startswith(_UNASKED)
+
+
+def _holds(kernel: Kernel, need: str, *, traced: bool) -> bool:
+    if need.startswith(CODE):
+        return need.removeprefix(CODE) in kernel.code_totals
+    if need == "in_program":
+        return traced
+    if need in OTHERS:
+        return bool(getattr(kernel, need))
+    return need in kernel.counters

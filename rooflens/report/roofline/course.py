@@ -1,0 +1,118 @@
+"""The path of a kernel across the plane while it runs: where it stands in its ramp, on its plateau and in its tail.
+
+Drawn for tensor work alone: the tensor pipe does nothing but these operations, so its samples say how their rate goes,
+where those of other pipes hold index arithmetic too. Rates are the kernel's means, scaled by what each phase had of the
+mean sample: the phases, weighted by their time, add up to the dot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from rooflens import format as fmt
+from rooflens.model.roofline.work import main_work
+from rooflens.report.plane.marks import QUIET, Rows, place, written
+from rooflens.report.roofline.rows import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.records import Analysis, Phases
+    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.plane import Plane
+
+LEVEL = "dram"
+"""The level at which the path is drawn: its traffic is sampled."""
+
+_PIPE = "tensor_pipe"
+_MOST_OF_ALL = 0.9
+"""From this part of the FLOPs on the path of the tensor pipe is that of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhasePoint:
+    """Where a kernel stands in one phase.
+
+    Attributes:
+        part: Of the run, 0 to 1.
+    """
+
+    phase: str
+    part: float
+    intensity_flop_per_byte: float
+    flop_per_s: float
+
+
+def phase_points(analysis: Analysis) -> tuple[PhasePoint, ...]:
+    """Place the phases of a run; empty where there are fewer than two, or where the report cannot tell."""
+    series, phases, level = analysis.kernel.series, analysis.phases, analysis.levels[LEVEL]
+    rate = main_work(analysis).per_s
+    if series is None or phases is None or not rate or not level.bytes_per_s or not _is_tensor_work(analysis):
+        return ()
+    work, traffic = (_shares(phases, series.shares.get(name, ())) for name in (_PIPE, LEVEL))
+    points = tuple(
+        PhasePoint(name, part, rate * work[name] / (level.bytes_per_s * traffic[name]), rate * work[name])
+        for name, part in _parts(phases)
+        if work.get(name) and traffic.get(name)
+    )
+    return points if len(points) > 1 else ()
+
+
+def _is_tensor_work(analysis: Analysis) -> bool:
+    """Tell whether the work that the kernel is placed by is done by the tensor pipe."""
+    tensor = sum(amount for name, amount in analysis.flop.items() if name.startswith("tensor_"))
+    return main_work(analysis).unit == "op" or tensor >= _MOST_OF_ALL * (analysis.flop_total or 0.0) > 0
+
+
+def _parts(phases: Phases) -> tuple[tuple[str, float], ...]:
+    return (("ramp", phases.ramp), ("plateau", phases.plateau), ("tail", phases.tail))
+
+
+def _shares(phases: Phases, share: Sequence[float | None]) -> dict[str, float]:
+    """Return the mean of each phase over that of the run; empty where nothing was sampled."""
+    means: dict[str, float] = {}
+    begin = 0.0
+    for name, part in _parts(phases):
+        end = begin + part
+        known = _known(share[round(begin * len(share)) : round(end * len(share))])
+        means |= {name: fmean(known)} if known else {}
+        begin = end
+    known = _known(share)
+    mean = fmean(known) if known else 0.0
+    return {name: value / mean for name, value in means.items()} if mean else {}
+
+
+def _known(share: Sequence[float | None]) -> list[float]:
+    return [value for value in share if value is not None]
+
+
+def course_rows(plane: Plane) -> list[dict[str, Any]]:
+    """Make one row per phase of each launch that has a path, in the order of the run."""
+    launches = {point.launch.key: point.launch for point in plane.points if point.level == LEVEL}
+    return [
+        {
+            "k": launch.key,
+            "g": launch.group_key,
+            "i": i,
+            "x": rounded(point.intensity_flop_per_byte),
+            "y": rounded(point.flop_per_s),
+            "words": f"{point.phase} {fmt.percent(point.part)}",
+        }
+        for launch in launches.values()
+        for i, point in enumerate(phase_points(launch.analysis))
+    ]
+
+
+def course_layers(picked: str) -> Iterator[Layer]:
+    """Draw the path of the picked launch, with a small dot for each phase, and its name where there is room.
+
+    Args:
+        picked: The expression that holds for rows of the picked launch.
+    """
+    rows = Rows().where(f"level === '{LEVEL}' && {picked}")
+    way = {"order": {"field": "i", "type": "quantitative"}, "detail": {"field": "k", "type": "nominal"}}
+    yield rows.mark("line", {**place(), **way}, style="gap", **QUIET)
+    yield rows.mark("point", place(), style="ridge", size=30, **QUIET)
+    yield from written(rows.where("w >= 480"), "note", align="left", baseline="middle", dx=8)

@@ -1,0 +1,88 @@
+"""What findings are told from: names that exist, tiers that collect them, and reports that lack them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.ingest.ncu.tiers import metrics_for
+from rooflens.model.counters.chips import CHIPS
+from rooflens.model.counters.table import NAMES
+from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import MEASURES, STORED_AS
+from rooflens.model.needs import CODE, OTHERS, lacking, meaning_of, tier_of, untold
+from rooflens.model.records import Kernel
+
+if TYPE_CHECKING:
+    from rooflens.model.findings.rule import FindingRule
+
+KERNEL = Kernel("0", "x.ncu-rep", 0, "kernel", "kernel", "ok")
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_every_need_is_something_that_a_report_can_hold(rule: FindingRule) -> None:
+    """A name in `needs` is a counter of the table, a measure of the hot spots, or one of the few others."""
+    for group in rule.needs:
+        assert group
+        for need in group:
+            assert need in NAMES | OTHERS.keys() | {f"{CODE}{measure}" for measure in MEASURES}
+            assert meaning_of(need)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_standard_collects_what_every_finding_needs(chip: str) -> None:
+    """On every chip each finding can be told from a `standard` collection: by one of its ways at least."""
+    asked = metrics_for(chip, "deep")
+    for rule in RULES:
+        tiers = {tier_of(group, asked, chip) for group in rule.needs}
+        late = rule.id == "partition_imbalance" and chip in {"ga10b", "gb20b", "gb20c"}
+        assert tiers & ({"deep"} if late else {"quick", "standard"}), rule.id
+
+
+def test_a_tier_is_that_of_the_last_of_a_group() -> None:
+    """All names of a group must be there; what none collects has no tier; series are sampled from CC 7.5 on."""
+    asked = metrics_for("gh100", "deep")
+    assert tier_of(("waves", "threads_per_inst"), asked, "gh100") == "deep"
+    assert tier_of(("waves", "stall_wait_cycles"), asked, "gh100") is None
+    assert tier_of(("series",), asked, "gh100") == "deep"
+    assert tier_of(("series",), metrics_for("gv100", "deep"), "gv100") is None
+
+
+def test_every_measure_by_instruction_names_its_metrics() -> None:
+    """What a hot spot measures is stored under names that `standard` asks for."""
+    names = {metric.name for metric in metrics_for("gh100", "standard")}
+    assert STORED_AS.keys() == MEASURES.keys()
+    assert {name for stored in STORED_AS.values() for name in stored} <= names
+
+
+def test_a_report_lacks_what_no_way_is_complete_for() -> None:
+    """One complete way is enough; else each way says what is missing of it."""
+    rule = BY_ID["bank_conflicts"]
+    half = replace(KERNEL, counters={"smem_bytes": 1.0, "smem_load_wavefronts": 1.0})
+    assert lacking(rule, half, traced=False) == (
+        ("smem_access_wavefronts", "smem_ideal_wavefronts"),
+        ("smem_load_conflict_wavefronts",),
+        ("smem_conflict_bytes",),
+    )
+    assert lacking(rule, replace(half, counters={"smem_bytes": 1.0, "smem_conflict_bytes": 0.0}), traced=False) == ()
+
+
+def test_what_is_no_counter_is_looked_for_where_it_stands() -> None:
+    """Opcodes, stalls, counts by instruction and the trace are parts of the record, and 0 counts as held."""
+    assert lacking(BY_ID["launch_gaps"], KERNEL, traced=False) == (("in_program",),)
+    assert lacking(BY_ID["launch_gaps"], KERNEL, traced=True) == ()
+    assert lacking(BY_ID["fp64_divisions"], replace(KERNEL, thread_opcodes={"DADD": 1}), traced=False) == ()
+    counted = replace(KERNEL, code_totals={"load_sectors": 0.0, "load_excess_sectors": 0.0})
+    assert lacking(BY_ID["uncoalesced_global_load"], counted, traced=False) == ()
+
+
+def test_kernels_that_lack_something_are_counted() -> None:
+    """A finding is listed with how many kernels of the report cannot have it."""
+    timed = replace(KERNEL, counters={"duration_ns": 1e6})
+    by_id = {row.rule.id: row for row in untold([timed, KERNEL, KERNEL], traced=True)}
+    assert by_id["short_kernel"].kernel_count == 2
+    assert by_id["small_grid"].kernel_count == 3
+    assert "launch_gaps" not in by_id

@@ -1,0 +1,45 @@
+"""A card that says why, where and when, as a browser shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import placed
+from support import samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., Page], width: int) -> None:
+    """Findings, hot lines and the drawing stay within the window; a click on the folded notes shows their moves."""
+    page = open_page([*placed(), samples.explained(8)], width=width)
+    card = page.locator("details.card", has=page.locator("ol.findings"))
+    card.locator("> summary").click()
+    notes = card.locator("details.also")
+    assert notes.locator("li p").is_hidden()
+    notes.locator("> summary").click()
+    assert notes.locator("li p").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for part in ("ol.findings", ".hot", ".course svg[role=img]"):
+        box = card.locator(part).bounding_box()
+        assert box is not None
+        assert box["width"] > width / 4
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+
+
+def test_the_drawing_follows_the_theme(open_page: Callable[..., Page]) -> None:
+    """Lines of the drawing take the colours of the theme that is chosen."""
+    page = open_page([samples.explained()])
+    stroke = "getComputedStyle(document.querySelector('.course path.compute')).stroke"
+    page.check("#theme input[value=light]", force=True)
+    light = page.evaluate(stroke)
+    page.check("#theme input[value=dark]", force=True)
+    assert page.evaluate(stroke) != light
