@@ -9,8 +9,8 @@ from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.html.templates import render
+from rooflens.report.labels import UNITS
 from rooflens.report.page.cards.card import carded
-from rooflens.report.plane.plane import UNITS
 
 if TYPE_CHECKING:
     from markupsafe import Markup

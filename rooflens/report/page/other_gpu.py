@@ -19,7 +19,7 @@ from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.plane.plane import UNITS
+from rooflens.report.labels import UNITS
 from rooflens.report.roofline.datasheet import short_name
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from rooflens.model.launches import bound_times_ns, known_sum, time_part
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.labels import BOUND_LABELS, evidence_words, flag_label, flag_name, place_label
-from rooflens.report.plane.plane import UNITS
+from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
 from rooflens.report.program import program_lines
 from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table

@@ -27,7 +27,7 @@ from rooflens.model.launches import by_stake, counted_ns, grouped, identity, key
 from rooflens.model.records import ratio, timed
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
-from rooflens.report.plane.plane import UNITS
+from rooflens.report.labels import UNITS
 from rooflens.report.summary import first_move
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table

@@ -10,8 +10,7 @@ from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import stall_label
-from rooflens.report.plane.plane import UNITS
+from rooflens.report.labels import UNITS, stall_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
