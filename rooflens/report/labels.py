@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Bound, Evidence, Hotspot
 
+UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
+"""Unit of the main work -> what people read."""
+
 BOUND_LABELS: Mapping[Bound, str] = {
     "memory": "memory-bound",
     "compute": "compute-bound",

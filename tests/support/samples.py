@@ -141,6 +141,13 @@ def analysis(sample: Sample, index: int = 0, digest: str = "a" * 64) -> Analysis
     )
 
 
+def integer_product(index: int = 0) -> Analysis:
+    """Make an int8 product of 1e12 operations in 10 ms, with 1 GB at DRAM and an epilogue of 1e9 FLOP."""
+    product = analysis(Sample("igemm", "latency", 1e4, None, {"dram": 1e9}, {"fp32": 1e9}), index)
+    int8 = Pipe(1e12, "op", "opcode", amount_per_s=1e14, peak_per_s=6.24e14, share=1e14 / 6.24e14)
+    return replace(product, pipes=product.pipes | {"tensor_int8": int8})
+
+
 def failed(name: str = "late_kernel", index: int = 0) -> Analysis:
     """Make the record of a kernel that failed while being profiled: no counter, no verdict."""
     kernel = Kernel("a" * 64, "reports/attention.ncu-rep", index, name, name, "failed", gpu=A100.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import median
 from typing import TYPE_CHECKING
@@ -25,6 +25,9 @@ SAME_ROOF_RATIO = 1.02
 BAND_FROM_RATIO = 1.03
 """Roofs whose launches differ by more than this get a band from the lowest to the highest."""
 
+FULL_CLOCK_FROM_RATIO = 1.1
+"""Device memory whose top clock gives more than this over the profiled one gets a second roof."""
+
 
 @dataclass(frozen=True, slots=True)
 class Roof:
@@ -35,6 +38,7 @@ class Roof:
         peak: Bytes per second for a level, FLOP per second for a pipe.
         attainable: Median of the attainable roofs of the keys, in the same unit; None where none is known.
         instruction: `mma`, `wgmma` or `tcgen05` where the chip has two roofs for this type of a tensor; else empty.
+        full_clock: Median peak of device memory at its own top clock, where that is well over the profiled one.
     """
 
     keys: tuple[str, ...]
@@ -43,6 +47,7 @@ class Roof:
     high: float
     attainable: float | None = None
     instruction: str = ""
+    full_clock: float | None = None
 
     @property
     def spread(self) -> bool:
@@ -58,6 +63,7 @@ class Peak:
     per_s: float
     attainable_per_s: float | None = None
     instruction: str = ""
+    full_clock_per_s: float | None = None
 
 
 def level_roofs(analyses: Iterable[Analysis]) -> tuple[Roof, ...]:
@@ -74,7 +80,8 @@ def _level_peaks(analysis: Analysis) -> Iterator[Peak]:
     for name in LEVELS:
         level = analysis.levels.get(name)
         if level is not None and level.peak_bytes_per_s:
-            yield Peak(name, level.peak_bytes_per_s, level.attainable_per_s)
+            full = analysis.kernel.counters.get("device_dram_peak_bytes_per_s") if name == "dram" else None
+            yield Peak(name, level.peak_bytes_per_s, level.attainable_per_s, full_clock_per_s=full)
 
 
 def _pipe_peaks(analysis: Analysis) -> Iterator[Peak]:
@@ -120,10 +127,25 @@ def _roof(key: str, own: Sequence[Peak]) -> Roof:
     instruction = next((peak.instruction for peak in own if peak.instruction), "")
     # What is attained is never drawn above the roof itself.
     attainable = min(median(known), median(values)) if known else None
-    return Roof((key,), median(values), min(values), max(values), attainable, instruction)
+    full_clock = median([peak.full_clock_per_s or 0.0 for peak in own])
+    return Roof(
+        (key,),
+        median(values),
+        min(values),
+        max(values),
+        attainable,
+        instruction,
+        full_clock if full_clock > FULL_CLOCK_FROM_RATIO * median(values) else None,
+    )
 
 
 def _merged(one: Roof, other: Roof) -> Roof:
     attained = [roof.attainable for roof in (one, other) if roof.attainable]
     lowest = min(attained) if attained else None
-    return Roof((*one.keys, *other.keys), one.peak, one.low, one.high, lowest, one.instruction or other.instruction)
+    return replace(
+        one,
+        keys=(*one.keys, *other.keys),
+        attainable=lowest,
+        instruction=one.instruction or other.instruction,
+        full_clock=one.full_clock or other.full_clock,
+    )

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.report.html.templates import render
+from rooflens.report.labels import UNITS
 from rooflens.report.page.cards.card import carded
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
+    from rooflens.model.roofline.work import MainWork
     from rooflens.report.content import Content
 
 NAME_WIDTH = 72
@@ -32,6 +35,13 @@ class Row:
     title: str
     bottleneck: str
     has_card: bool
+    work: MainWork
+    work_unit: str
+
+    @property
+    def intensity(self) -> float | None:
+        """Operations of the main work per byte at DRAM."""
+        return self.work.intensity(self.launch.analysis.levels["dram"])
 
 
 def kernels(content: Content) -> Markup:
@@ -42,10 +52,13 @@ def kernels(content: Content) -> Markup:
 
 
 def _row(launch: Launch, *, has_card: bool) -> Row:
+    work = main_work(launch.analysis)
     return Row(
         launch=launch,
         name=fmt.cut_middle(launch.shown, NAME_WIDTH),
         title=fmt.cut_middle(launch.name, TITLE_WIDTH),
         bottleneck=bottleneck_words(launch.bottleneck, launch.gpu, missing=fmt.MISSING),
         has_card=has_card,
+        work=work,
+        work_unit=UNITS[work.unit],
     )

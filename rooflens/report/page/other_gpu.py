@@ -15,9 +15,11 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_gpus
+from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
+from rooflens.report.labels import UNITS
 from rooflens.report.roofline.datasheet import short_name
 
 if TYPE_CHECKING:
@@ -69,6 +71,11 @@ class Placed:
     def title(self) -> str:
         """Name that fits a tooltip."""
         return fmt.cut_middle(self.launch.name, TITLE_WIDTH)
+
+    @property
+    def unit(self) -> str:
+        """What its main work counts."""
+        return UNITS[main_unit(self.launch.analysis.pipes.values())]
 
     @property
     def lower_ns(self) -> float:

@@ -10,6 +10,7 @@ from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.labels import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,9 +42,6 @@ HALF_DECADE = sqrt(10)
 
 HELD_RATIO = 10.0 ** (MAX_DECADES - 1)
 """Between the farthest values that an axis holds with their air."""
-
-UNITS = {"FLOP": "FLOP", "op": "OP"}
-"""Unit of the main work -> what people read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,9 +176,9 @@ def joined(keys: Iterable[str], *gpus: str | None) -> str:
     return ", ".join(resource_label(key, *gpus) for key in keys)
 
 
-def ridge_text(flop_per_byte: float) -> str:
-    """Name a ridge by its intensity."""
-    return f"ridge {fmt.intensity(flop_per_byte)}"
+def ridge_text(intensity: float, unit: str = "FLOP") -> str:
+    """Name a ridge by its intensity, in what its pipe counts per byte."""
+    return f"ridge {fmt.intensity(intensity, unit)}"
 
 
 def slope_ends(rows: Rows, value: str = "v", top: str = "datum.e") -> Rows:

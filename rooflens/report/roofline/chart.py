@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflens import format as fmt
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import text_px
 from rooflens.report.plane.marks import HEIGHT, WIDTH, specify, values
@@ -82,6 +83,9 @@ def _subtitle(plane: Plane) -> str:
         notes.append("bands: roofs differ between launches")
     if any(roof.attainable for roof in roofs):
         notes.append("light dashes: attainable roofs, measured on this GPU")
+    memory = plane.level_names["dram"]
+    full = (roof.full_clock for roof in roofs if roof.full_clock)
+    notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         notes.append("arrows: kernels beyond the axes")
     return "; ".join(notes) + "."

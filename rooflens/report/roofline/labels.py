@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
-from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof
+from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px, strip_lanes, strip_sheet
 from rooflens.report.roofline.datasheet import widest
 from rooflens.report.roofline.rows import clock_text, rounded
@@ -202,8 +202,11 @@ def _wanted(
 
     stands = [stand for point in shown.values() if _is_seen(stand := _stand(point), view)]
     # Names of the other GPU's roofs may stand at the ridges.
-    named = corners if drawing.alone else ()
-    ridges = (Label("ridge", None, Text((ridge_text(x),), x, y, ridge_spots())) for x, y in named)
+    named = zip(corners, plane.pipe_roofs, strict=False) if drawing.alone else ()
+    ridges = (
+        Label("ridge", None, Text((ridge_text(x, work_unit(pipe.keys[0])),), x, y, ridge_spots()))
+        for (x, y), pipe in named
+    )
     alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
     return canvas, chain(([label] for label in alone), _names(plane, stands, drawing.size, own))
 

@@ -53,6 +53,7 @@ def roof_layers(plane: Plane) -> list[Layer]:
         *_shade(plane),
         *_bands(plane),
         *_attainable(plane),
+        *_full_clock(plane),
         line.mark("rule", {**place("xa", "ya", "xb", "yb"), **look}, style="roof", **QUIET),
         _flats("v").mark("rule", place("xa", "v", "xb"), style="roof", **QUIET),
         *slope_name_layers(Rows("roofs"), "top", spot=SPOT_AT_LEVEL, opacity=expr(f"{chosen} ? 1 : 0.7")),
@@ -102,6 +103,15 @@ def _attainable(plane: Plane) -> list[Layer]:
     if any(roof.attainable for roof in plane.pipe_roofs):
         layers.append(_flats("att").where("datum.att").mark("rule", place("xa", "att", "xb"), **look))
     return layers
+
+
+def _full_clock(plane: Plane) -> list[Layer]:
+    """Draw device memory at its own top clock where reports were profiled well under it."""
+    if not any(roof.full_clock for roof in plane.level_roofs):
+        return []
+    look = {"style": "twin", "strokeDash": ATTAINABLE_DASH, **QUIET}
+    rows = slope_ends(Rows("roofs").where("datum.full"), "full", "top")
+    return [rows.mark("rule", place("xa", "ya", "xb", "yb"), **look)]
 
 
 def ridge_layers() -> list[Layer]:

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 FEW = 4
 """The levels of all launches of an isolated kernel are joined up to so many; more lines would hide one another."""
 
+ARROW_PX = 18
+"""Size of the arrows at the edge that stand for launches beyond the axes."""
+
 FAINT = 0.14
 """Opacity of the launches of other kernels while one is isolated."""
 
@@ -84,7 +87,12 @@ def _beyond_layer() -> Layer:
     at = {**place("edgeX", "edgeY"), **words()}
     side = f"{left} ? 'left' : {right} ? 'right' : 'center'"
     said = {"tooltip": expr(text.POINT_TOOLTIP), "description": expr(text.POINT_DESCRIPTION)}
-    look = {"align": expr(side), "baseline": expr(f"{below} ? 'bottom' : 'middle'"), "cursor": "pointer"}
+    look = {
+        "align": expr(side),
+        "baseline": expr(f"{below} ? 'bottom' : 'middle'"),
+        "cursor": "pointer",
+        "fontSize": ARROW_PX,
+    }
     return far.mark("text", at, style="label", ariaRoleDescription="kernel", **look, **said)
 
 

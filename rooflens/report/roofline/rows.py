@@ -134,7 +134,10 @@ def strip_rows(plane: Plane) -> list[Row]:
 
 
 def roof_rows(plane: Plane) -> list[Row]:
-    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `att` what is attained of it."""
+    """Make one row per diagonal roof, the fastest first: `v` bytes per second, `att` what is attained of it.
+
+    `full` is device memory at its own top clock.
+    """
     return [_roof_row(roof) | {"level": roof.keys[0], "keys": list(roof.keys)} for roof in plane.level_roofs]
 
 
@@ -146,6 +149,7 @@ def pipe_rows(plane: Plane) -> list[Row]:
 def _roof_row(roof: Roof) -> Row:
     row: Row = {"v": rounded(roof.peak)}
     row |= {"att": rounded(roof.attainable)} if roof.attainable else {}
+    row |= {"full": rounded(roof.full_clock)} if roof.full_clock else {}
     return row | ({"lo": rounded(roof.low), "hi": rounded(roof.high)} if roof.spread else {})
 
 

@@ -10,9 +10,10 @@ from rooflens import __version__
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import bound_times_ns, known_sum, time_part
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
-from rooflens.report.labels import BOUND_LABELS, evidence_words, flag_label, flag_name, place_label
+from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
 from rooflens.report.program import program_lines
 from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
@@ -138,6 +139,7 @@ def _kernels(page: Content) -> str:
 
 def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
     whole = aggregate([launch.analysis for launch in group.launches])
+    work = main_work(whole)
     times = f" \u00d7{group.launch_count:,}" if group.launch_count > 1 else ""
     return (
         code_cell(_short(group.shown)) + times,
@@ -146,7 +148,7 @@ def _row(group: Group, *, mixed: bool) -> tuple[str, ...]:
         fmt.percent(group.time_share),
         _verdict(group),
         bottleneck_words(group.worst.bottleneck, group.gpu, missing=fmt.MISSING),
-        fmt.intensity(whole.levels["dram"].intensity_flop_per_byte),
+        fmt.intensity(work.intensity(whole.levels["dram"]), UNITS[work.unit]),
         fmt.duration(group.winnable_ns),
     )
 

@@ -25,7 +25,9 @@ from rooflens.format import (
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, counted_ns, grouped, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import ratio, timed
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.report.labels import UNITS
 from rooflens.report.summary import first_move
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -200,13 +202,14 @@ def _row(launches: Sequence[Launch], total_ns: float) -> Row:
     whole = aggregate([launch.analysis for launch in launches])
     time_ns = known_sum(launch.duration_ns for launch in launches)
     share = ratio(time_ns, total_ns)
-    intensity, distances = whole.levels["dram"].intensity_flop_per_byte, whole.verdict.distances
+    work, distances = main_work(whole), whole.verdict.distances
+    intensity = work.intensity(whole.levels["dram"])
     cells = (
         printable(plain_name(worst.name)),
         printable(PurePath(worst.analysis.kernel.source).name),
         duration(time_ns) if time_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
-        f"{significant(intensity)} FLOP/B" if intensity is not None else _MISSING,
+        f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
         _achieved(whole),
         bottleneck_words(worst.bottleneck, worst.analysis.kernel.gpu, missing=_MISSING),
         printable(_verdict(worst.analysis)),
@@ -220,15 +223,20 @@ def _row(launches: Sequence[Launch], total_ns: float) -> Row:
 
 
 def _achieved(analysis: Analysis) -> str:
-    """Write achieved FLOP/s and the roof above the kernel at DRAM: min(peak, intensity x bandwidth)."""
-    achieved, peak, level = analysis.flop_per_s, analysis.flop_peak_per_s, analysis.levels["dram"]
-    if not achieved:
+    """Write the achieved rate and the roof above the kernel at DRAM: min(peak, intensity x bandwidth).
+
+    It counts FLOPs; operations of integer tensors, where these are the main work, have their unit.
+    """
+    work, level = main_work(analysis), analysis.levels["dram"]
+    if not work.per_s:
         return _MISSING
-    intensity, bandwidth = level.intensity_flop_per_byte, level.peak_bytes_per_s
+    intensity, bandwidth = work.intensity(level), level.peak_bytes_per_s
     slope = intensity * bandwidth if intensity and bandwidth else None
-    roofs = [roof for roof in (peak, slope) if roof]
-    about = "~" if "estimated" in analysis.flop_source.values() else ""
-    return f"{about}{si(achieved, '')} of {si(min(roofs), '')}" if roofs else f"{about}{si(achieved, '')}"
+    roofs = [roof for roof in (work.peak_per_s, slope) if roof]
+    is_float = work.unit == "FLOP"
+    about = "~" if is_float and "estimated" in analysis.flop_source.values() else ""
+    unit = "" if is_float else f"{UNITS[work.unit]}/s"
+    return about + (f"{si(work.per_s, '')} of {si(min(roofs), unit)}" if roofs else si(work.per_s, unit))
 
 
 def _verdict(analysis: Analysis) -> str:

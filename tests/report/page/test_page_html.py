@@ -154,6 +154,17 @@ def test_synthetic_data_is_announced() -> None:
     assert "written by a generator" not in make(*STATES["every verdict"])
 
 
+def test_integer_products_have_their_unit() -> None:
+    """The kernels table and the card show an int8 product in OP/B and OP/s, where no float work is the main one."""
+    html = make([samples.run()], [samples.integer_product(), *samples.every_verdict()[:1]]).replace("\u00a0", " ")
+    assert re.search(
+        r'data-order="1000.0">1,000 OP/B</td>\s*<td class="n" data-order="100000000000000.0">100 TOP/s<', html
+    )
+    assert "1.00 GB, 1,000 OP/B" in html
+    assert "1,000 FLOP/B" not in html
+    assert re.search(r">1.22</td>\s*<td[^>]*>1.72 TFLOP/s<", html)
+
+
 def test_each_gpu_has_its_roofline() -> None:
     """Reports of two GPUs give two planes, each with the roofs of its own GPU and clock."""
     t4 = samples.analysis(samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4))

@@ -118,7 +118,7 @@ def test_level_selector_moves_the_points(open_page: Callable[..., Page]) -> None
     opened = Opened(open_page(placed()))
     text = "marks => marks.map(mark => mark.getAttribute('aria-label'))"
     points = opened.page.locator("#roofline-0 [aria-roledescription=kernel]")
-    assert all(", DRAM " in label for label in points.evaluate_all(text))
+    assert all(", HBM2 " in label for label in points.evaluate_all(text))
     opened.page.check("input[value=l2]", force=True)
     opened.settle()
     assert all(", L2 " in label for label in points.evaluate_all(text))

@@ -48,7 +48,7 @@ def test_it_shows_what_ran_where_its_roofs_and_its_kernels(picture: Picture) -> 
     """Title with GPU and clock, axes, roofs with their values, and a legend of the verdicts are in the drawing."""
     texts = words(picture.svg)
     assert texts.count("attention, NVIDIA A100-SXM4-40GB, SM 1.41 GHz") == 1
-    assert any(text.startswith("DRAM 1.56 TB/s") for text in texts)
+    assert any(text.startswith("HBM2 1.56 TB/s") for text in texts)
     assert any(text.startswith("tensor bf16 312 TFLOP/s") for text in texts)
     assert {"memory-bound", "compute-bound", "latency-bound", "overhead-bound", "balanced"} <= set(texts)
 

@@ -118,6 +118,16 @@ def test_kernels_beyond_the_axes_are_pointed_at() -> None:
     assert make_spec(_fake_smem())["title"]["subtitle"].endswith("arrows: kernels beyond the axes.")
 
 
+def test_device_memory_is_called_by_its_kind() -> None:
+    """Tooltips and levels of a GPU with a file say HBM2 or GDDR6; those of an unknown one say DRAM."""
+    unknown = replace(samples.A100, name="Some GPU")
+    for chip, name in ((samples.A100, "HBM2"), (samples.T4, "GDDR6"), (unknown, "DRAM")):
+        kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}, chip=chip)
+        params = make_spec([samples.analysis(kernel)])["params"]
+        names = next(param["value"] for param in params if param["name"] == "levelNames")
+        assert names == {"dram": name, "l2": "L2", "l1": "L1", "smem": "SMEM"}
+
+
 def test_estimated_points_are_hollow() -> None:
     """Points with estimated FLOPs, and only those among the known ones, are marked hollow."""
     rows = make_spec(samples.every_verdict())["datasets"]["kernels"]

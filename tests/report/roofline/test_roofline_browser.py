@@ -162,7 +162,23 @@ def test_names_of_diagonals_keep_their_slope(draw: Callable[..., Page]) -> None:
     inner = [[low * (high / low) ** part for part in (0.2, 0.7)] for low, high in ((x0, x1), (y0, y1))]
     set_signals(page, zoom_x=inner[0], zoom_y=inner[1])
     assert page.evaluate("view.signal('turn')") == pytest.approx(turn)
-    assert "DRAM  1.56 TB/s" in written(page)
+    assert "HBM2  1.56 TB/s" in written(page)
+
+
+def test_the_plane_follows_the_level(draw: Callable[..., Page]) -> None:
+    """Choosing a level shows its range, within eight decades, and an arrow at the edge for what lies beyond."""
+    flop = {"fp32": 1e12}
+    usual = samples.Sample("usual", "memory", 1e5, "dram", {"dram": 1e12, "smem": 1e12}, flop)
+    fake = samples.Sample("fake", "memory", 10, "dram", {"dram": 1e12, "smem": 1e2}, flop)
+    page = draw(make_spec([samples.analysis(usual, 0), samples.analysis(fake, 1)]))
+    assert domains(page)[0][1] < 1e4
+    assert "\u2192" not in written(page)
+    set_signals(page, level="smem")
+    low, high = domains(page)[0]
+    assert high / low <= 1.0001e8
+    assert "\u2192" in written(page)
+    set_signals(page, level="dram")
+    assert "\u2192" not in written(page)
 
 
 def test_hidden_launches_vanish(draw: Callable[..., Page]) -> None:
@@ -196,7 +212,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
     place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
-    for words in ("memory-bound: DRAM", *place, "DRAM 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "dram writes stay in l2"):
         assert words in text
 
 
@@ -205,7 +221,7 @@ def test_points_describe_themselves(draw: Callable[..., Page]) -> None:
     page = draw(make_spec(samples.every_verdict()))
     said = page.locator("[aria-roledescription=kernel]").first.get_attribute("aria-label") or ""
     assert said.startswith("softmax_warp_forward")
-    assert "memory-bound: DRAM" in said
+    assert "memory-bound: HBM2" in said
     assert "FLOP/B" in said
     assert page.locator("svg .mark-rule [aria-label]").count() == 0
 

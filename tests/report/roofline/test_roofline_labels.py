@@ -107,7 +107,7 @@ def test_roofs_are_named_with_value_and_clock() -> None:
     """Roofs that are one line share a name; a pipe says the clock it holds for, where there is room."""
     data = make_spec(samples.every_verdict())["datasets"]
     slopes = [row["p"]["dram"][0][0].replace("\u00a0", " ") for row in data["roofs"]]
-    assert slopes == ["L1, SMEM  19.5 TB/s", "L2  4.62 TB/s", "DRAM  1.56 TB/s"]
+    assert slopes == ["L1, SMEM  19.5 TB/s", "L2  4.62 TB/s", "HBM2  1.56 TB/s"]
     flats = [[place[0].replace("\u00a0", " ") for place in row["p"]["dram"]] for row in data["pipes"]]
     assert [one[0] for one in flats] == ["tensor bf16  312 TFLOP/s at 1.41 GHz", "FP32  19.5 TFLOP/s at 1.41 GHz"]
     assert [one[2] for one in flats] == ["tensor bf16  312 T", "FP32  19.5 T"]

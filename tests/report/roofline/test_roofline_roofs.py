@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from planes import make_plane
+from planes import make_plane, make_spec
 from support import samples
 
 from rooflens.model.records import Kernel
@@ -41,6 +41,20 @@ def test_attainable_roofs_lie_under_their_own() -> None:
     ]
     assert make_plane(analyses).level_roofs[-1].attainable == pytest.approx(1.4e12)
     assert make_plane(analyses[2:]).level_roofs[-1].attainable == pytest.approx(1.555e12)
+
+
+@pytest.mark.parametrize(("full", "drawn"), [(1.6e12, None), (2.0e12, 2.0e12)])
+def test_memory_has_a_second_roof_only_well_over_the_first(full: float, drawn: float | None) -> None:
+    """Device memory at its own top clock is drawn and named where that is over 1.1 times the profiled 1.555 TB/s."""
+    analyses = [
+        replace(a, kernel=replace(a.kernel, counters={**a.kernel.counters, "device_dram_peak_bytes_per_s": full}))
+        for a in samples.every_verdict()[:2]
+    ]
+    assert make_plane(analyses).level_roofs[-1].full_clock == drawn
+    spec = make_spec(analyses)
+    assert spec["datasets"]["roofs"][-1].get("full") == drawn
+    note = "light dashes over HBM2: at full memory clock, 2.00 TB/s"
+    assert (note in spec["title"]["subtitle"].replace("\u00a0", " ")) == bool(drawn)
 
 
 def test_hopper_has_two_roofs_for_one_type() -> None:

@@ -148,6 +148,14 @@ def test_a_verdict_names_its_unit(bound: str, resource: str | None, at_roof: boo
     assert row.cells[7] == words
 
 
+def test_integer_products_have_their_unit() -> None:
+    """An int8 product is placed by 1e12 operations over 1 GB, under its own roof, and not by its float epilogue."""
+    (section,) = to_sections([samples.integer_product()])
+    cells = [cell.replace("\u00a0", " ") for cell in section.rows[0].cells]
+    assert "1,000 OP/B" in cells
+    assert "100 T of 624 TOP/s" in cells
+
+
 def test_a_name_cannot_steer_the_terminal() -> None:
     """Control characters of kernels, files and source paths are replaced in the table and below it."""
     (one,) = launched("evil\x1b[31m", (10,), 3.0)

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.labels import stall_label
+from rooflens.report.labels import UNITS, stall_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rooflens.model.records import Analysis, Level, Pipe
+    from rooflens.model.roofline.work import MainWork
 
 MIN_SHARE = 0.01
 """Pipes and stalls below this part are named, not drawn."""
@@ -55,7 +57,8 @@ def level_bars(analysis: Analysis) -> Bars:
     """Draw every memory level that was measured, from the far one to the near one."""
     levels = analysis.levels.items()
     measured = [(name, level) for name, level in levels if level.amount_bytes is not None or level.share is not None]
-    return Bars(tuple(_level_bar(resource_label(name, analysis.kernel.gpu), level) for name, level in measured))
+    work, gpu = main_work(analysis), analysis.kernel.gpu
+    return Bars(tuple(_level_bar(resource_label(name, gpu), level, work) for name, level in measured))
 
 
 def pipe_bars(analysis: Analysis) -> Bars:
@@ -89,8 +92,9 @@ def _stall_bar(reason: str, share: float) -> Bar:
     return Bar(words, share, rate=reason if words != reason.replace("_", " ") else "")
 
 
-def _level_bar(label: str, level: Level) -> Bar:
-    stage, intensity = binding_stage(level) if len(level.stages) > 1 else None, level.intensity_flop_per_byte
+def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
+    stage, intensity = binding_stage(level) if len(level.stages) > 1 else None, work.intensity(level)
+    per_byte = [] if intensity is None else [fmt.intensity(intensity, UNITS[work.unit])]
     amount = [] if level.amount_bytes is None else [fmt.si(level.amount_bytes, "B")]
     attainable = [] if level.attainable_per_s is None else [f"attainable {fmt.si(level.attainable_per_s, 'B/s')}"]
     return Bar(
@@ -98,7 +102,7 @@ def _level_bar(label: str, level: Level) -> Bar:
         share=level.share,
         part=f"{stage.replace('_', ' ').replace('l2', 'L2')} stage" if stage else "",
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
-        amount=", ".join([*amount, *([fmt.intensity(intensity)] if intensity is not None else []), *attainable]),
+        amount=", ".join([*amount, *per_byte, *attainable]),
         mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
     )
 
