@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,8 +34,12 @@ def find_findings(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _rank(finding: Finding) -> tuple[int, bool, float]:
-    """Order by what it costs; NVIDIA's unchecked estimates stand behind ours."""
-    return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -(finding.speedup_up_to or 1.0)
+    """Order by what it costs; NVIDIA's unchecked estimates stand behind ours.
+
+    A limiter without a factor leads: what it costs is more than can be told, such as a grid of one block.
+    """
+    untold = math.inf if finding.severity == "limiter" else 1.0
+    return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -(finding.speedup_up_to or untold)
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:

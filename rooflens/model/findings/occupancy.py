@@ -43,12 +43,18 @@ def low_occupancy(facts: Facts) -> Found | None:
 
 def _severity(facts: Facts) -> Severity | None:
     """Tell occupancy that costs nothing: warps are ready and issue as it is, or the grid has no more blocks to hold."""
-    ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
-    enough = ready is not None and issued is not None and ready >= facts.limits.eligible_warps
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
     limits = find_occupancy(facts.kernel).block_limits
     no_more = bool(limits and blocks and sms and blocks <= sms * limits[0][1])
-    return "note" if no_more or (enough and (issued or 0.0) >= facts.limits.covered_issue_share) else None
+    return "note" if no_more or _has_warps_enough(facts) else None
+
+
+def _has_warps_enough(facts: Facts) -> bool:
+    """Return whether schedulers have a ready warp and issue most of the time; False where that is not measured."""
+    ready, issued = facts.counter("eligible_warps_per_cycle"), facts.counter("issue_active_per_cycle")
+    if ready is None or issued is None:
+        return False
+    return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
 
 
 def _limits(facts: Facts) -> tuple[list[str], list[Evidence]]:
@@ -135,7 +141,8 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
     their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
     occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
-    does not show which of these it is where neither stands out.
+    is a note where the schedulers have warps enough as it is. It does not show which of these it is where neither
+    stands out.
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
@@ -146,7 +153,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
         f"{percent(allowed)}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(allowed / achieved),
-        severity="note" if _is_small(facts) else None,
+        severity="note" if _is_small(facts) or _has_warps_enough(facts) else None,
     )
 
 

@@ -161,3 +161,14 @@ def test_uneven_slices_limit_a_kernel_that_the_same_level_bounds() -> None:
     counters = {"l2_cycles_active_avg": 600.0, "l2_cycles_active_max": 900.0, "l2_cycles_elapsed_avg": 1000.0}
     parts = {"counters": counters, "shares": {"l2": 0.7}, **at_wall("l2", 0.7)}
     assert _severity("partition_imbalance", **parts) == "limiter"
+
+
+def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
+    """One block on 82 SMs comes before its wait for memory, which has a factor."""
+    counters = {"waves": 0.00076, "grid_size": 1.0, "sm_count": 82.0, "duration_ns": 249e6}
+    counters |= {"stall_long_scoreboard_cycles": 23.7, "warp_latency_cycles": 30.1, "issue_active_per_cycle": 0.033}
+    facts = make_facts(counters, {"l2": 0.0003}, distances=Distances())
+    limiters = [finding for finding in find_findings(facts) if finding.severity == "limiter"]
+    assert [finding.id for finding in limiters] == ["small_grid", "stall_long_scoreboard"]
+    assert limiters[0].speedup_up_to is None
+    assert limiters[1].speedup_up_to == pytest.approx(4.7, rel=0.01)

@@ -147,3 +147,13 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
     assert found.severity == "note"
     assert "0.400 waves" in found.move
     assert "equal work" not in found.move
+
+
+@pytest.mark.parametrize(("ready", "issued", "severity"), [(3.93, 0.74, "note"), (0.9, 0.74, None), (3.93, 0.59, None)])
+def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued: float, severity: str | None) -> None:
+    """A kernel that issues in 74 % of the cycles with four warps ready gains nothing from more of them."""
+    counters = {"theoretical_occupancy": 0.75, "achieved_occupancy": 0.57}
+    counters |= {"eligible_warps_per_cycle": ready, "issue_active_per_cycle": issued}
+    found = achieved_occupancy_gap(make_facts(counters))
+    assert found is not None
+    assert found.severity == severity
