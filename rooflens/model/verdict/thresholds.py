@@ -34,6 +34,7 @@ class Thresholds:
     imbalance_cost_share: float
     tail_idle_share: float
     limiter_gain: float
+    limiter_part_of_headroom: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float

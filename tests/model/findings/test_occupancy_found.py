@@ -157,3 +157,22 @@ def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
     assert found.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("achieved", "shares", "severity"),
+    [
+        (0.60, {"fma": 1 / 16}, "contributes"),
+        (0.51, {"fma": 1 / 16}, "contributes"),
+        (0.49, {"fma": 1 / 16}, "limiter"),
+        (0.60, {"fma": 1 / 4}, "limiter"),
+        (0.60, {}, "limiter"),
+    ],
+)
+def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_headroom(
+    achieved: float, shares: dict[str, float], severity: str
+) -> None:
+    """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; of 4x, and where it is not known, it is enough."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": achieved}
+    findings = find_findings(make_facts(counters, shares))
+    assert [(one.id, one.severity) for one in findings] == [("achieved_occupancy_gap", severity)]
