@@ -112,6 +112,11 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
     return find(kernel.counters) if find else None
 
 
+def warps_of(threads: float) -> int:
+    """Return how many warps so many threads of a block make."""
+    return math.ceil(threads / _WARP)
+
+
 _WARP = 32
 _REGISTER_UNIT = 256
 _SCHEDULERS = 4
@@ -121,7 +126,7 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     """Return how many blocks an SM can hold by their registers a thread."""
     warp_registers = max(1, math.ceil(registers * _WARP / _REGISTER_UNIT)) * _REGISTER_UNIT
     warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
-    return int(warps // math.ceil(block_size / _WARP))
+    return int(warps // warps_of(block_size))
 
 
 def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
@@ -160,7 +165,7 @@ def _fitting_block(counters: Mapping[str, float]) -> Step | None:
     block, held = counters.get("block_size"), counters.get("sm_warps")
     if not block or not held:
         return None
-    warps = math.ceil(block / _WARP)
+    warps = warps_of(block)
     to = next((count for count in range(warps - 1, 0, -1) if held // count * count > held // warps * warps), None)
     return None if to is None else Step(block, to * _WARP, held // to, "threads")
 

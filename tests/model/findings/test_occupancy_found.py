@@ -42,7 +42,7 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
     assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in found.move
     assert "register" not in found.move
     assert unsaid(found.evidence, found.move) == []
-    assert found.speedup_up_to == pytest.approx(1 / 0.3)
+    assert found.speedup_up_to == pytest.approx(3 / 2)
 
 
 def test_all_limiters_that_tie_are_named() -> None:
@@ -83,6 +83,7 @@ def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> No
     assert found is not None
     assert "blocks of 1,024 threads" in found.move
     assert "768 would fill more of them with 2" in found.move
+    assert found.speedup_up_to == pytest.approx(48 / 32)
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -100,6 +101,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
     assert found is not None
     assert "blocks of 1 thread use up" in found.move
     assert "blocks of 64 would" in found.move
+    assert found.speedup_up_to == pytest.approx(2)
     assert "shared memory" not in found.move
 
 
@@ -120,6 +122,29 @@ def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more
     """Two blocks an SM on 170 SMs hold 340 blocks: a smaller grid gains nothing from a third."""
     findings = find_findings(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
     assert next(finding.severity for finding in findings if finding.id == "low_occupancy") == severity
+
+
+@pytest.mark.parametrize(
+    ("changes", "speedup"),
+    [
+        ({}, 9 / 8),
+        ({"registers_per_thread": 128.0, "block_size": 64.0, "blocks_limit_smem": 32.0}, 10 / 8),
+        ({"registers_per_thread": 128.0, "block_size": 64.0, "blocks_limit_smem": 9.0}, 9 / 8),
+        ({"sm_registers": None}, 4),
+    ],
+)
+def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, float | None], speedup: float) -> None:
+    """From 8 to 9 blocks is 9/8, to 10 it is 9/8 too where memory holds 9; 4x only where no step can be named."""
+    counters = {
+        "theoretical_occupancy": 0.25,
+        "block_size": 128.0,
+        "registers_per_thread": 64.0,
+        "sm_registers": 65536.0,
+        "blocks_limit_registers": 8.0,
+    }
+    found = low_occupancy(make_facts({**counters, **changes}))
+    assert found is not None
+    assert found.speedup_up_to == pytest.approx(speedup)
 
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
