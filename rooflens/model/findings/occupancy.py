@@ -85,14 +85,7 @@ def _limits(facts: Facts) -> list[_Limit]:
         return []
     blocks = found.block_limits[0][1]
     room = min((limit for _, limit in found.block_limits if limit > blocks), default=math.inf)
-    return [_limit(facts, limiter, blocks, room) for limiter in _real(facts, found.limiters)]
-
-
-def _real(facts: Facts, limiters: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out shared memory where the program uses none and something else allows no more blocks."""
-    used = (facts.counter("smem_per_block_bytes") or 0.0) > (facts.counter("smem_driver_bytes") or 0.0)
-    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
-    return limiters if used or not others else others
+    return [_limit(facts, limiter, blocks, room) for limiter in found.limiters]
 
 
 def _limit(facts: Facts, limiter: str, blocks: float, room: float) -> _Limit:

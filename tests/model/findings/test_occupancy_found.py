@@ -93,6 +93,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
         "theoretical_occupancy": 0.5,
         "block_size": 1.0,
         "sm_warps": 32.0,
+        "smem_per_block_bytes": 0.0,
         "blocks_limit_blocks": 16.0,
         "blocks_limit_smem": 16.0,
         "blocks_limit_warps": 32.0,
