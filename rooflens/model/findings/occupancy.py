@@ -161,18 +161,20 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     """Say that far fewer warps are on an SM than the launch allows.
 
     The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
-    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
-    their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
-    occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
-    is a note where the schedulers have warps enough as it is. It does not show which of these it is where neither
-    stands out.
+    times, or they are so short that starting new ones cannot keep up, which the instructions a warp tell; within a
+    block, warps that end early leave their slots empty until the last one is done. Counters: theoretical occupancy, and
+    achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the
+    mean. It is a note where the schedulers have warps enough as it is. It does not show which of these it is where
+    neither stands out.
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
         return None
+    few = _few_instructions(facts)
+    numbers = (facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share"))
     return Found(
-        evidence=(facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")),
-        move=f"{_even(facts)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
+        evidence=numbers if few is None else (*numbers, few),
+        move=f"{_fill(facts, few)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
         f"{percent(allowed)}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(allowed / achieved),
@@ -186,10 +188,28 @@ def _is_small(facts: Facts) -> bool:
     return waves is not None and waves < facts.limits.small_grid_waves
 
 
-def _even(facts: Facts) -> str:
+def _few_instructions(facts: Facts) -> Evidence | None:
+    """Return how many instructions a warp executes where they are few; None, too, where more blocks are needed first.
+
+    They are counted by opcode, or else by address.
+    """
+    executed, source = sum(facts.kernel.warp_opcodes.values()), "sass__inst_executed_per_opcode_with_modifier_all"
+    if not executed:
+        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
+    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
+    if each is None or each >= facts.limits.short_warp_instructions or _is_small(facts):
+        return None
+    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
+
+
+def _fill(facts: Facts, few: Evidence | None) -> str:
+    """Say what fills the slots; `few` is what a warp executes where that is little."""
     if _is_small(facts):
         return f"launch more blocks than the {significant(facts.counter('waves'))} waves of this grid"
-    return "give blocks and the warps in them equal work, or more of it each where they are short"
+    if few is not None:
+        return f"loop over several elements a thread, as each warp executes {count(round(few.value), 'instruction')}"
+    return "give blocks and the warps in them equal work"
 
 
 OCCUPANCY: tuple[FindingRule, ...] = (

@@ -30,6 +30,7 @@ class Thresholds:
     full_occupancy_share: float
     covered_issue_share: float
     occupancy_gap_share: float
+    short_warp_instructions: float
     imbalance_share: float
     imbalance_cost_share: float
     tail_idle_share: float

@@ -175,6 +175,22 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
     assert "equal work" not in found.move
 
 
+@pytest.mark.parametrize(
+    ("executed", "short"), [({"LDG": 6600, "EXIT": 4400}, True), ({"FFMA": 99_000}, True), ({"FFMA": 100_000}, False)]
+)
+def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_work_equally(
+    executed: dict[str, int], *, short: bool
+) -> None:
+    """250 blocks of 100 threads are 1,000 warps, their last one being partly filled: 11, 99 and 100 instructions."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.7, "grid_size": 250.0, "block_size": 100.0}
+    found = achieved_occupancy_gap(make_facts(counters, kernel={"warp_opcodes": executed}))
+    assert found is not None
+    each = sum(executed.values()) // 1000
+    assert (f"loop over several elements a thread, as each warp executes {each} instructions" in found.move) is short
+    assert ("equal work" in found.move) is not short
+    assert unsaid(found.evidence, found.move) == []
+
+
 @pytest.mark.parametrize(("ready", "issued", "severity"), [(3.93, 0.74, "note"), (0.9, 0.74, None), (3.93, 0.59, None)])
 def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued: float, severity: str | None) -> None:
     """A kernel that issues in 74 % of the cycles with four warps ready gains nothing from more of them."""
