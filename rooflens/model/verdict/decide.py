@@ -132,7 +132,7 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
         distances=distances,
         confidence=_confidence(case, wall, bound),
         sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
-        evidence=evidence_lines(bound, facts),
+        evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share),
         advice=moves,
         bottleneck=find_bottleneck(case, wall),
     )

@@ -208,9 +208,12 @@ def _top(facts: Facts) -> float:
     return max((side.share for side in (facts.memory, facts.compute) if side is not None), default=0.0)
 
 
-def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
-    """List the numbers behind the verdict, leading resources first."""
-    return tuple(_evidence(bound, facts))
+def evidence_lines(bound: Bound, facts: Facts, gap_share: float) -> tuple[str, ...]:
+    """List the numbers behind the verdict, leading resources first.
+
+    Warps that miss what the launch allows by more than `gap_share` of an SM's slots are not limited by the launch.
+    """
+    return (*_evidence(bound, facts), *_residency(facts.kernel, gap_share))
 
 
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
@@ -222,7 +225,6 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
         yield from (f"cause: {cause.title}" for cause in facts.causes)
-    yield from _residency(facts.kernel)
 
 
 def _traffic(level: Level) -> str:
@@ -235,10 +237,12 @@ def _traffic(level: Level) -> str:
     return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
 
 
-def _residency(kernel: Kernel) -> Iterator[str]:
-    achieved, limiter = kernel.counters.get("achieved_occupancy"), occupancy_limiter(kernel)
+def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
+    achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:
-        yield f"occupancy {percent(achieved)}" + (f", limited by {limiter}" if limiter else "")
+        is_reached = allowed is not None and allowed - achieved <= gap_share
+        limiter = occupancy_limiter(kernel) if is_reached else None
+        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiter}" if limiter else "")
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} eligible warps a cycle and scheduler"
