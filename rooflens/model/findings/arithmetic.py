@@ -34,6 +34,12 @@ _OPCODES: Mapping[str, str] = {
     "DFMA": "fma",
 }
 
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "fp32": ("IMAD", "IMUL", "HADD2", "HMUL2", "HFMA2"),
+    "fp64": ("DSETP", "DMNMX", "DMMA"),
+}
+"""What else goes through the pipe of a precision."""
+
 _FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
 _REFINING = 7
 """fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
@@ -78,8 +84,8 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     found = [mix for mix in mixes if _is_worth_a_word(facts, mix)]
     if not found:
         return None
-    mix = max(found, key=lambda one: spared(facts, _unfused_waste(one)))
-    waste = _unfused_waste(mix)
+    mix = max(found, key=lambda one: spared(facts, _unfused_waste(facts, one)))
+    waste = _unfused_waste(facts, mix)
     return Found(
         evidence=(
             Evidence("sparable_share", mix.sparable, "share", f"min(add, mul) / all: {mix.source}"),
@@ -98,12 +104,23 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
 def _is_worth_a_word(facts: Facts, mix: _Mix) -> bool:
     """Return whether much stands apart, and pairs of it could be joined or keep a pipe busy."""
     limit, apart = facts.limits.fusable_share, mix.apart / mix.total / 2
-    busy = max((facts.share(name) or 0.0 for name in _PIPES[mix.dtype]), default=0.0)
+    parts = _parts_of_pipes(facts.kernel, mix)
+    busy = max(((facts.share(name) or 0.0) * part for name, part in parts.items()), default=0.0)
     return apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit)
 
 
-def _unfused_waste(mix: _Mix) -> Waste:
-    return Waste(dict.fromkeys(_PIPES[mix.dtype], mix.sparable))
+def _unfused_waste(facts: Facts, mix: _Mix) -> Waste:
+    return Waste({name: mix.sparable * part for name, part in _parts_of_pipes(facts.kernel, mix).items()})
+
+
+def _parts_of_pipes(kernel: Kernel, mix: _Mix) -> dict[str, float]:
+    """Return which part of a precision's pipes its arithmetic makes up, 0 to 1; a shared pipe only where counted."""
+    own, pipe = _PIPES[mix.dtype]
+    opcodes = kernel.thread_opcodes
+    if not opcodes:
+        return {own: 1.0} if mix.dtype == "fp32" else {own: 1.0, pipe: 1.0}
+    beside = sum(n for opcode, n in opcodes.items() if opcode.partition(".")[0].startswith(_BESIDE[mix.dtype]))
+    return {own: 1.0, pipe: mix.total / (mix.total + beside)}
 
 
 def _mix(kernel: Kernel, dtype: str) -> _Mix | None:

@@ -41,6 +41,27 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
 
 
+@pytest.mark.parametrize(("beside", "severity"), [({}, "limiter"), ({"IMAD.WIDE": 300, "HFMA2": 600}, "note")])
+def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
+    beside: dict[str, int], severity: str
+) -> None:
+    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: at 60 % busy that is 24 % or 2.4 % of the time."""
+    kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
+    facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_wall("fma", 0.6))
+    found = unfused_arithmetic(facts)
+    assert found is not None
+    assert found.severity == severity
+    assert (found.speedup_up_to or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
+
+
+def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
+    """Nobody can tell what else kept the FMA pipe busy; the FLOPs themselves are a hundredth of their peak."""
+    counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
+    found = unfused_arithmetic(make_facts(counters, {"fp32": 0.01, "fma": 0.6}, **at_wall("fma", 0.6)))
+    assert found is not None
+    assert found.severity == "note"
+
+
 @pytest.mark.parametrize(("divisions", "said"), [(28, False), (29, True)])
 def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: int, *, said: bool) -> None:
     """Each takes seven instructions at least: 29 are 203 of 1,000."""
