@@ -54,6 +54,18 @@ def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
     assert (found.speedup_up_to or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
 
 
+@pytest.mark.parametrize(("busy", "severity"), [(0.29, "note"), (0.31, "contributes")])
+def test_behind_a_wall_a_pipe_far_from_full_costs_nothing(busy: float, severity: str) -> None:
+    """Divisions work while memory does; without a wall they are a part of what the kernel waits for."""
+    kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": 100}}
+    shares = {"dram": 0.74, "fp64_pipe": busy}
+    behind = fp64_divisions(make_facts({}, shares, kernel=kernel, **at_wall("dram", 0.74)))
+    alone = fp64_divisions(make_facts({}, shares, kernel=kernel))
+    assert behind is not None
+    assert alone is not None
+    assert (behind.severity, alone.severity) == (severity, "contributes")
+
+
 def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
     """Nobody can tell what else kept the FMA pipe busy; the FLOPs themselves are a hundredth of their peak."""
     counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
