@@ -118,6 +118,22 @@ def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
     assert slow_fp64(make_facts(pipes=none)) is None
 
 
+@pytest.mark.parametrize(
+    ("busy", "factor", "severity"),
+    [(0.29, 32.0, None), (0.31, 32.0, "note"), (0.61, 32.0, "contributes"), (0.61, 3.9, None)],
+)
+def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
+    busy: float, factor: float, severity: str | None
+) -> None:
+    """No operation was counted; beside another wall that is full, a pipe that is a wall too stays advice."""
+    facts = make_facts({"fp64_slower_factor": factor}, {"alu": 0.8, "fp64_pipe": busy}, **at_wall("alu", 0.8))
+    found = slow_fp64(facts)
+    assert (found.severity if found else None) == severity
+    if found is not None:
+        assert "fp64 runs at a rate 32x below" in found.move
+        assert unsaid(found.evidence, found.move) == []
+
+
 def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -> Any:
     kernel = {"gpu": gpu, "thread_opcodes": {"FFMA": 1000, "FADD": 10, **opcodes}, "warp_opcodes": {"FFMA": 32}}
     pipes = {"fp32": Pipe(2e9, "FLOP", "opcode", share=share, peak_per_s=19.5e12)}
