@@ -152,15 +152,15 @@ def test_a_click_isolates_everywhere(open_page: Callable[..., Page], part: str) 
     assert opened.page.locator("#isolated").is_hidden()
 
 
-def test_a_loss_line_isolates(open_page: Callable[..., Page]) -> None:
-    """A click on a line of the list of losses isolates its kernel, and a second one lets it go."""
+def test_a_ranked_line_isolates(open_page: Callable[..., Page]) -> None:
+    """A click on a line of what to fix first isolates its kernel, and a second one lets it go."""
     opened = Opened(open_page(placed()))
     line = opened.page.locator(".ranking li").first
     key = line.get_attribute("data-k")
-    line.locator(".lost").click()
+    line.locator(".won").click()
     assert opened.state("k") == key
     assert "current" in (line.get_attribute("class") or "")
-    line.locator(".lost").click()
+    line.locator(".won").click()
     assert opened.state("k") == ""
 
 

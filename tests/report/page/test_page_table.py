@@ -31,10 +31,10 @@ def test_headers_sort_by_keyboard(open_page: Callable[..., Page]) -> None:
     opened.until("lens.state.sort === 'headroom'")
     assert header.get_attribute("aria-sort") == "ascending"
     assert opened.page.locator("th[aria-sort]").count() == 1
-    assert opened.page.locator("#kernels-table th [role=button]").count() == 9
+    assert opened.page.locator("#kernels-table th [role=button]").count() == 10
 
 
-@pytest.mark.parametrize("key", ["time", "share", "leader", "ai", "flops", "headroom", "loss"])
+@pytest.mark.parametrize("key", ["time", "share", "leader", "ai", "flops", "headroom", "winnable"])
 def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page], key: str) -> None:
     """What is not known stands below what is known, upwards and downwards."""
     opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
@@ -145,7 +145,7 @@ def test_telephones_reach_every_column(open_page: Callable[..., Page]) -> None:
     """At 390 px the kernels table scrolls inside its box, says so, and keeps the names in sight."""
     page = open_page(samples.every_verdict(), width=390)
     assert page.locator("#kernels .sideways").is_visible()
-    for key in ("leader", "headroom", "loss"):
+    for key in ("leader", "headroom", "winnable"):
         header = page.locator(f"th[data-key={key}]")
         header.evaluate("e => e.scrollIntoView({behavior: 'instant', block: 'nearest', inline: 'nearest'})")
         edges = header.evaluate("e => [e.getBoundingClientRect().left, e.getBoundingClientRect().right]")
