@@ -111,6 +111,11 @@ CAPACITY: tuple[Counter, ...] = (
     exact("sm_registers", "registers of an SM", "device__attribute_max_registers_per_multiprocessor"),
     exact("sm_warps", "warps an SM can hold", "device__attribute_max_warps_per_multiprocessor"),
     exact(
+        "fp64_slower_factor",
+        "how many times slower fp64 is than fp32, as the driver says",
+        "device__attribute_single_to_double_precision_perf_ratio",
+    ),
+    exact(
         "sm_smem_bytes",
         "most shared memory an SM can set aside",
         "device__attribute_max_shared_memory_per_multiprocessor",

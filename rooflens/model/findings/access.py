@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
+from rooflens.model.hotspots import hottest
 from rooflens.model.records import Evidence
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ _HARDWARE: Mapping[_Side, tuple[str, str]] = {
 }
 _WIDTH_BITS = re.compile(r"^[US]?(8|16|32|64|128|256)$")
 _DEFAULT_BYTES = 4
+_ONE_MORE = 1.05
+"""Most sectors beyond the ideal for an access to a row that starts within a sector: one, but for rounding."""
+_ROW_SECTORS = 2
+"""An access that fills fewer sectors is no row: a sector more for it is a scattered one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,9 @@ def uncoalesced_global_load(facts: Facts) -> Found | None:
     `memory_l2_theoretical_sectors_global` against `memory_l2_theoretical_sectors_global_ideal` of the load
     instructions; `smsp__sass_average_data_bytes_per_sector_mem_global_op_ld`, which counts a byte once that several
     threads read; sectors of global loads against the width of the load instructions; sectors a request. Confirm by the
-    line it names: the index must grow by one from thread to thread. It does not show whether a cache serves the rest of
-    a sector later: where one does, L1 and L2 move more, but device memory does not.
+    line it names: the index must grow by one from thread to thread. Where whole warps take about one sector more than
+    they fill, only the start of their rows lies within a sector, and that is said. It does not show whether a cache
+    serves the rest of a sector later: where one does, L1 and L2 move more, but device memory does not.
     """
     return _uncoalesced(facts, "load")
 
@@ -83,17 +90,25 @@ def _uncoalesced(facts: Facts, side: _Side) -> Found | None:
         return None
     wasted = 1 - use.used
     waste = _waste(facts, side, wasted, use.sectors)
+    shifted = use.apart and _is_shifted(facts, side, use)
+    full_cache = facts.wall is not None and facts.wall.resource in _CACHES
     return Found(
         evidence=use.evidence,
-        move=f"{_START[side]}: {use.said}; {_HOW[side]}" if use.apart else f"{_WIDER[side]}: {use.said}",
+        move=_SHIFTED.format(use.said) if shifted else _move(side, use),
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
         where=facts.places(f"{side}_excess_sectors"),
         confidence=use.confidence,
-        severity=weigh(facts, waste) if use.apart else "note",
+        severity=weigh(facts, waste) if use.apart and (full_cache or not shifted) else "note",
     )
 
 
+def _move(side: _Side, use: _Use) -> str:
+    return f"{_START[side]}: {use.said}; {_HOW[side]}" if use.apart else f"{_WIDER[side]}: {use.said}"
+
+
+_CACHES = frozenset({"l1", "l2"})
+_SHIFTED = "start rows on 32-byte boundaries (pad the row or shift the halo): {}"
 _START: Mapping[_Side, str] = {
     "load": "let neighbouring threads read neighbouring addresses",
     "store": "let neighbouring threads write neighbouring addresses",
@@ -106,6 +121,39 @@ _WIDER: Mapping[_Side, str] = {
     "load": "let each thread read more at once, or keep in shared memory what all threads of a warp read",
     "store": "let each thread write more at once, or more threads of a warp write",
 }
+
+
+def _is_shifted(facts: Facts, side: _Side, use: _Use) -> bool:
+    """Return whether accesses are to rows that only start within a sector: each takes at most one more than ideal.
+
+    Judged by the instructions that waste most, where they are told apart, else by the mean access.
+    """
+    sectors, excess, whole = f"{side}_sectors", f"{side}_excess_sectors", facts.limits.active_threads
+    worst = [spot.measures for spot in hottest(facts.kernel.hotspots, excess, by="sass")]
+    if worst:
+        return all(
+            _is_row(one.get(sectors, 0.0), one[excess], one.get("warp_inst", 0.0), one.get("thread_inst", 0.0), whole)
+            for one in worst
+        )
+    accesses, threads = _accesses(facts, side), facts.counter("threads_per_inst")
+    if use.sectors is None or not accesses:
+        return False
+    lanes = accesses * threads if threads is not None else math.inf
+    return _is_row(use.sectors, use.sectors * (1 - use.used), accesses, lanes, whole)
+
+
+def _is_row(sectors: float, excess: float, accesses: float, threads: float, least_threads: float) -> bool:
+    """Return whether accesses of whole warps take at most one sector more than the several that they fill."""
+    whole = threads >= least_threads * accesses
+    return whole and excess <= _ONE_MORE * accesses and sectors - excess >= _ROW_SECTORS * accesses
+
+
+def _accesses(facts: Facts, side: _Side) -> float | None:
+    """Return the warp accesses of one side; None where neither requests nor opcodes are counted."""
+    requests = facts.counter(_HARDWARE[side][1])
+    opcodes = facts.kernel.warp_opcodes
+    counted = sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in _OPCODES[side])
+    return requests or counted or None
 
 
 def _use_of(facts: Facts, side: _Side) -> _Use | None:

@@ -34,6 +34,12 @@ _OPCODES: Mapping[str, str] = {
     "DFMA": "fma",
 }
 
+_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "fp32": ("IMAD", "IMUL", "HADD2", "HMUL2", "HFMA2"),
+    "fp64": ("DSETP", "DMNMX", "DMMA"),
+}
+"""What else goes through the pipe of a precision."""
+
 _FP64_SEEDS = ("MUFU.RCP64H", "MUFU.RSQ64H")
 _REFINING = 7
 """fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
@@ -78,8 +84,8 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
     found = [mix for mix in mixes if _is_worth_a_word(facts, mix)]
     if not found:
         return None
-    mix = max(found, key=lambda one: spared(facts, _unfused_waste(one)))
-    waste = _unfused_waste(mix)
+    mix = max(found, key=lambda one: spared(facts, _unfused_waste(facts, one)))
+    waste = _unfused_waste(facts, mix)
     return Found(
         evidence=(
             Evidence("sparable_share", mix.sparable, "share", f"min(add, mul) / all: {mix.source}"),
@@ -98,12 +104,23 @@ def unfused_arithmetic(facts: Facts) -> Found | None:
 def _is_worth_a_word(facts: Facts, mix: _Mix) -> bool:
     """Return whether much stands apart, and pairs of it could be joined or keep a pipe busy."""
     limit, apart = facts.limits.fusable_share, mix.apart / mix.total / 2
-    busy = max((facts.share(name) or 0.0 for name in _PIPES[mix.dtype]), default=0.0)
+    parts = _parts_of_pipes(facts.kernel, mix)
+    busy = max(((facts.share(name) or 0.0) * part for name, part in parts.items()), default=0.0)
     return apart > limit and (mix.sparable >= limit / 2 or apart * busy >= limit)
 
 
-def _unfused_waste(mix: _Mix) -> Waste:
-    return Waste(dict.fromkeys(_PIPES[mix.dtype], mix.sparable))
+def _unfused_waste(facts: Facts, mix: _Mix) -> Waste:
+    return Waste({name: mix.sparable * part for name, part in _parts_of_pipes(facts.kernel, mix).items()})
+
+
+def _parts_of_pipes(kernel: Kernel, mix: _Mix) -> dict[str, float]:
+    """Return which part of a precision's pipes its arithmetic makes up, 0 to 1; a shared pipe only where counted."""
+    own, pipe = _PIPES[mix.dtype]
+    opcodes = kernel.thread_opcodes
+    if not opcodes:
+        return {own: 1.0} if mix.dtype == "fp32" else {own: 1.0, pipe: 1.0}
+    beside = sum(n for opcode, n in opcodes.items() if opcode.partition(".")[0].startswith(_BESIDE[mix.dtype]))
+    return {own: 1.0, pipe: mix.total / (mix.total + beside)}
 
 
 def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
@@ -161,39 +178,50 @@ def slow_fp64(facts: Facts) -> Found | None:
     """Say that a chip with few fp64 units does fp64 arithmetic.
 
     Chips for graphics and inference do fp64 at 1/32 or 1/64 of the rate of fp32, so a stray double costs much. The
-    rates are the peaks of the report, else the published ones. Counters: fp64 operations by opcode or by
-    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe. Confirm by
-    searching the hot lines for literals without `f` (`0.5` for `0.5f`) and for `sqrt` or `pow` in place of `sqrtf` and
-    `powf`. It does not show whether the accuracy of fp64 is needed.
+    rates are the peaks of the report, else the published ones, else what the driver says
+    (`device__attribute_single_to_double_precision_perf_ratio`). Counters: fp64 operations by opcode or by
+    `smsp__sass_thread_inst_executed_op_d{add,mul,fma}_pred_on`, and the busy cycles of the fp64 pipe, which are enough
+    where no operations were counted. Confirm by searching the hot lines for literals without `f` (`0.5` for `0.5f`) and
+    for `sqrt` or `pow` in place of `sqrtf` and `powf`. It does not show whether the accuracy of fp64 is needed.
     """
     slower = _fp64_slower(facts)
     work = facts.pipes.get("fp64")
-    if slower is None or slower < facts.limits.slow_fp64_ratio or work is None or not work.amount:
+    counted = work.amount if work is not None else None
+    busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name))}
+    top = max(busy, key=lambda one: busy[one], default=None)
+    if slower is None or slower.value < facts.limits.slow_fp64_ratio or counted == 0:
         return None
-    busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name)) is not None}
-    waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower))
-    evidence = [
-        Evidence("fp64_flop", work.amount, "FLOP", work.source),
-        Evidence("fp64_slower", slower, "x", "fp32 peak / fp64 peak"),
-    ]
-    said = f"{si(work.amount, 'FLOP')} of fp64 run at a rate {factor(slower)} below that of fp32"
-    if busy:
-        name = max(busy, key=lambda one: busy[one])
-        evidence.append(Evidence("fp64_busy_share", busy[name], "share", facts.pipes[name].source))
-        said = f"{said} and keep their pipe {percent(busy[name])} busy"
+    if counted is None and (top is None or busy[top] < facts.limits.contributing_share):
+        return None
+    waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower.value))
+    evidence = [slower]
+    amount = "fp64 runs"
+    if work is not None and counted is not None:
+        evidence.insert(0, Evidence("fp64_flop", counted, "FLOP", work.source))
+        amount = f"{si(counted, 'FLOP')} of fp64 run"
+    said = f"{amount} at a rate {factor(slower.value)} below that of fp32"
+    if top is not None:
+        evidence.append(Evidence("fp64_busy_share", busy[top], "share", facts.pipes[top].source))
+        keep = "keep their" if counted is not None else "keeps its"
+        said = f"{said} and {keep} pipe {percent(busy[top])} busy"
+    severity = weigh(facts, waste)
+    full = top is not None and busy[top] >= facts.limits.bound_share
     return Found(
         evidence=tuple(evidence),
         move=f"use fp32 where accuracy allows: {said}; a literal without `f` makes a whole expression double",
         bears_on=waste.bears_on,
         speedup_up_to=speedup(facts, waste),
-        severity=weigh(facts, waste),
+        severity="contributes" if full and severity == "note" else severity,
     )
 
 
-def _fp64_slower(facts: Facts) -> float | None:
-    """Return how many times slower the chip's fp64 is than its fp32; None where a peak is not known."""
+def _fp64_slower(facts: Facts) -> Evidence | None:
+    """Return how many times slower the chip's fp64 is than its fp32; None where neither peaks nor driver tell."""
     fp64, fp32 = (_peak(facts, dtype) for dtype in ("fp64", "fp32"))
-    return fp32 / fp64 if fp64 and fp32 else None
+    if fp64 and fp32:
+        return Evidence("fp64_slower", fp32 / fp64, "x", "fp32 peak / fp64 peak")
+    name = "fp64_slower_factor"
+    return facts.measured("fp64_slower", "x", name) if facts.counter(name) else None
 
 
 def _peak(facts: Facts, dtype: str) -> float | None:
@@ -277,7 +305,9 @@ ARITHMETIC: tuple[FindingRule, ...] = (
         ),
     ),
     FindingRule("fp64_divisions", "fp64 divisions", fp64_divisions, (("thread_opcodes",),)),
-    FindingRule("slow_fp64", "slow fp64 arithmetic", slow_fp64, (("thread_opcodes",), ("dfma_threads",))),
+    FindingRule(
+        "slow_fp64", "slow fp64 arithmetic", slow_fp64, (("thread_opcodes",), ("dfma_threads",), ("fp64_busy_share",))
+    ),
     FindingRule(
         "tensor_cores_unused",
         "idle tensor cores",

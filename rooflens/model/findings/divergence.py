@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rooflens.model.records import Hotspot, Kernel
 
 WARP_THREADS = 32
-_EXPLAINED = 0.9
-"""Block sizes explain idle lanes where nine tenths of the threads that are there work."""
 _HALF = 0.5
 """Resident warps of which half the lanes are empty hide half of the waits they could."""
 _PLACES = 3
@@ -40,7 +38,7 @@ def thread_divergence(facts: Facts) -> Found | None:
     if threads is None or threads.value >= facts.limits.active_threads:
         return None
     idle = 1 - threads.value / WARP_THREADS
-    by_block = _block_explains(facts.kernel, threads.value)
+    by_block = _block_explains(facts, threads.value)
     waste = Waste(dict.fromkeys(facts.pipes, idle))
     switched_off = (facts.counter("threads_per_inst") or 0.0) >= facts.limits.active_threads
     parting = facts.counter("divergent_branch_count") and not by_block and not switched_off
@@ -72,9 +70,15 @@ def _threads(facts: Facts) -> Evidence | None:
     return Evidence("threads_per_inst", by_thread / by_warp, "threads", "thread / warp instructions by opcode")
 
 
-def _block_explains(kernel: Kernel, threads: float) -> bool:
-    fill = warp_fill(kernel)
-    return fill is not None and fill < 1 and threads >= _EXPLAINED * fill * WARP_THREADS
+def _block_explains(facts: Facts, threads: float) -> bool:
+    """Return whether idle lanes are those that blocks leave empty: of the threads that are there enough do work.
+
+    A single thread parts from no other.
+    """
+    fill = warp_fill(facts.kernel)
+    if fill is None or fill == 1:
+        return False
+    return _block_size(facts.kernel) == 1 or threads >= facts.limits.active_threads * fill
 
 
 def _divergence_move(
@@ -82,7 +86,7 @@ def _divergence_move(
 ) -> str:
     said = f"{significant(threads.value)} of 32 threads do work in an instruction"
     if by_block:
-        return f"make blocks a multiple of 32 threads: {said}, as blocks of {_block_size(kernel)} do not fill warps"
+        return f"change no branch for it, only the block size: {said}, as blocks of {_block_size(kernel)} do not fill warps"
     if switched_off:
         return (
             f"give idle threads work: {said}, the others are switched off by conditions; split the work so that whole "

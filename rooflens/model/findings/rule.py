@@ -162,9 +162,13 @@ class Waste:
 def spared(facts: Facts, waste: Waste) -> float:
     """Return the part of the time that the waste costs, 0 to 1: by the unit it keeps busiest, or by the waits.
 
-    A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it.
+    A unit that is busy for a share s of the time, a part w of which is waste, is done s x w earlier without it. Units
+    work side by side: behind a wall, one that is far from full does its work meanwhile, and its waste costs nothing.
     """
-    busy = [part * share for name, part in waste.parts.items() if (share := facts.share(name)) is not None]
+    wall = facts.wall.resource if facts.wall else None
+    least = 0.0 if wall is None else facts.limits.contributing_share
+    shares = {name: facts.share(name) or 0.0 for name in waste.parts}
+    busy = [part * shares[name] for name, part in waste.parts.items() if name == wall or shares[name] >= least]
     waits = 0.0 if facts.at_roof else waste.waits * stalled(facts, waste.stalls)
     return min(_MOST_SPARED, max((*busy, waits), default=0.0))
 

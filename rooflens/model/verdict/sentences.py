@@ -68,7 +68,10 @@ def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: 
 
 
 def distance_words(verdict: Verdict, *gpus: str | None) -> str:
-    """Say how far a kernel is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown."""
+    """Say how far a kernel is from its limits; empty where unknown.
+
+    For example `1.9x as written, up to 2.3x at the work and bytes it needs`.
+    """
     distances = verdict.distances
     written = [f"{factor(distances.headroom)} as written{_full(verdict, *gpus)}"] if distances.headroom else []
     return ", ".join((*written, *_beyond(distances)))
@@ -83,7 +86,7 @@ def _beyond(distances: Distances) -> Iterator[str]:
     shown = distances.headroom or 1.0
     if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
         shown = distances.potential
-        yield f"up to {factor(shown)} without its waste"
+        yield f"up to {factor(shown)} at the work and bytes it needs"
     if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
         how = "by fusing only" if distances.by_fusing_only else "with its operands kept on chip"
         yield f"up to {factor(distances.potential_by_reuse)} {how}"

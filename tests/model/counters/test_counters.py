@@ -65,9 +65,10 @@ COUNTS = frozenset(
         "sol_memory",
         "sm_registers",
         "sm_warps",
+        "fp64_slower_factor",
     }
 )
-"""Names that say it without such an ending: plain counts, and NVIDIA's two fractions."""
+"""Names that say it without such an ending: plain counts, a factor, and NVIDIA's two fractions."""
 
 SOURCE_COUNTERS = ("memory_l1_", "memory_l2_")
 """How ncu names what its source view adds up over the instructions: without a unit before two underscores."""

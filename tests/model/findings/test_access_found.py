@@ -31,6 +31,46 @@ def test_loads_are_uncoalesced_from_a_tenth_of_the_sectors_on(excess: float, *, 
         assert unsaid(found.evidence, found.move) == []
 
 
+@pytest.mark.parametrize(
+    ("more", "accesses", "threads", "shifted"),
+    [
+        (125_000, 125_000.0, 32.0, True),
+        (125_000, 118_000.0, 32.0, False),
+        (125_000, 125_000.0, 23.0, False),
+        (125_000, 600_000.0, 32.0, False),
+    ],
+)
+def test_rows_that_start_within_a_sector_are_told_to_start_at_one(
+    more: float, accesses: float, threads: float, *, shifted: bool
+) -> None:
+    """A whole warp that takes one sector beyond the 8 it fills is shifted; more of them, or fewer filled, are not."""
+    counters = {"global_load_requests": accesses, "threads_per_inst": threads}
+    kernel = {"code_totals": _totals(more, sectors=1_125_000.0)}
+    found = uncoalesced_global_load(make_facts(counters, {"l2": 0.7}, kernel=kernel))
+    assert found is not None
+    assert found.move.startswith("start rows on 32-byte boundaries") is shifted
+    assert ("transpose" in found.move) is not shifted
+
+
+@pytest.mark.parametrize(("wall", "severity"), [("dram", "note"), ("l2", "contributes")])
+def test_shifted_rows_cost_time_where_the_cache_is_the_wall(wall: str, severity: str) -> None:
+    """A ninth of the sectors of L2 at 70 % is 8 % of the time; under DRAM it is nothing, whatever L2 does."""
+    kernel = {"code_totals": _totals(125_000, sectors=1_125_000.0), "warp_opcodes": {"LDG.E.64": 125_000}}
+    facts = make_facts({}, {"l2": 0.7, "dram": 0.75}, kernel=kernel, **at_wall(wall, 0.75))
+    found = uncoalesced_global_load(facts)
+    assert found is not None
+    assert found.severity == severity
+
+
+def test_the_instructions_that_waste_most_tell_shifted_rows_from_few_scattered_ones() -> None:
+    """On average one sector more an access; but one instruction in thirty takes 30 of them alone."""
+    spot = {"load_sectors": 150_000.0, "load_excess_sectors": 125_000.0, "warp_inst": 5_000.0, "thread_inst": 160_000.0}
+    kernel = {"code_totals": _totals(125_000), "hotspots": (Hotspot("sass", "LDG", 0, measures=spot),)}
+    found = uncoalesced_global_load(make_facts({"global_load_requests": 125_000.0}, kernel=kernel))
+    assert found is not None
+    assert "transpose" in found.move
+
+
 def test_stores_are_told_from_loads() -> None:
     """Three quarters of what stores touch is more than needed: said of stores only, with its line."""
     hot = Hotspot("line", "a.cu", 7, measures={"store_excess_sectors": 600_000.0})

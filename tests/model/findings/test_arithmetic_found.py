@@ -41,6 +41,39 @@ def test_counters_stand_in_for_opcodes_and_the_busier_precision_is_said() -> Non
     assert (found.severity, found.speedup_up_to) == ("limiter", pytest.approx(1 / (1 - 0.4 * 0.8)))
 
 
+@pytest.mark.parametrize(("beside", "severity"), [({}, "limiter"), ({"IMAD.WIDE": 300, "HFMA2": 600}, "note")])
+def test_unfused_arithmetic_costs_its_own_part_of_a_pipe_that_others_share(
+    beside: dict[str, int], severity: str
+) -> None:
+    """40 of 100 are spared on the FMA pipe, or 40 of 1,000: at 60 % busy that is 24 % or 2.4 % of the time."""
+    kernel = _opcodes(**{"FADD": 40, "FMUL": 40, "FFMA": 20, **beside})
+    facts = make_facts({}, {"fp32": 0.01, "fma": 0.6}, kernel=kernel, **at_wall("fma", 0.6))
+    found = unfused_arithmetic(facts)
+    assert found is not None
+    assert found.severity == severity
+    assert (found.speedup_up_to or 1.0) == pytest.approx(1 / (1 - 0.6 * 0.4 * (0.1 if beside else 1.0)))
+
+
+@pytest.mark.parametrize(("busy", "severity"), [(0.29, "note"), (0.31, "contributes")])
+def test_behind_a_wall_a_pipe_far_from_full_costs_nothing(busy: float, severity: str) -> None:
+    """Divisions work while memory does; without a wall they are a part of what the kernel waits for."""
+    kernel = {"thread_opcodes": {"DFMA": 900, "DMUL": 100, "MUFU.RCP64H": 100}}
+    shares = {"dram": 0.74, "fp64_pipe": busy}
+    behind = fp64_divisions(make_facts({}, shares, kernel=kernel, **at_wall("dram", 0.74)))
+    alone = fp64_divisions(make_facts({}, shares, kernel=kernel))
+    assert behind is not None
+    assert alone is not None
+    assert (behind.severity, alone.severity) == (severity, "contributes")
+
+
+def test_without_opcodes_a_shared_pipe_is_not_charged_to_one_precision() -> None:
+    """Nobody can tell what else kept the FMA pipe busy; the FLOPs themselves are a hundredth of their peak."""
+    counters = {"fadd_threads": 50.0, "fmul_threads": 50.0, "ffma_threads": 0.0}
+    found = unfused_arithmetic(make_facts(counters, {"fp32": 0.01, "fma": 0.6}, **at_wall("fma", 0.6)))
+    assert found is not None
+    assert found.severity == "note"
+
+
 @pytest.mark.parametrize(("divisions", "said"), [(28, False), (29, True)])
 def test_divisions_are_said_from_a_fifth_of_the_fp64_instructions_on(divisions: int, *, said: bool) -> None:
     """Each takes seven instructions at least: 29 are 203 of 1,000."""
@@ -83,6 +116,22 @@ def test_no_fp64_and_no_known_rate_are_no_finding() -> None:
     assert slow_fp64(make_facts(pipes={"fp64": Pipe(1e9, "FLOP", "opcode")})) is None
     none = {"fp64": Pipe(0.0, "FLOP", "opcode", peak_per_s=1e12), "fp32": Pipe(1e9, "FLOP", "opcode", peak_per_s=6e13)}
     assert slow_fp64(make_facts(pipes=none)) is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "factor", "severity"),
+    [(0.29, 32.0, None), (0.31, 32.0, "note"), (0.61, 32.0, "contributes"), (0.61, 3.9, None)],
+)
+def test_a_busy_fp64_pipe_and_what_the_driver_says_of_its_rate_are_enough(
+    busy: float, factor: float, severity: str | None
+) -> None:
+    """No operation was counted; beside another wall that is full, a pipe that is a wall too stays advice."""
+    facts = make_facts({"fp64_slower_factor": factor}, {"alu": 0.8, "fp64_pipe": busy}, **at_wall("alu", 0.8))
+    found = slow_fp64(facts)
+    assert (found.severity if found else None) == severity
+    if found is not None:
+        assert "fp64 runs at a rate 32x below" in found.move
+        assert unsaid(found.evidence, found.move) == []
 
 
 def _product(share: float, gpu: str = "NVIDIA A100-SXM4-80GB", **opcodes: int) -> Any:

@@ -72,6 +72,21 @@ def test_blocks_that_do_not_fill_a_warp_explain_its_idle_lanes() -> None:
     assert "blocks of 9 do not fill warps" in by_block.move
 
 
+@pytest.mark.parametrize(
+    ("block", "threads", "explained"), [(9, 6.74, False), (9, 6.76, True), (1, 0.5, True), (48, 17.9, False)]
+)
+def test_the_block_size_explains_idle_lanes_where_three_quarters_of_its_threads_work(
+    block: int, threads: float, *, explained: bool
+) -> None:
+    """24 of 32 is the limit of whole warps, so of 9 threads it is 6.75; one thread alone parts from no other."""
+    kernel = {"block": (block, 1, 1)}
+    found = thread_divergence(make_facts({"threads_per_inst": threads}, {"issue": 0.5}, kernel=kernel))
+    assert found is not None
+    assert ("change no branch" in found.move) is explained
+    assert (found.severity == "note") is explained
+    assert unsaid(found.evidence, found.move) == []
+
+
 def test_the_places_are_those_that_lose_most_lanes() -> None:
     """Line 8 loses 30 of its 32 lanes; line 7 executes more and loses none."""
     full = Hotspot("line", "a.cu", 7, measures={"warp_inst": 100.0, "thread_inst": 3200.0})
