@@ -103,7 +103,7 @@ class _Uneven:
     """How unevenly the units of one kind work.
 
     Attributes:
-        ratio: Busiest unit over the mean.
+        ratio: Busiest unit over the mean of those that have work.
         waste: Part of the run that goes if all did as much as the mean, 0 to 1.
     """
 
@@ -118,12 +118,13 @@ _SM_UNITS = (("sm", "SM"), ("smsp", "SM sub-partition"), ("l1", "L1 cache"))
 _MEMORY_UNITS = (("l2", "L2 slice"), ("dram", "DRAM channel"))
 
 
-def _most_uneven(facts: Facts, units: tuple[tuple[str, str], ...]) -> _Uneven | None:
-    found = [uneven for key, name in units if (uneven := _uneven(facts, key, name)) is not None]
+def _most_uneven(facts: Facts, units: tuple[tuple[str, str], ...], of_one: float = 1.0) -> _Uneven | None:
+    """Return the most uneven kind; `of_one` is how many units there are for each that has work."""
+    found = [uneven for key, name in units if (uneven := _uneven(facts, key, name, of_one)) is not None]
     return max(found, key=lambda uneven: uneven.waste, default=None)
 
 
-def _uneven(facts: Facts, key: str, name: str) -> _Uneven | None:
+def _uneven(facts: Facts, key: str, name: str, of_one: float) -> _Uneven | None:
     mean, most = facts.counter(f"{key}_cycles_active_avg"), facts.counter(f"{key}_cycles_active_max")
     elapsed = facts.counter(f"{key}_cycles_elapsed_avg") or (
         facts.counter("elapsed_cycles") if key in {"sm", "smsp", "l1"} else None
@@ -134,8 +135,15 @@ def _uneven(facts: Facts, key: str, name: str) -> _Uneven | None:
     source = " / ".join(
         sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg")
     )
+    if of_one > 1:
+        mean, source = min(most, mean * of_one), f"{source} x blocks / SMs"
     waste = (1 - mean / most) * min(1.0, mean / elapsed)
     return _Uneven(key, name, most / mean, waste, Evidence(f"busiest {name} over the mean", most / mean, "x", source))
+
+
+def _sms_a_block(facts: Facts) -> float:
+    """Return how many SMs there are for each block; 1 where every SM has one or it is not known."""
+    return max(1.0, ratio(facts.counter("sm_count"), facts.counter("grid_size")) or 1.0)
 
 
 def _cost(facts: Facts, waste: float) -> Severity | None:
@@ -147,15 +155,16 @@ def load_imbalance(facts: Facts) -> Found | None:
 
     A kernel ends with its slowest SM; what the others idle until then is lost. Blocks or warps with more work than
     others cause it, as in triangular or sparse problems. Counters: cycles with work of the busiest SM, SM sub-partition
-    or L1 cache against the mean; the most uneven kind counts. The part of the time that evenness would save is (1 -
-    mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
+    or L1 cache against the mean, that of the units that have a block where the grid has fewer blocks than there are
+    SMs (a note says so of the others); the most uneven kind counts. The part of the time that evenness would save is
+    (1 - mean / busiest) x (active / elapsed), as in NVIDIA's own rule. Confirm with the time series (a long tail) or by
     handing out the work dynamically. It does not show which blocks take longer.
     """
-    worst = _most_uneven(facts, _SM_UNITS)
+    worst = _most_uneven(facts, _SM_UNITS, _sms_a_block(facts))
     if worst is None:
         return _tail_seen(facts) or _idle_seen(facts)
     if worst.waste < facts.limits.imbalance_share:
-        return _tail_seen(facts)
+        return _tail_seen(facts) or _empty_seen(facts)
     return Found(
         evidence=(worst.evidence,),
         move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works "
@@ -163,6 +172,19 @@ def load_imbalance(facts: Facts) -> Found | None:
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - worst.waste)),
         severity=_cost(facts, worst.waste),
+    )
+
+
+def _empty_seen(facts: Facts) -> Found | None:
+    """Say that SMs without a block are all there is to it: true, and `small_grid` says what it costs."""
+    worst = _most_uneven(facts, _SM_UNITS)
+    if worst is None or worst.waste < facts.limits.imbalance_share:
+        return None
+    return Found(
+        evidence=(worst.evidence,),
+        move=f"launch a block for every SM: with those that have none, the busiest {worst.name} works "
+        f"{significant(worst.ratio)}x as long as the mean one",
+        severity="note",
     )
 
 

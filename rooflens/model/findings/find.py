@@ -10,6 +10,7 @@ from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import IDLE, LATENCY
 from rooflens.model.findings.stalls import largest_wait
 from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 MOST_ADVISED = 6
 """So many findings that cost time are as much as one reads; the rest of them become notes."""
 
+_WELL_OVER = 1.25
+"""Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
@@ -33,13 +36,16 @@ def find_findings(facts: Facts) -> tuple[Finding, ...]:
     return _few(sorted(found, key=_rank))
 
 
-def _rank(finding: Finding) -> tuple[int, bool, float]:
+def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     """Order by what it costs; NVIDIA's unchecked estimates stand behind ours.
 
-    A limiter without a factor leads: what it costs is more than can be told, such as a grid of one block.
+    A limiter without a factor leads: what it costs is more than can be told, such as a grid of one block. A wait comes
+    after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
-    return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -(finding.speedup_up_to or untold)
+    is_wait = finding.id.startswith(STALL)
+    gain = (finding.speedup_up_to or untold) / (_WELL_OVER if is_wait else 1.0)
+    return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 
 
 def _finding(facts: Facts, rule: FindingRule, found: Found) -> Finding:

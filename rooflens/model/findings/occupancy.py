@@ -193,7 +193,10 @@ def _few_instructions(facts: Facts) -> Evidence | None:
 
     They are counted by opcode, or else by address.
     """
-    executed, source = float(sum(facts.kernel.warp_opcodes.values())), "sass__inst_executed_per_opcode_with_modifier_all"
+    executed, source = (
+        float(sum(facts.kernel.warp_opcodes.values())),
+        "sass__inst_executed_per_opcode_with_modifier_all",
+    )
     if not executed:
         executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
     blocks, block = facts.counter("grid_size"), facts.counter("block_size")

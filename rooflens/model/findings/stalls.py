@@ -139,13 +139,14 @@ def imc_miss(facts: Facts) -> Found | None:
     """Say that warps wait for constants and kernel parameters that are not in their cache.
 
     The first reads of a run always miss, which matters where the kernel is short; later ones miss where threads of a
-    warp index constants apart. Confirm at the line that reads them. It does not tell these apart.
+    warp index constants apart. A note where the kernel is as short as its launch. Confirm at the line that reads
+    them. It does not tell these apart.
     """
-    return _stall(
-        facts,
-        "imc_miss",
-        "let all threads of a warp read the same constants, or give each block more work after its first reads of them",
-    )
+    do = "let all threads of a warp read the same constants, or give each block more work after its first reads of them"
+    if facts.bound != "overhead":
+        return _stall(facts, "imc_miss", do)
+    found = _stall(facts, "imc_miss", "the first reads of a run miss, whatever it does")
+    return replace(found, severity="note") if found else None
 
 
 def branch_resolving(facts: Facts) -> Found | None:

@@ -113,6 +113,23 @@ def test_imbalance_is_said_where_evenness_would_save_5_percent(busiest: float, *
     assert (found is not None) is said
 
 
+@pytest.mark.parametrize(
+    ("busiest", "ratio", "is_note"), [(840.0, 4.2, True), (880.0, 1.1, True), (950.0, 1.1875, False)]
+)
+def test_sms_that_never_have_a_block_are_a_note_and_the_others_count(
+    busiest: float, ratio: float, *, is_note: bool
+) -> None:
+    """27 blocks on 108 SMs: 200 cycles of the mean SM are 800 of one that works; up to 840 that is even enough."""
+    counters = {"grid_size": 27.0, "sm_count": 108.0, "sm_cycles_elapsed_avg": 1000.0}
+    counters |= {"sm_cycles_active_avg": 200.0, "sm_cycles_active_max": busiest}
+    found = load_imbalance(make_facts(counters))
+    assert found is not None
+    assert found.evidence[0].value == pytest.approx(ratio)
+    assert (found.severity == "note") is is_note
+    assert ("launch a block for every SM" in found.move) is (ratio > 2)
+    assert unsaid(found.evidence, found.move) == []
+
+
 def test_the_most_uneven_kind_of_unit_is_the_one_that_is_said() -> None:
     """Sub-partitions of an SM can be uneven where the SMs are even."""
     counters = {

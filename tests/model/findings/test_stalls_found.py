@@ -149,7 +149,26 @@ def test_warps_that_are_ready_are_always_a_note() -> None:
     assert [(finding.id, finding.severity) for finding in findings] == [("stall_not_selected", "note")]
 
 
+@pytest.mark.parametrize(("bound", "severity"), [("latency", "limiter"), ("overhead", "note")])
+def test_a_kernel_as_short_as_its_launch_is_not_told_to_read_constants_otherwise(bound: str, severity: str) -> None:
+    """Its first read of a parameter misses in any case; a longer kernel that waits for constants is limited by it."""
+    findings = find_findings(make_facts(_counted("imc_miss", 0.6, 0.02), {"fma": 0.4}, bound=bound))
+    (found,) = (finding for finding in findings if finding.id == "stall_imc_miss")
+    assert found.severity == severity
+    assert ("same constants" in found.move) is (bound == "latency")
+    assert unsaid(found.evidence, found.move) == []
+
+
 def test_a_wait_worth_less_than_a_tenth_is_no_limiter() -> None:
     """The busiest unit leaves 5 %: it contributes."""
     facts = make_facts(_counted("wait", 0.5, 0.5), {"fma": 0.95})
     assert [finding.severity for finding in find_findings(facts)] == ["contributes"]
+
+
+@pytest.mark.parametrize(("waiting", "first"), [(0.59, "small_grid"), (0.61, "stall_barrier")])
+def test_a_wait_comes_after_its_possible_causes_unless_it_is_worth_a_quarter_more(waiting: float, first: str) -> None:
+    """Half a wave is worth 2x; 59 % of the time 2.44x, which is under 2.5x, and 61 % are 2.56x."""
+    counters = {**_counted("barrier", waiting, 0.05), "waves": 0.5, "grid_size": 108.0, "sm_count": 108.0}
+    findings = find_findings(make_facts(counters, {"fma": 0.1}))
+    assert [finding.severity for finding in findings] == ["limiter", "limiter"]
+    assert findings[0].id == first
