@@ -45,6 +45,53 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("counters", "opcodes", "told"),
+    [
+        ({}, {}, False),
+        ({}, {"FFMA": 9}, False),
+        ({}, {"HMMA.16816.F32": 1, "FFMA": 9}, True),
+        ({"tensor_busy_share": 0.04}, {}, False),
+        ({"tensor_busy_share": 0.06}, {}, True),
+        ({"tensor_busy_share": 0.06}, {"FFMA": 9}, False),
+    ],
+)
+def test_weights_are_spoken_of_only_where_there_is_matrix_work(
+    counters: dict[str, float], opcodes: dict[str, int], *, told: bool
+) -> None:
+    """An optimizer step has no weights that a larger batch would share; a narrower type helps it all the same."""
+    kernel = make_kernel(counters, warp_opcodes=opcodes)
+    moves = advice.memory_moves(kernel, levels(), "dram", at_roof=False)
+    assert any("weights" in move for move in moves) is told
+    assert sum("narrower type" in move for move in moves) == 1
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        ({}, True),
+        ({"dram_bytes": 3200.0}, True),
+        ({"dram_bytes": 2660.0, "global_ideal_sectors": 100.0}, True),
+        ({"dram_bytes": 2680.0, "global_ideal_sectors": 100.0}, False),
+        ({"dram_bytes": 3830.0, "global_ideal_sectors": 100.0}, False),
+        ({"dram_bytes": 3850.0, "global_ideal_sectors": 100.0}, True),
+    ],
+)
+def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
+    """Device memory that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
+    moves = advice.memory_moves(make_kernel(counters), levels(), "dram", at_roof=False)
+    assert any("tile" in move for move in moves) is told
+
+
+@pytest.mark.parametrize(("excess", "told"), [(None, True), (0.0, False), (9.0, False), (11.0, True)])
+def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *, told: bool) -> None:
+    """Of 100 sectors, ten are the least that is worth a word; without any measure it may help."""
+    totals = {} if excess is None else {"load_sectors": 60.0, "store_sectors": 40.0, "load_excess_sectors": excess}
+    moves = advice.memory_moves(make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
+    assert any("coalesced" in move for move in moves) is told
+    assert sum("load wider" in move for move in moves) == 1
+
+
+@pytest.mark.parametrize(
     ("level", "word", "capability", "told"),
     [
         ("l2", "TMA", "8.9", False),
