@@ -5,6 +5,7 @@ A chip is never told to use what it does not have: a move that needs a feature s
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -131,6 +132,9 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 """Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU or issue slot is not."""
+_BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
+"""Units that many kinds of instructions fill: which ones they are says where to begin."""
+_NAMED = 3
 _AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
 
 
@@ -190,7 +194,18 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     moves = _texts(kernel, _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),)))
     if at_roof and key in _ARITHMETIC:
         return (f"{_AT_COMPUTE_ROOF}, at {percent(busy)}", *moves[-1:])
+    if key in _BY_OPCODE and (most := _most_executed(kernel)):
+        return (f"{moves[0]} ({most} of the instructions)", *moves[1:])
     return moves
+
+
+def _most_executed(kernel: Kernel) -> str:
+    """Name the opcodes that a kernel executes most, with their shares; empty where opcodes are not counted."""
+    counts: Counter[str] = Counter()
+    for opcode, count in kernel.warp_opcodes.items():
+        counts[opcode.partition(".")[0]] += count
+    total = counts.total()
+    return ", ".join(f"{opcode} {percent(count / total)}" for opcode, count in counts.most_common(_NAMED) if count)
 
 
 _COLLECT, _LACKS = "collect what this report lacks", "this report lacks counters"

@@ -137,6 +137,18 @@ def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
     assert word in advice.compute_moves(make_kernel(), pipe, at_roof=False)[0]
 
 
+@pytest.mark.parametrize(
+    ("pipe", "named"), [("alu", True), ("issue", True), ("fma", True), ("xu", True), ("lsu", False)]
+)
+@pytest.mark.parametrize("at_roof", [False, True])
+def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: bool, at_roof: bool) -> None:
+    """The three opcodes with most warp instructions, whatever their modifiers, with their parts of all."""
+    opcodes = {"LOP3.LUT": 22, "IADD3": 12, "IADD3.X": 5, "IMAD.WIDE": 8, "BRA": 7, "MOV": 46}
+    moves = advice.compute_moves(make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
+    assert ("MOV 46 %, LOP3 22 %, IADD3 17 % of the instructions" in moves[0]) is named
+    assert "of the instructions" not in advice.compute_moves(make_kernel(), pipe, at_roof=at_roof)[0]
+
+
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)
 @pytest.mark.parametrize("at_roof", [False, True])
 def test_no_pipe_is_without_a_move(row: object, *, at_roof: bool) -> None:
