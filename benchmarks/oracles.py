@@ -199,6 +199,8 @@ def _classes(key: str, what: str, results: Iterable[Result]) -> Row:
             reason += ", with NVIDIA's summary too: the report lacks the counters of one side"
         if not same and leading_stage(blind.levels["l2"]) == L2_INTERNAL:
             reason += " at L2, by a part of it that NVIDIA's summary leaves out: the fabric of a split L2"
+        if not same and blind.phases is not None:
+            reason += f", {blind.verdict.cause}: a series that the summary averages"
         pairs.append(pair_of(result, 0.0 if same else 1.0, reason))
     oracle = "NVIDIA's rule `SOLBottleneck`, its summary and rules withheld from ours"
     return Row(key, what, oracle, "class", 0.0, "a class is the same or it is not", tuple(pairs))

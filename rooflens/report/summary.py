@@ -53,7 +53,7 @@ class Ranked:
 
     Attributes:
         wall: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
-        distance: How far it is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown.
+        distance: How far it is from its limits, as `distance_words` says it; empty where unknown.
         where: File and line of what its first finding is about; empty where not known.
     """
 

@@ -167,9 +167,9 @@ def test_walls_before_and_after_are_nvidias_speed_of_light(weather: Pair) -> Non
     assert change.head is not None
     assert 100 / (change.base.verdict.distances.headroom or 0.0) == pytest.approx(sm, rel=POINT)
     assert 100 / (change.head.verdict.distances.headroom or 0.0) == pytest.approx(dram, rel=POINT)
-    assert f"compute-bound at FP64 ({sm:.0f} %) \u2192 memory-bound at DRAM ({dram:.0f} %)" in weather.text
+    assert f"compute-bound at FP64 ({sm:.0f} %) \u2192 memory-bound at HBM2 ({dram:.0f} %)" in weather.text
     assert f"compute-bound FP64 {sm:.0f} %" in weather.text
-    assert f"memory-bound DRAM {dram:.0f} %" in weather.text
+    assert f"memory-bound HBM2 {dram:.0f} %" in weather.text
 
 
 def test_fp64_fell_as_nvidias_rule_says(weather: Pair) -> None:

@@ -112,13 +112,17 @@ def test_three_levels_have_roofs(analyses: list[Analysis]) -> None:
 
 
 def test_classes_agree_with_nvidia_without_reading_its_summary(rows: dict[str, Row]) -> None:
-    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but for three kernels that say why."""
-    _held(rows["class_fp"], 0.0, 61)
+    """With NVIDIA's per cents and rules withheld, every class is NVIDIA's but for three kernels that say why.
+
+    The attention kernel is full of tensor work for two fifths of its run: its series says so, and averages do not.
+    """
+    counted = rows["class_fp"]
+    assert counted.kernel_count == 61
+    assert [pair.report.partition("__")[0] for pair in counted.outside] == ["blackwell-kernels"]
     other = rows["class_other"]
     assert other.kernel_count >= 180
     assert len(other.outside) <= 0.02 * other.kernel_count
     assert [(pair.report, pair.index) for pair in other.outside] == [
-        ("Twisty__profile.nsight-cuprof-report", 1),
         ("self-join-MiSTIC__profile.ncu-rep", 12),
         ("self-join-MiSTIC__profile.ncu-rep", 13),
     ]
@@ -150,12 +154,12 @@ def _one(analyses: list[Analysis], source: str, name: str) -> Analysis:
 
 
 def test_flash_attention_on_blackwell(analyses: list[Analysis]) -> None:
-    """The RTX 5090 attention kernel: tensor work to the digit, shared-memory share, flag and NVIDIA's class."""
+    """The RTX 5090 attention kernel: tensor work to the digit, shared-memory share, flag, and a class of its own."""
     analysis = _one(analyses, "blackwell-kernels__v5_swizzle", "flash_attn_v2_kernel")
     assert analysis.flop["tensor_bf16"] == 8_858_370_048
     assert analysis.levels["smem"].share == pytest.approx(0.182, abs=0.0005)
     assert "dram_writes_stay_in_l2" in analysis.flags
-    assert analysis.verdict.bound == "latency"
+    assert (analysis.verdict.bound, analysis.verdict.cause) == ("compute", "full for a part of its run")
     assert analysis.nvidia.bottleneck == "Latency Issue"
 
 

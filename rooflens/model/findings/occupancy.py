@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, si, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.records import Evidence
-from rooflens.model.roofline.occupancy import find_occupancy, next_step, set_aside_bytes
+from rooflens.model.records import Evidence, ratio
+from rooflens.model.roofline.occupancy import find_occupancy, next_step, set_aside_bytes, warps_of
 
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Severity
+    from rooflens.model.roofline.occupancy import Step
 
 _WAITS = frozenset({LATENCY})
 
@@ -21,7 +24,8 @@ def low_occupancy(facts: Facts) -> Found | None:
 
     An SM hides waiting by switching to another warp, so fewer warps hide less. A launch may put as many blocks on an SM
     as the scarcest of registers, shared memory, warp slots and block slots allows; all that tie are named, each with
-    the amount that would let one more block in, by CUDA's occupancy arithmetic. Counters: the theoretical occupancy
+    the amount that would let one more block in, by CUDA's occupancy arithmetic; the speed-up is that of this step, as
+    if time went down with each warp that it adds. Counters: the theoretical occupancy
     and the `launch__occupancy_limit_*` of the report. Confirm by changing the launch and profiling again: where
     warps were not what it lacked, nothing changes. It is a note where the schedulers have warps enough as it is, or
     where the grid holds no more blocks anyway. It does not show whether each warp could do more by itself.
@@ -29,14 +33,18 @@ def low_occupancy(facts: Facts) -> Found | None:
     allowed = facts.counter("theoretical_occupancy")
     if not allowed or allowed >= facts.limits.full_occupancy_share:
         return None
-    reasons, evidence = _limits(facts)
+    limits = _limits(facts)
+    reasons = [limit.words for limit in limits]
     because = f": {'; '.join(reasons)}" if reasons else ""
     together = ", and all of these must give way together" if len(reasons) > 1 else ""
     return Found(
-        evidence=(facts.measured("theoretical_occupancy", "share"), *evidence),
+        evidence=(
+            facts.measured("theoretical_occupancy", "share"),
+            *(number for limit in limits for number in limit.evidence),
+        ),
         move=f"make room for more warps on an SM, now at most {percent(allowed)} of its slots{because}{together}",
         bears_on=_WAITS,
-        speedup_up_to=facts.without_wait(1 / allowed),
+        speedup_up_to=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
         severity=_severity(facts),
     )
 
@@ -57,31 +65,37 @@ def _has_warps_enough(facts: Facts) -> bool:
     return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
 
 
-def _limits(facts: Facts) -> tuple[list[str], list[Evidence]]:
-    """Say each limiter in words with its numbers, and give the numbers as evidence."""
-    reasons, evidence = [], []
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """What allows no more blocks on an SM.
+
+    Attributes:
+        more: Warps that its named step allows over those allowed now, as a factor; None where no step is named.
+    """
+
+    words: str
+    evidence: tuple[Evidence, ...] = ()
+    more: float | None = None
+
+
+def _limits(facts: Facts) -> list[_Limit]:
+    """Say each limiter in words with its numbers, which are its evidence."""
     found = find_occupancy(facts.kernel)
-    blocks = found.block_limits[0][1] if found.block_limits else 0.0
-    for limiter in _real(facts, found.limiters):
-        words, numbers = _limit(facts, limiter, blocks)
-        reasons.append(words)
-        evidence += numbers
-    return reasons, evidence
+    if not found.block_limits:
+        return []
+    blocks = found.block_limits[0][1]
+    room = min((limit for _, limit in found.block_limits if limit > blocks), default=math.inf)
+    return [_limit(facts, limiter, blocks, room) for limiter in found.limiters]
 
 
-def _real(facts: Facts, limiters: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out shared memory where the program uses none and something else allows no more blocks."""
-    used = (facts.counter("smem_per_block_bytes") or 0.0) > (facts.counter("smem_driver_bytes") or 0.0)
-    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
-    return limiters if used or not others else others
-
-
-def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidence]]:
+def _limit(facts: Facts, limiter: str, blocks: float, room: float) -> _Limit:
+    """Describe one limiter; `room` is how many blocks an SM can hold by what does not limit yet."""
     step = next_step(facts.kernel, limiter)
-    if limiter == "shared memory" and (wider := _wider(facts, blocks)):
+    if limiter == "shared memory" and (wider := _wider(facts, blocks, room)):
         return wider
     if step is None:
-        return f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {_blocks(blocks)}", []
+        return _Limit(f"{limiter} allow{'s' if limiter == 'shared memory' else ''} {_blocks(blocks)}")
+    more = ratio(min(step.blocks, room), blocks)
     if limiter == "registers":
         words = (
             f"{step.now:.0f} registers a thread allow {_blocks(blocks)}, {step.to:.0f} would allow {step.blocks:.0f}"
@@ -89,20 +103,29 @@ def _limit(facts: Facts, limiter: str, blocks: float) -> tuple[str, list[Evidenc
     elif limiter == "shared memory":
         now, to = si(step.now, "B"), si(step.to, "B")
         words = f"{now} of shared memory a block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
-    elif limiter == "warps a block":
-        words = (
+    else:
+        words, more = (
+            _resized(limiter, step, blocks),
+            ratio(step.blocks * warps_of(step.to), blocks * warps_of(step.now)),
+        )
+    evidence = (
+        Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
+        Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
+    )
+    return _Limit(words, evidence, more)
+
+
+def _resized(limiter: str, step: Step, blocks: float) -> str:
+    """Say which size of block would fill more of an SM's slots."""
+    if limiter == "warps a block":
+        return (
             f"blocks of {count(int(step.now), 'thread')} leave warp slots over with {_blocks(blocks)}, blocks of "
             f"{step.to:,.0f} would fill more of them with {step.blocks:.0f}"
         )
-    else:
-        words = (
-            f"blocks of {count(int(step.now), 'thread')} use up the slots for blocks with {_blocks(blocks)}, blocks of "
-            f"{step.to:,.0f} would fill the slots for warps too"
-        )
-    return words, [
-        Evidence(f"{limiter} now", step.now, step.unit, _SOURCES[limiter]),
-        Evidence(f"{limiter} that would allow more", step.to, step.unit, "CUDA's occupancy arithmetic"),
-    ]
+    return (
+        f"blocks of {count(int(step.now), 'thread')} use up the slots for blocks with {_blocks(blocks)}, blocks of "
+        f"{step.to:,.0f} would fill the slots for warps too"
+    )
 
 
 _SOURCES = {
@@ -113,7 +136,7 @@ _SOURCES = {
 }
 
 
-def _wider(facts: Facts, blocks: float) -> tuple[str, list[Evidence]] | None:
+def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
     """Say that the SM could set aside more shared memory than it did for this launch."""
     held, most = set_aside_bytes(facts.kernel.counters), facts.counter("sm_smem_bytes")
     block, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes") or 0.0
@@ -123,11 +146,11 @@ def _wider(facts: Facts, blocks: float) -> tuple[str, list[Evidence]] | None:
         f"{si(block - driver, 'B')} of shared memory a block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
         f"SM set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
     )
-    numbers = [
+    numbers = (
         Evidence("shared memory set aside", held, "B", "launch__shared_mem_config_size"),
         Evidence("shared memory an SM can set aside", most, "B", facts.kernel.counter_sources.get("sm_smem_bytes", "")),
-    ]
-    return words, numbers
+    )
+    return _Limit(words, numbers, ratio(min(most // block, room), blocks))
 
 
 def _blocks(limit: float) -> str:
@@ -138,18 +161,20 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     """Say that far fewer warps are on an SM than the launch allows.
 
     The launch would allow more warps than are measured: blocks are too few to fill the SMs, they end at different
-    times, or they are so short that starting new ones cannot keep up; within a block, warps that end early leave
-    their slots empty until the last one is done. Counters: theoretical occupancy, and achieved
-    occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the mean. It
-    is a note where the schedulers have warps enough as it is. It does not show which of these it is where neither
-    stands out.
+    times, or they are so short that starting new ones cannot keep up, which the instructions a warp tell; within a
+    block, warps that end early leave their slots empty until the last one is done. Counters: theoretical occupancy, and
+    achieved occupancy over the active cycles. Confirm with the waves of the grid and with the busiest SM against the
+    mean. It is a note where the schedulers have warps enough as it is. It does not show which of these it is where
+    neither stands out.
     """
     allowed, achieved = facts.counter("theoretical_occupancy"), facts.counter("achieved_occupancy")
     if not allowed or not achieved or allowed - achieved <= facts.limits.occupancy_gap_share:
         return None
+    few = _few_instructions(facts)
+    numbers = (facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share"))
     return Found(
-        evidence=(facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share")),
-        move=f"{_even(facts)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
+        evidence=numbers if few is None else (*numbers, few),
+        move=f"{_fill(facts, few)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
         f"{percent(allowed)}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(allowed / achieved),
@@ -163,10 +188,28 @@ def _is_small(facts: Facts) -> bool:
     return waves is not None and waves < facts.limits.small_grid_waves
 
 
-def _even(facts: Facts) -> str:
+def _few_instructions(facts: Facts) -> Evidence | None:
+    """Return how many instructions a warp executes where they are few; None, too, where more blocks are needed first.
+
+    They are counted by opcode, or else by address.
+    """
+    executed, source = sum(facts.kernel.warp_opcodes.values()), "sass__inst_executed_per_opcode_with_modifier_all"
+    if not executed:
+        executed, source = facts.kernel.code_totals.get("warp_inst", 0.0), "inst_executed"
+    blocks, block = facts.counter("grid_size"), facts.counter("block_size")
+    each = ratio(executed or None, blocks * warps_of(block) if blocks and block else None)
+    if each is None or each >= facts.limits.short_warp_instructions or _is_small(facts):
+        return None
+    return Evidence("instructions a warp", each, "inst", f"{source} / (launch__grid_size x warps of a block)")
+
+
+def _fill(facts: Facts, few: Evidence | None) -> str:
+    """Say what fills the slots; `few` is what a warp executes where that is little."""
     if _is_small(facts):
         return f"launch more blocks than the {significant(facts.counter('waves'))} waves of this grid"
-    return "give blocks and the warps in them equal work, or more of it each where they are short"
+    if few is not None:
+        return f"loop over several elements a thread, as each warp executes {count(round(few.value), 'instruction')}"
+    return "give blocks and the warps in them equal work"
 
 
 OCCUPANCY: tuple[FindingRule, ...] = (

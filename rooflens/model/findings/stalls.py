@@ -31,15 +31,17 @@ def long_scoreboard(facts: Facts) -> Found | None:
     """Say that warps wait for data that they loaded from global, local or texture memory.
 
     The way to L2 and device memory takes hundreds of cycles. Where no memory level is full, more loads in flight hide
-    it: several issued before the first is used, wider ones, or more warps. Where a level is full, the loads queue
-    for it, and only less work there helps. Confirm at the line that uses the loaded value: the wait stands
+    it: several issued before the first is used, wider ones, or more warps. Where a level is at its roof, the loads
+    queue for it, and only less work there helps. Confirm at the line that uses the loaded value: the wait stands
     there, not at the load. It does not show which level answers; the hit rates do.
     """
+    do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
     wall = facts.wall
     if wall is not None and wall.resource in facts.levels:
         label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
-        return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
-    do = "keep more loads in flight, by unrolling so that several are issued before the first is used"
+        if facts.at_roof or facts.full_for_a_while:
+            return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
+        do = f"keep more bytes in flight, by wider loads and several a thread, as {label} is only {share} busy"
     if _capability(facts) >= (8, 0) and _uses_shared_memory(facts):
         do += " or by copying the next tile with cp.async"
     return _stall(facts, "long_scoreboard", do)

@@ -36,7 +36,8 @@ class Occupancy:
         achieved: Resident warps over the most an SM can hold, mean over the active cycles, 0 to 1.
         theoretical: Warps that the launch allows over the most an SM can hold, 0 to 1.
         block_limits: Resource -> blocks that an SM can hold by it, the scarcest first.
-        limiters: The scarcest resources; empty where every warp slot can be filled or the report does not say.
+        limiters: The scarcest resources, without shared memory where the program uses none and others are as scarce;
+            empty where every warp slot can be filled or the report does not say.
         waves: Blocks of the grid over those that all SMs hold at once.
         tail_share: Part of the SM time of all waves that the last one leaves idle, 0 to 1.
     """
@@ -57,14 +58,23 @@ def find_occupancy(kernel: Kernel) -> Occupancy:
     )
     theoretical, waves = counters.get("theoretical_occupancy"), counters.get("waves")
     limited = theoretical is None or theoretical < _FULL
+    scarcest = tuple(text for text, blocks in limits if blocks == limits[0][1]) if limited else ()
     return Occupancy(
         achieved=counters.get("achieved_occupancy"),
         theoretical=theoretical,
         block_limits=tuple(limits),
-        limiters=tuple(text for text, blocks in limits if blocks == limits[0][1]) if limited else (),
+        limiters=_real(counters, scarcest),
         waves=waves,
         tail_share=None if waves is None else tail_share(waves),
     )
+
+
+def _real(counters: Mapping[str, float], limiters: tuple[str, ...]) -> tuple[str, ...]:
+    """Leave out shared memory where the program uses none and something else allows no more blocks."""
+    block = counters.get("smem_per_block_bytes")
+    is_unused = block is not None and block <= counters.get("smem_driver_bytes", 0.0)
+    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
+    return others if is_unused and others else limiters
 
 
 def occupancy_limiter(kernel: Kernel) -> str | None:
@@ -112,6 +122,11 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
     return find(kernel.counters) if find else None
 
 
+def warps_of(threads: float) -> int:
+    """Return how many warps so many threads of a block make."""
+    return math.ceil(threads / _WARP)
+
+
 _WARP = 32
 _REGISTER_UNIT = 256
 _SCHEDULERS = 4
@@ -121,7 +136,7 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
     """Return how many blocks an SM can hold by their registers a thread."""
     warp_registers = max(1, math.ceil(registers * _WARP / _REGISTER_UNIT)) * _REGISTER_UNIT
     warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
-    return int(warps // math.ceil(block_size / _WARP))
+    return int(warps // warps_of(block_size))
 
 
 def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
@@ -160,7 +175,7 @@ def _fitting_block(counters: Mapping[str, float]) -> Step | None:
     block, held = counters.get("block_size"), counters.get("sm_warps")
     if not block or not held:
         return None
-    warps = math.ceil(block / _WARP)
+    warps = warps_of(block)
     to = next((count for count in range(warps - 1, 0, -1) if held // count * count > held // warps * warps), None)
     return None if to is None else Step(block, to * _WARP, held // to, "threads")
 

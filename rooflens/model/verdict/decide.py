@@ -53,6 +53,22 @@ _DOUBTS = (
 """Flags that lower confidence by one step each."""
 _READY = frozenset({"selected", "not_selected"})
 """States of a warp that could go on."""
+WHAT_FILLS_A_UNIT = frozenset(
+    {
+        "uncoalesced_global_load",
+        "uncoalesced_global_store",
+        "local_memory",
+        "bank_conflicts",
+        "thread_divergence",
+        "partial_warps",
+        "contended_atomics",
+        "unfused_arithmetic",
+        "slow_fp64",
+        "fp64_divisions",
+        "tensor_cores_unused",
+    }
+)
+"""Findings about what fills a unit. Where there is none, relieving a full unit goes before waits and warps."""
 _FEW_WARPS = 0.25
 """A quarter of the warp slots: where nothing else is known, so few warps are taken for the reason of waiting."""
 _PROVISIONAL = frozenset({"latency", "overhead"})
@@ -116,7 +132,7 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
         distances=distances,
         confidence=_confidence(case, wall, bound),
         sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
-        evidence=evidence_lines(bound, facts),
+        evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share),
         advice=moves,
         bottleneck=find_bottleneck(case, wall),
     )
@@ -210,10 +226,24 @@ def _moves(
     """Choose what can help: what was found, else what helps at such a wall, and last how to learn more."""
     if case.kernel.failed:
         return advice.failed_moves(case.kernel, case.command_line)
-    moves = tuple(finding.move for finding in costing) or _wall_moves(case, bound, wall, at_roof=at_roof)
+    found = tuple(finding.move for finding in costing)
+    at_wall = _wall_moves(case, bound, wall, at_roof=at_roof)
+    first = at_wall[:1] if _is_wall_first(case, bound, wall, costing, at_roof=at_roof) else ()
+    moves = (*first, *found) if found else at_wall
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
     collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))
+
+
+def _is_wall_first(
+    case: Case, bound: Bound, wall: Bottleneck | None, costing: Sequence[Finding], *, at_roof: bool
+) -> bool:
+    """Return whether the full unit goes first: nothing says what fills it, and filling it further is no aim.
+
+    Device memory below its roof is still to be filled, and so is a unit that is full for a part of the run only.
+    """
+    filling = (wall is not None and wall.resource == "dram" and not at_roof) or is_full_for_a_while(case, bound)
+    return not filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
 
 
 def _wall_moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from rooflens.model.records import Distances
 from rooflens.model.roofline.levels import device_dram_share
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rooflens.model.records import Bound, Kernel
     from rooflens.model.verdict.bottleneck import Case
@@ -36,7 +36,7 @@ def find_distances(case: Case, bound: Bound, top_share: float | None, math_ns: f
         math_ns: What its arithmetic needs at the peaks; None where a part of it or of its peaks is unknown.
     """
     headroom = _headroom(case, bound, top_share)
-    why_null = _why_null(case, math_ns)
+    why_null = _why_null(case, bound, math_ns)
     duration_ns = case.kernel.duration_ns
     needed_ns = needed_memory_ns(case)
     if why_null or duration_ns is None or math_ns is None or needed_ns is None:
@@ -60,9 +60,11 @@ def _headroom(case: Case, bound: Bound, top_share: float | None) -> float | None
     return None if waits and headroom > case.limits.open_headroom else headroom
 
 
-def _why_null(case: Case, math_ns: float | None) -> str | None:
+def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
     if case.kernel.failed:
         return "profiling failed"
+    if bound == "overhead":
+        return "its launch takes longer than its work"
     if math_ns is None:
         return "floating-point operations are not counted"
     if _is_integer_work(case):
@@ -86,7 +88,7 @@ def _is_integer_work(case: Case) -> bool:
 def _uses_operands_once(case: Case) -> bool:
     """Return whether a kernel is like a copy: no matrix work, and under one operation a byte that it needs."""
     operations = {name: pipe.amount for name, pipe in case.pipes.items() if pipe.is_arithmetic and pipe.amount}
-    needed_bytes = _needed_bytes(case.kernel)
+    needed_bytes = _needed_bytes(case)
     matrix = any(name.startswith("tensor_") for name in operations)
     return needed_bytes is not None and not matrix and sum(operations.values()) < needed_bytes
 
@@ -98,7 +100,7 @@ def needed_memory_ns(case: Case) -> float | None:
     """
     counters, duration_ns = case.kernel.counters, case.kernel.duration_ns
     peak = counters.get("device_dram_peak_bytes_per_s") or counters.get("dram_peak_bytes_per_s")
-    needed_bytes, share = _needed_bytes(case.kernel), case.levels["dram"].share
+    needed_bytes, share = _needed_bytes(case), case.levels["dram"].share
     if needed_bytes is not None and peak:
         return needed_bytes / peak * 1e9
     if share is None or duration_ns is None:
@@ -106,15 +108,18 @@ def needed_memory_ns(case: Case) -> float | None:
     return device_dram_share(case.kernel, share) * duration_ns * (1 - (local_part(case.kernel) or 0.0))
 
 
-def _needed_bytes(kernel: Kernel) -> float | None:
-    return min(
-        (amount for amount in (_without_local(kernel), _ideal_bytes(kernel)) if amount is not None), default=None
-    )
+def _needed_bytes(case: Case) -> float | None:
+    amounts = (_without_local(case.kernel, case.flags), _ideal_bytes(case.kernel))
+    return min((amount for amount in amounts if amount is not None), default=None)
 
 
-def _without_local(kernel: Kernel) -> float | None:
+def _without_local(kernel: Kernel, flags: Collection[str]) -> float | None:
+    """Return the bytes of device memory, with the output that stayed in L2 and without local memory."""
     measured = kernel.counters.get("dram_bytes")
-    return None if measured is None else measured * (1 - (local_part(kernel) or 0.0))
+    if measured is None:
+        return None
+    stayed = kernel.counters.get("l2_write_bytes", 0.0) if "dram_writes_stay_in_l2" in flags else 0.0
+    return (measured + stayed) * (1 - (local_part(kernel) or 0.0))
 
 
 def local_part(kernel: Kernel) -> float | None:

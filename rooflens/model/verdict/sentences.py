@@ -68,7 +68,10 @@ def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: 
 
 
 def distance_words(verdict: Verdict, *gpus: str | None) -> str:
-    """Say how far a kernel is from its limits: `1.9x as written, up to 2.3x without its waste`; empty where unknown."""
+    """Say how far a kernel is from its limits; empty where unknown.
+
+    For example `1.9x as written, up to 2.3x at the work and bytes it needs`.
+    """
     distances = verdict.distances
     written = [f"{factor(distances.headroom)} as written{_full(verdict, *gpus)}"] if distances.headroom else []
     return ", ".join((*written, *_beyond(distances)))
@@ -83,7 +86,7 @@ def _beyond(distances: Distances) -> Iterator[str]:
     shown = distances.headroom or 1.0
     if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
         shown = distances.potential
-        yield f"up to {factor(shown)} without its waste"
+        yield f"up to {factor(shown)} at the work and bytes it needs"
     if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
         how = "by fusing only" if distances.by_fusing_only else "with its operands kept on chip"
         yield f"up to {factor(distances.potential_by_reuse)} {how}"
@@ -205,9 +208,12 @@ def _top(facts: Facts) -> float:
     return max((side.share for side in (facts.memory, facts.compute) if side is not None), default=0.0)
 
 
-def evidence_lines(bound: Bound, facts: Facts) -> tuple[str, ...]:
-    """List the numbers behind the verdict, leading resources first."""
-    return tuple(_evidence(bound, facts))
+def evidence_lines(bound: Bound, facts: Facts, gap_share: float) -> tuple[str, ...]:
+    """List the numbers behind the verdict, leading resources first.
+
+    Warps that miss what the launch allows by more than `gap_share` of an SM's slots are not limited by the launch.
+    """
+    return (*_evidence(bound, facts), *_residency(facts.kernel, gap_share))
 
 
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
@@ -219,7 +225,6 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
         yield from (f"cause: {cause.title}" for cause in facts.causes)
-    yield from _residency(facts.kernel)
 
 
 def _traffic(level: Level) -> str:
@@ -232,10 +237,12 @@ def _traffic(level: Level) -> str:
     return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
 
 
-def _residency(kernel: Kernel) -> Iterator[str]:
-    achieved, limiter = kernel.counters.get("achieved_occupancy"), occupancy_limiter(kernel)
+def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
+    achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:
-        yield f"occupancy {percent(achieved)}" + (f", limited by {limiter}" if limiter else "")
+        is_reached = allowed is not None and allowed - achieved <= gap_share
+        limiter = occupancy_limiter(kernel) if is_reached else None
+        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiter}" if limiter else "")
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} eligible warps a cycle and scheduler"

@@ -30,10 +30,12 @@ class Thresholds:
     full_occupancy_share: float
     covered_issue_share: float
     occupancy_gap_share: float
+    short_warp_instructions: float
     imbalance_share: float
     imbalance_cost_share: float
     tail_idle_share: float
     limiter_gain: float
+    limiter_part_of_headroom: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
+from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
 if TYPE_CHECKING:
@@ -209,6 +210,18 @@ HOTSPOT = fixed(
     Key("leading_stall", TEXT_OR_NULL, lambda shown: leading_stall(shown.hotspot), "what most samples wait for"),
 )
 
+WORK = fixed(
+    Key("unit", choice("FLOP", "op"), lambda analysis: main_work(analysis).unit),
+    Key("amount", NUMBER, lambda analysis: main_work(analysis).total),
+    Key("amount_per_s", NUMBER, lambda analysis: main_work(analysis).per_s),
+    Key("peak_per_s", NUMBER, lambda analysis: main_work(analysis).peak_per_s, "of its mix of types"),
+    Key(
+        "per_byte",
+        mapping(NUMBER, LEVELS),
+        lambda analysis: {name: main_work(analysis).intensity(level) for name, level in analysis.levels.items()},
+    ),
+)
+
 NVIDIA = fixed(
     Key("bottleneck", TEXT_OR_NULL, attrgetter("bottleneck")),
     Key("fp32_pct_of_peak", STATED, attrgetter("fp32_pct_of_peak")),
@@ -251,6 +264,12 @@ KERNEL = fixed(
     ),
     Key("flop_total", NUMBER, attrgetter("flop_total"), "floating-point operations; null when a part is unknown"),
     Key("intensity", mapping(NUMBER, LEVELS), _of_levels("intensity_flop_per_byte"), "FLOP per byte"),
+    Key(
+        "work",
+        WORK,
+        lambda analysis: analysis,
+        "its main work, from which it is placed: integer tensor operations where those need more time than FLOPs",
+    ),
     Key("pipes", mapping(PIPE), attrgetter("pipes")),
     Key(
         "levels",

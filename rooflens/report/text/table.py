@@ -53,7 +53,7 @@ _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
     "most to win first; ? medium, ?? low confidence; ready warps: a cycle and scheduler; how much faster, headroom: as "
-    "written, potential: at most without its waste, by reuse: with its operands kept on chip too"
+    "written, potential: at most, at the work and bytes it needs, by reuse: with its operands kept on chip too"
 )
 """Explains the table's order, marks and distances; printed below it."""
 

@@ -42,7 +42,7 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
     assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in found.move
     assert "register" not in found.move
     assert unsaid(found.evidence, found.move) == []
-    assert found.speedup_up_to == pytest.approx(1 / 0.3)
+    assert found.speedup_up_to == pytest.approx(3 / 2)
 
 
 def test_all_limiters_that_tie_are_named() -> None:
@@ -83,6 +83,7 @@ def test_blocks_that_leave_warp_slots_over_are_told_a_size_that_does_not() -> No
     assert found is not None
     assert "blocks of 1,024 threads" in found.move
     assert "768 would fill more of them with 2" in found.move
+    assert found.speedup_up_to == pytest.approx(48 / 32)
     assert unsaid(found.evidence, found.move) == []
 
 
@@ -92,6 +93,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
         "theoretical_occupancy": 0.5,
         "block_size": 1.0,
         "sm_warps": 32.0,
+        "smem_per_block_bytes": 0.0,
         "blocks_limit_blocks": 16.0,
         "blocks_limit_smem": 16.0,
         "blocks_limit_warps": 32.0,
@@ -100,6 +102,7 @@ def test_blocks_of_one_thread_are_told_the_size_that_fills_the_warp_slots() -> N
     assert found is not None
     assert "blocks of 1 thread use up" in found.move
     assert "blocks of 64 would" in found.move
+    assert found.speedup_up_to == pytest.approx(2)
     assert "shared memory" not in found.move
 
 
@@ -120,6 +123,29 @@ def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more
     """Two blocks an SM on 170 SMs hold 340 blocks: a smaller grid gains nothing from a third."""
     findings = find_findings(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
     assert next(finding.severity for finding in findings if finding.id == "low_occupancy") == severity
+
+
+@pytest.mark.parametrize(
+    ("changes", "speedup"),
+    [
+        ({}, 9 / 8),
+        ({"registers_per_thread": 128.0, "block_size": 64.0, "blocks_limit_smem": 32.0}, 10 / 8),
+        ({"registers_per_thread": 128.0, "block_size": 64.0, "blocks_limit_smem": 9.0}, 9 / 8),
+        ({"sm_registers": None}, 4),
+    ],
+)
+def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, float | None], speedup: float) -> None:
+    """From 8 to 9 blocks is 9/8, to 10 it is 9/8 too where memory holds 9; 4x only where no step can be named."""
+    counters = {
+        "theoretical_occupancy": 0.25,
+        "block_size": 128.0,
+        "registers_per_thread": 64.0,
+        "sm_registers": 65536.0,
+        "blocks_limit_registers": 8.0,
+    }
+    found = low_occupancy(make_facts({**counters, **changes}))
+    assert found is not None
+    assert found.speedup_up_to == pytest.approx(speedup)
 
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
@@ -149,6 +175,22 @@ def test_a_gap_of_a_small_grid_asks_for_blocks() -> None:
     assert "equal work" not in found.move
 
 
+@pytest.mark.parametrize(
+    ("executed", "short"), [({"LDG": 6600, "EXIT": 4400}, True), ({"FFMA": 99_000}, True), ({"FFMA": 100_000}, False)]
+)
+def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_work_equally(
+    executed: dict[str, int], *, short: bool
+) -> None:
+    """250 blocks of 100 threads are 1,000 warps, their last one being partly filled: 11, 99 and 100 instructions."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": 0.7, "grid_size": 250.0, "block_size": 100.0}
+    found = achieved_occupancy_gap(make_facts(counters, kernel={"warp_opcodes": executed}))
+    assert found is not None
+    each = sum(executed.values()) // 1000
+    assert (f"loop over several elements a thread, as each warp executes {each} instructions" in found.move) is short
+    assert ("equal work" in found.move) is not short
+    assert unsaid(found.evidence, found.move) == []
+
+
 @pytest.mark.parametrize(("ready", "issued", "severity"), [(3.93, 0.74, "note"), (0.9, 0.74, None), (3.93, 0.59, None)])
 def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued: float, severity: str | None) -> None:
     """A kernel that issues in 74 % of the cycles with four warps ready gains nothing from more of them."""
@@ -157,3 +199,22 @@ def test_a_gap_is_a_note_where_schedulers_have_warps_enough(ready: float, issued
     found = achieved_occupancy_gap(make_facts(counters))
     assert found is not None
     assert found.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("achieved", "shares", "severity"),
+    [
+        (0.60, {"fma": 1 / 16}, "contributes"),
+        (0.51, {"fma": 1 / 16}, "contributes"),
+        (0.49, {"fma": 1 / 16}, "limiter"),
+        (0.60, {"fma": 1 / 4}, "limiter"),
+        (0.60, {}, "limiter"),
+    ],
+)
+def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_headroom(
+    achieved: float, shares: dict[str, float], severity: str
+) -> None:
+    """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; of 4x, and where it is not known, it is enough."""
+    counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": achieved}
+    findings = find_findings(make_facts(counters, shares))
+    assert [(one.id, one.severity) for one in findings] == [("achieved_occupancy_gap", severity)]

@@ -76,15 +76,20 @@ def test_the_samplers_own_spelling_is_known() -> None:
 
 
 def test_loads_in_flight_are_advised_only_where_no_memory_is_full() -> None:
-    """Where L2 bounds the kernel more loads would only queue for it."""
+    """At the roof more loads would only queue for L2; just below it there is room that they are to fill."""
     counters = _counted("long_scoreboard", 0.8)
     free = stalls.long_scoreboard(make_facts(counters, {"l2": 0.3}))
-    full = stalls.long_scoreboard(make_facts(counters, {"l2": 0.63}, **at_wall("l2", 0.63)))
+    below = stalls.long_scoreboard(make_facts(counters, {"l2": 0.79}, **at_wall("l2", 0.79)))
+    full = stalls.long_scoreboard(make_facts(counters, {"l2": 0.80}, **at_wall("l2", 0.80)))
     assert free is not None
+    assert below is not None
     assert full is not None
     assert "more loads in flight" in free.move
+    assert "more bytes in flight" in below.move
+    assert "L2 is only 79 % busy" in below.move
+    assert "take load off" not in below.move
     assert "in flight" not in full.move
-    assert "L2, 63 % busy" in full.move
+    assert "take load off L2, 80 % busy" in full.move
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def test_evidence_lists_the_busiest_units_first() -> None:
         "l2_return_share": 0.2,
         "l1_data_share": 0.009,
         "achieved_occupancy": 0.5,
+        "theoretical_occupancy": 0.6,
         "blocks_limit_warps": 4.0,
         "eligible_warps_per_cycle": 1.5,
         "alu_share": 0.3,
@@ -159,6 +160,32 @@ def test_evidence_lists_the_busiest_units_first() -> None:
     assert not any(line.startswith("L1") for line in evidence)
     assert any("occupancy 50 %" in line and "warps a block" in line for line in evidence)
     assert any("1.50 eligible warps" in line for line in evidence)
+
+
+@pytest.mark.parametrize(
+    ("achieved", "allowed", "line"),
+    [
+        (0.50, 0.60, "occupancy 50 %, limited by registers"),
+        (0.49, 0.60, "occupancy 49 %"),
+        (0.50, None, "occupancy 50 %"),
+        (1.05, 1.00, "occupancy 100 %"),
+    ],
+)
+def test_occupancy_is_limited_by_the_launch_only_where_it_is_reached(
+    achieved: float, allowed: float | None, line: str
+) -> None:
+    """A grid too small to fill what the launch allows is not limited by registers; more than all slots do not exist."""
+    counters = {"achieved_occupancy": achieved, "theoretical_occupancy": allowed, "blocks_limit_registers": 2.0}
+    assert line in analyze(make_kernel({**MEMORY, **counters})).verdict.evidence
+
+
+@pytest.mark.parametrize(("used", "limiter"), [(1024.0, "block slots"), (1025.0, "shared memory")])
+def test_shared_memory_that_the_program_does_not_use_limits_nothing(used: float, limiter: str) -> None:
+    """The driver's kilobyte allows no more blocks than the slots: these are named until the program takes a byte."""
+    counters = {"achieved_occupancy": 0.5, "theoretical_occupancy": 0.5, "smem_driver_bytes": 1024.0}
+    limits = {"smem_per_block_bytes": used, "blocks_limit_smem": 8.0, "blocks_limit_blocks": 8.0}
+    evidence = analyze(make_kernel({**MEMORY, **counters, **limits})).verdict.evidence
+    assert f"occupancy 50 %, limited by {limiter}" in evidence
 
 
 @pytest.mark.parametrize("share", [0.3, 0.62, 0.7, 0.95])

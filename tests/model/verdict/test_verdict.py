@@ -7,9 +7,11 @@ import pytest
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Rule
+from rooflens.model.findings.table import RULES
+from rooflens.model.records import Distances, Finding, Rule
 from rooflens.model.unprofiled import InProgram
 from rooflens.model.verdict.bottleneck import Bottleneck, compute_bottleneck, memory_bottleneck
+from rooflens.model.verdict.decide import WHAT_FILLS_A_UNIT, decide, write_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -549,3 +551,28 @@ def test_placed_kernel_and_case_agree() -> None:
     kernel = make_kernel({"alu_share": 0.9, "dram_share": 0.1})
     assert compute_bottleneck(place(kernel)) == Bottleneck("alu", 0.9)
     assert analyze(kernel).verdict.resource == "alu"
+
+
+def test_findings_that_fill_a_unit_are_rules() -> None:
+    """Each id that goes before a wall's own move is one of the table."""
+    assert {rule.id for rule in RULES} >= WHAT_FILLS_A_UNIT
+
+
+@pytest.mark.parametrize(
+    ("found", "shares", "first"),
+    [
+        ("stall_lg_throttle", {"l1": 0.83, "fp32": 0.1}, "keep re-used values"),
+        ("uncoalesced_global_load", {"l1": 0.83, "fp32": 0.1}, "of the finding"),
+        ("stall_long_scoreboard", {"dram": 0.74, "fp32": 0.1}, "of the finding"),
+        ("stall_long_scoreboard", {"dram": 0.92, "fp32": 0.1}, "only moving fewer bytes"),
+        ("low_occupancy", {"issue": 0.68, "dram": 0.1}, "issue fewer instructions"),
+    ],
+)
+def test_a_full_unit_is_relieved_before_warps_wait_less(found: str, shares: dict[str, float], first: str) -> None:
+    """A stall or few warps at a full unit are its shadow; what fills it goes first, and DRAM is filled to its roof."""
+    case = make_case(shares)
+    finding = Finding(found, "title", "limiter", (), "of the finding")
+    decision = decide(case)
+    moves = write_verdict(case, decision, Distances(), (finding,)).advice
+    assert moves[0].startswith(first)
+    assert "of the finding" in moves

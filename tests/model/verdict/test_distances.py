@@ -1,0 +1,90 @@
+"""Distances by hand: headroom, potential, potential by reuse, and where none of them can be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.kernels import make_case, make_kernel
+
+from rooflens.model.records import Distances, Level, Pipe
+from rooflens.model.verdict.bottleneck import Case
+from rooflens.model.verdict.distances import find_distances, local_part
+
+PEAK = 1e12
+"""Of device memory: 1 GB takes 1 ms."""
+
+
+def distances(math_ns: float | None, counters: dict[str, float], bound: str = "memory", **changes: Any) -> Distances:
+    """Find the distances of a kernel of 10 ms that does 1 GFLOP and whose busiest unit is half full."""
+    known = {"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, **counters}
+    case = make_case({"dram": 0.5}, known, kernel=make_kernel(known, **changes))
+    pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
+    placed = Case(case.kernel, case.levels, pipes, (), case.limits)
+    return find_distances(placed, bound, 0.5, math_ns)  # type: ignore[arg-type]
+
+
+def test_the_floor_is_the_larger_of_arithmetic_and_needed_bytes() -> None:
+    """1 ms of arithmetic and 4 GB at 1 TB/s: 10 ms could become 4, and 1 with the operands on chip."""
+    found = distances(1e6, {"dram_bytes": 4e9})
+    assert (found.headroom, found.potential, found.potential_by_reuse) == pytest.approx((2, 2.5, 10))
+    assert found.floor_ns == pytest.approx(4e6)
+
+
+def test_no_more_is_needed_than_the_accesses_ask_for() -> None:
+    """Of 4 GB the sectors of all accesses would fill 2: the floor is 2 ms."""
+    assert distances(1e6, {"dram_bytes": 4e9, "global_ideal_sectors": 2e9 / 32}).potential == pytest.approx(5)
+
+
+def test_accesses_that_nobody_looked_at_prove_nothing() -> None:
+    """A kernel that also loads by TMA may need more than the sectors of its other accesses."""
+    found = distances(1e6, {"dram_bytes": 4e9, "global_ideal_sectors": 1e6}, warp_opcodes={"UTMALDG.2D": 5})
+    assert found.potential == pytest.approx(2.5)
+
+
+def test_local_memory_is_waste() -> None:
+    """Three quarters of the sectors are local memory: a quarter of the bytes is needed."""
+    sectors = {"local_load_sectors": 2e6, "local_store_sectors": 1e6, "global_load_sectors": 1e6}
+    found = distances(1e5, {"dram_bytes": 4e9, **sectors, "global_store_sectors": 0.0})
+    assert local_part(make_kernel({**sectors, "global_store_sectors": 0.0})) == pytest.approx(0.75)
+    assert found.floor_ns == pytest.approx(1e6)
+
+
+@pytest.mark.parametrize(
+    ("math_ns", "bound", "why"),
+    [(None, "memory", "floating-point operations are not counted"), (1e6, "overhead", "its launch takes longer")],
+)
+def test_where_it_cannot_be_told_it_says_why(math_ns: float | None, bound: str, why: str) -> None:
+    """Uncounted work has no floor, and of a launch as short as its own cost no factor means anything."""
+    found = distances(math_ns, {"dram_bytes": 4e9}, bound)
+    assert found.potential is None
+    assert (found.why_null or "").startswith(why)
+
+
+def test_output_that_stayed_in_l2_is_needed_too() -> None:
+    """Writes that device memory has not seen yet count among the bytes, where that is flagged."""
+    kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 1e9, "l2_write_bytes": 3e9})
+    pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
+    levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
+    limits = make_case({}).limits
+    for flags, floor_ns in (((), 1e6), (("dram_writes_stay_in_l2",), 4e6)):
+        found = find_distances(Case(kernel, levels, pipes, flags, limits), "memory", 0.4, 1e5)
+        assert found.floor_ns == pytest.approx(floor_ns)
+
+
+@pytest.mark.parametrize(("share", "headroom"), [(0.06, 1 / 0.06), (0.04, None)])
+def test_a_waiting_kernel_has_no_headroom_above_twenty(share: float, headroom: float | None) -> None:
+    """With no unit above 5 % a factor of its units says nothing."""
+    case = make_case({"dram": share})
+    found = find_distances(case, "latency", share, None).headroom
+    assert found == (None if headroom is None else pytest.approx(headroom))
+    assert find_distances(case, "memory", share, None).headroom == pytest.approx(1 / share)
+
+
+def test_integer_kernels_have_no_potential() -> None:
+    """Under one operation in a hundred instructions, with device memory idle: no roof is known for the work."""
+    kernel = make_kernel({"dram_bytes": 1e6, "dram_peak_bytes_per_s": PEAK}, thread_opcodes={"IADD3": 10_000})
+    pipes = {"fp32": Pipe(amount=99.0, unit="FLOP", source="opcode", share=0.001)}
+    levels = {name: Level(share=0.1) for name in ("dram", "l2", "l1", "smem")}
+    found = find_distances(Case(kernel, levels, pipes, (), make_case({}).limits), "latency", 0.1, 1.0)
+    assert (found.potential, found.why_null) == (None, "integer work: bound not known")
