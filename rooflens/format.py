@@ -123,7 +123,7 @@ def intensity(flop_per_byte: float | None, unit: str = "FLOP") -> str:
 def quantity(value: float, unit: str) -> str:
     """Write an amount in the unit it comes with: `share` of one, `x`, `%`, `ns`, SI units, or what was counted.
 
-    What was counted stays exact below a million: `1,024 blocks`, `0.267 waves`, `32.8 M sectors`.
+    What was counted stays exact below a million: `1 block`, `1,024 blocks`, `0.267 waves`, `32.8 M sectors`.
     """
     if unit in _WRITERS:
         return _WRITERS[unit](value)
@@ -132,7 +132,8 @@ def quantity(value: float, unit: str) -> str:
     if abs(value) >= _COUNTED_EXACTLY:
         return si_of(value, unit).rstrip()
     digits = f"{value:,.0f}" if value == round(value) else significant(value)
-    return f"{digits} {unit}".rstrip()
+    noun = unit.removesuffix("es" if unit.endswith("ches") else "s") if value == 1 else unit
+    return f"{digits} {noun}".rstrip()
 
 
 _SI_UNITS = frozenset({"B", "FLOP", "Hz", "s", "B/s", "FLOP/s"})

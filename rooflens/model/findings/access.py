@@ -184,8 +184,8 @@ def _by_instruction(facts: Facts, side: _Side) -> _Use | None:
             Evidence(f"{side}_excess_share", excess / sectors, "share", source),
             Evidence(f"{side}_sectors", sectors, "sectors", source),
         ),
-        said=f"{percent(excess / sectors)} of the {si_of(sectors, 'sectors')} that global {side}s touch are more than "
-        "their bytes would fill",
+        said=f"{percent(excess / sectors)} of the {si_of(sectors, 'sectors')} that global {side}s touch would be "
+        "spared",
     )
 
 

@@ -71,14 +71,14 @@ def tail_wave(facts: Facts) -> Found | None:
     waves, idle = facts.counter("waves"), idle_share(facts)
     if waves is None or waves <= 1 or idle is None or idle < facts.limits.tail_idle_share:
         return None
-    whole, rest = math.floor(waves), waves - math.floor(waves)
+    rest = waves - math.floor(waves)
     computed = tail_share(waves)
     if not computed or not rest:
         return None
     return Found(
         evidence=(facts.measured("waves", "waves"), _idle(facts, idle)),
-        move=f"choose blocks that fill the last wave, or a persistent kernel: after {count(whole, 'full wave')} of "
-        f"{significant(waves)} the last one is {percent(rest)} full, and SMs are idle for {percent(idle)} of the time",
+        move=f"choose blocks that fill the last wave, or a persistent kernel: of {significant(waves)} waves the "
+        f"last is {percent(rest)} full, and SMs are idle for {percent(idle)} of the time",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(1 / (1 - min(idle, computed))),
         severity=_tail_severity(facts, min(idle, computed)),

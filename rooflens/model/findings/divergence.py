@@ -86,8 +86,8 @@ def _divergence_move(
 ) -> str:
     said = f"{significant(threads.value)} of 32 threads do work in an instruction"
     if by_block:
-        size = _block_size(kernel)
-        return f"change no branch for it, only the block size: {said}, as blocks of {size} do not fill warps"
+        blocks = f"blocks of {_block_size(kernel)} do not fill warps"
+        return f"change no branch for it, only the block size: {said}, as {blocks}"
     if switched_off:
         return (
             f"give idle threads work: {said}, the others are switched off by conditions; split the work so that whole "

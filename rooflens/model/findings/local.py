@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.format import percent, si_of, significant
+from rooflens.format import percent, quantity, si_of
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
@@ -49,7 +49,7 @@ def local_memory(facts: Facts) -> Found | None:
     shown = tuple(spill for spill in spills or () if spill.value)
     registers = (facts.measured("registers_per_thread", "registers"),) if facts.counter("registers_per_thread") else ()
     words = [f"{percent(part)} of its {noun} are local memory"]
-    words += [f"{significant(one.value)} of the 32 bytes of each of these sectors are used" for one in filled]
+    words += [f"{quantity(one.value, '')} of 32 bytes of each sector is used" for one in filled]
     words += [f"{si_of(one.value, one.unit)} are spills" for one in shown]
     return Found(
         evidence=(local, *filled, *shown, *registers),

@@ -5,15 +5,19 @@ A chip is never told to use what it does not have: a move that needs a feature s
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si, significant
+from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.records import ratio
+from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
 from rooflens.model.verdict.collecting import collect_command, not_profiled
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rooflens.model.records import Kernel, Level
 
@@ -25,24 +29,73 @@ class _Move:
     Attributes:
         since: The first compute capability that has what it asks for.
         until: The first one that has it no longer.
+        unless: What a kernel's counters say where the move is not for it.
     """
 
     text: str
     since: tuple[int, int] = (0, 0)
     until: tuple[int, int] = (99, 0)
+    unless: Callable[[Kernel], bool] = lambda _kernel: False
+
+
+_RE_READ = 1.2
+"""Device memory that moves the bytes asked for, to within this factor, reads next to nothing twice."""
+_TENSOR_NOISE = 0.05
+"""A tensor pipe less busy than this does no work to speak of: it reads some per cent without any."""
+
+
+def _has_matrix_work(kernel: Kernel) -> bool:
+    """Return whether matrix instructions were counted, or without opcodes a busy tensor pipe."""
+    if kernel.warp_opcodes:
+        return any(is_matrix(opcode) or is_tcgen05(opcode) for opcode in kernel.warp_opcodes)
+    shares = (kernel.counters.get(name, 0.0) for name in ("tensor_busy_share", "tensor_float_busy_share"))
+    return max(shares) >= _TENSOR_NOISE
+
+
+def _has_no_matrix_work(kernel: Kernel) -> bool:
+    return not _has_matrix_work(kernel)
+
+
+def _reads_once(kernel: Kernel) -> bool:
+    """Return whether device memory moves about the bytes that global accesses ask for.
+
+    Where they ask for far more, caches serve most of it, and what is moved may be moved again all the same.
+    """
+    moved_bytes, ideal_sectors = (kernel.counters.get(name) for name in ("dram_bytes", "global_ideal_sectors"))
+    if moved_bytes is None or not ideal_sectors:
+        return False
+    return 1 / _RE_READ <= moved_bytes / (ideal_sectors * SECTOR_BYTES) <= _RE_READ
+
+
+def _is_coalesced(kernel: Kernel) -> bool:
+    """Return whether global accesses touch hardly more sectors than their bytes fill; False where not measured."""
+    sectors, excess = (
+        sum(kernel.code_totals.get(f"{side}_{what}", 0.0) for side in ("load", "store"))
+        for what in ("sectors", "excess_sectors")
+    )
+    return bool(sectors) and excess < default_thresholds().wasted_sector_share * sectors
+
+
+def _is_not_coalesced(kernel: Kernel) -> bool:
+    return not _is_coalesced(kernel)
 
 
 _MEMORY: Mapping[str, tuple[_Move, ...]] = {
     "dram": (
-        _Move("use a narrower type, or a larger batch where weights are re-read"),
-        _Move("if it moves far more than its inputs and outputs, tile so that re-reads hit L2"),
+        _Move("use a narrower type, or a larger batch where weights are re-read", unless=_has_no_matrix_work),
+        _Move("use a narrower type", unless=_has_matrix_work),
+        _Move("if it moves far more than its inputs and outputs, tile so that re-reads hit L2", unless=_reads_once),
     ),
     "l2": (
         _Move("order the blocks for locality"),
         _Move("share tiles over a cluster with TMA multicast", (9, 0)),
     ),
     "l1": (
-        _Move("load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses"),
+        _Move(
+            "load wider and coalesced: vector loads, neighbouring threads on neighbouring addresses",
+            unless=_is_coalesced,
+        ),
+        _Move("load wider: vector loads", unless=_is_not_coalesced),
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
     "lsu": (_Move("load wider: one 16-byte access in place of four"), _Move("keep re-used values in registers")),
@@ -79,6 +132,9 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
 }
 _ARITHMETIC = frozenset({"tensor", "fp32", "fp16", "fp64"})
 """Pipes whose work is the kernel's purpose: a full one is a good end. A full ALU or issue slot is not."""
+_BY_OPCODE = frozenset({"alu", "issue", "fma", "xu"})
+"""Units that many kinds of instructions fill: which ones they are says where to begin."""
+_NAMED = 3
 _AT_COMPUTE_ROOF = "nothing left on this pipe: only fewer or narrower operations help now"
 
 
@@ -100,7 +156,9 @@ def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None,
 
 
 def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
-    return tuple(move.text for move in moves if move.since <= kernel.capability < move.until)
+    return tuple(
+        move.text for move in moves if move.since <= kernel.capability < move.until and not move.unless(kernel)
+    )
 
 
 def _fewer_bytes(dram: Level, *, at_roof: bool) -> str:
@@ -136,7 +194,18 @@ def compute_moves(kernel: Kernel, pipe: str | None, busy: float = 0.0, *, at_roo
     moves = _texts(kernel, _COMPUTE.get(key, (_Move("issue fewer instructions to the busiest pipe"),)))
     if at_roof and key in _ARITHMETIC:
         return (f"{_AT_COMPUTE_ROOF}, at {percent(busy)}", *moves[-1:])
+    if key in _BY_OPCODE and (most := _most_executed(kernel)):
+        return (f"{moves[0]} ({most} of the instructions)", *moves[1:])
     return moves
+
+
+def _most_executed(kernel: Kernel) -> str:
+    """Name the opcodes that a kernel executes most, with their shares; empty where opcodes are not counted."""
+    counts: Counter[str] = Counter()
+    for opcode, count in kernel.warp_opcodes.items():
+        counts[opcode.partition(".")[0]] += count
+    total = counts.total()
+    return ", ".join(f"{opcode} {percent(count / total)}" for opcode, count in counts.most_common(_NAMED) if count)
 
 
 _COLLECT, _LACKS = "collect what this report lacks", "this report lacks counters"

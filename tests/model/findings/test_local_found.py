@@ -23,7 +23,7 @@ def test_half_filled_sectors_are_said_of_any_local_memory() -> None:
     counters = {**SECTORS, "local_load_sectors": 1.0, "local_store_sectors": 0.0, "local_load_bytes_per_sector": 1.0}
     found = local_memory(make_facts(counters))
     assert found is not None
-    assert "1.00 of the 32 bytes" in found.move
+    assert "1 of 32 bytes of each sector is used" in found.move
     assert unsaid(found.evidence, found.move) == []
 
 

@@ -45,6 +45,53 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("counters", "opcodes", "told"),
+    [
+        ({}, {}, False),
+        ({}, {"FFMA": 9}, False),
+        ({}, {"HMMA.16816.F32": 1, "FFMA": 9}, True),
+        ({"tensor_busy_share": 0.04}, {}, False),
+        ({"tensor_busy_share": 0.06}, {}, True),
+        ({"tensor_busy_share": 0.06}, {"FFMA": 9}, False),
+    ],
+)
+def test_weights_are_spoken_of_only_where_there_is_matrix_work(
+    counters: dict[str, float], opcodes: dict[str, int], *, told: bool
+) -> None:
+    """An optimizer step has no weights that a larger batch would share; a narrower type helps it all the same."""
+    kernel = make_kernel(counters, warp_opcodes=opcodes)
+    moves = advice.memory_moves(kernel, levels(), "dram", at_roof=False)
+    assert any("weights" in move for move in moves) is told
+    assert sum("narrower type" in move for move in moves) == 1
+
+
+@pytest.mark.parametrize(
+    ("counters", "told"),
+    [
+        ({}, True),
+        ({"dram_bytes": 3200.0}, True),
+        ({"dram_bytes": 2660.0, "global_ideal_sectors": 100.0}, True),
+        ({"dram_bytes": 2680.0, "global_ideal_sectors": 100.0}, False),
+        ({"dram_bytes": 3830.0, "global_ideal_sectors": 100.0}, False),
+        ({"dram_bytes": 3850.0, "global_ideal_sectors": 100.0}, True),
+    ],
+)
+def test_tiling_is_for_kernels_that_may_read_twice(counters: dict[str, float], *, told: bool) -> None:
+    """Device memory that moves the 3,200 bytes of 100 sectors, to within 1.2 times, re-reads nothing to speak of."""
+    moves = advice.memory_moves(make_kernel(counters), levels(), "dram", at_roof=False)
+    assert any("tile" in move for move in moves) is told
+
+
+@pytest.mark.parametrize(("excess", "told"), [(None, True), (0.0, False), (9.0, False), (11.0, True)])
+def test_accesses_that_are_coalesced_are_not_told_to_be(excess: float | None, *, told: bool) -> None:
+    """Of 100 sectors, ten are the least that is worth a word; without any measure it may help."""
+    totals = {} if excess is None else {"load_sectors": 60.0, "store_sectors": 40.0, "load_excess_sectors": excess}
+    moves = advice.memory_moves(make_kernel(code_totals=totals), levels(), "l1", at_roof=False)
+    assert any("coalesced" in move for move in moves) is told
+    assert sum("load wider" in move for move in moves) == 1
+
+
+@pytest.mark.parametrize(
     ("level", "word", "capability", "told"),
     [
         ("l2", "TMA", "8.9", False),
@@ -88,6 +135,18 @@ def test_warpgroup_instructions_are_hopper_s_alone(capability: str, *, told: boo
 def test_every_pipe_has_its_move(pipe: str | None, word: str) -> None:
     """The move follows the pipe, by family, and an unnamed one has a general move."""
     assert word in advice.compute_moves(make_kernel(), pipe, at_roof=False)[0]
+
+
+@pytest.mark.parametrize(
+    ("pipe", "named"), [("alu", True), ("issue", True), ("fma", True), ("xu", True), ("lsu", False)]
+)
+@pytest.mark.parametrize("at_roof", [False, True])
+def test_what_fills_a_shared_unit_is_named_by_its_opcodes(pipe: str, *, named: bool, at_roof: bool) -> None:
+    """The three opcodes with most warp instructions, whatever their modifiers, with their parts of all."""
+    opcodes = {"LOP3.LUT": 22, "IADD3": 12, "IADD3.X": 5, "IMAD.WIDE": 8, "BRA": 7, "MOV": 46}
+    moves = advice.compute_moves(make_kernel(warp_opcodes=opcodes), pipe, at_roof=at_roof)
+    assert ("MOV 46 %, LOP3 22 %, IADD3 17 % of the instructions" in moves[0]) is named
+    assert "of the instructions" not in advice.compute_moves(make_kernel(), pipe, at_roof=at_roof)[0]
 
 
 @pytest.mark.parametrize("row", PIPE_ROWS, ids=lambda row: row.key)

@@ -129,6 +129,9 @@ def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
         (1472.0, "ns", "1.47 µs"),
         (33024.0, "B", "33.0 kB"),
         (1024.0, "blocks", "1,024 blocks"),
+        (1.0, "blocks", "1 block"),
+        (1.0, "branches", "1 branch"),
+        (1.5, "waves", "1.50 waves"),
         (0.2667, "waves", "0.267 waves"),
         (181665792.0, "sectors", "182 M sectors"),
         (26.404, "bytes/sector", "26.4 bytes/sector"),
@@ -145,6 +148,7 @@ def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
     assert evidence_words(Evidence("registers now", 188.0, "registers", "")) == "registers now 188"
     assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local share 47 %"
     assert evidence_words(Evidence("block_size", 9.0, "threads", "")) == "block size 9 threads"
+    assert evidence_words(Evidence("grid_size", 1.0, "blocks", "")) == "grid size 1 block"
     assert evidence_words(Evidence("duration_ns", 1472.0, "ns", "")) == "duration 1.47 µs"
 
 
