@@ -35,22 +35,31 @@ _NONE_HINT = (
 @click.option(
     "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many a kernel."
 )
-@click.option("--format", "style", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "csv", "github"]),
+    default="table",
+    show_default=True,
+    help="`github` annotates the lines in a GitHub workflow.",
+)
 def hotspots(
     paths: tuple[str, ...], store: Path | None, *, by: Grain | None, wanted: str | None, top: int, style: str
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
+    from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
 
     found = load_analyzed(paths, store)
     analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+    by = "line" if style == "github" else by
     shown = listings(analyses, by, top)
     if analyses and not shown:
         raise _nothing(analyses, by)
     if style == "table":
         print_hotspots(console(), shown)
     else:
-        click.echo({"json": to_json, "csv": to_csv}[style](shown), nl=style == "json")
+        writers = {"json": to_json, "csv": to_csv, "github": to_annotations}
+        click.echo(writers[style](shown), nl=style == "json")
     if left := len(analyses) - len(shown):
         click.echo(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded", err=True)
     finish(found, "")

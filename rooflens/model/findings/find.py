@@ -24,6 +24,8 @@ MOST_ADVISED = 6
 
 _WELL_OVER = 1.25
 """Factors of waits are of less use than those of causes: both are upper bounds, and a cause says what to change."""
+_FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
+"""More warps hide a wait as more loads in flight do: neither is the cause of the other."""
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
@@ -43,7 +45,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, bool]:
     after what in the launch or in the code may be the cause of it, unless its factor is well over that one's.
     """
     untold = math.inf if finding.severity == "limiter" else 1.0
-    is_wait = finding.id.startswith(STALL)
+    is_wait = finding.id.startswith(STALL) or finding.id in _FEW_WARPS
     gain = (finding.speedup_up_to or untold) / (_WELL_OVER if is_wait else 1.0)
     return _ORDER.index(finding.severity), finding.id == NVIDIA_RULE, -gain, is_wait
 

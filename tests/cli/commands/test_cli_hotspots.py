@@ -15,6 +15,7 @@ from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.report.text.contract import KERNEL
+from rooflens.report.text.hotspots import Listing, to_annotations
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,3 +175,24 @@ def test_a_store_shows_what_its_reports_do(tmp_path: Path) -> None:
     shown = run("hotspots", file).stdout
     assert "75 %" in shown
     assert run("hotspots", "--store", tmp_path / "store").stdout == shown
+
+
+def test_annotations_name_lines_of_the_checkout(tmp_path: Path) -> None:
+    """Each hot line is one workflow command; what would end it or a property of it is escaped."""
+    hotspot = Hotspot("line", f"{tmp_path}/src/a,b.cu", 7, measures=HOTTEST)
+    kernel = Kernel("0" * 64, "a", 0, "k<a::b>", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
+    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    assert text == (
+        "::warning file=src/a%2Cb.cu,line=7,title=k<a%3A%3Ab>::"
+        "80 %25 of the samples; it mostly waits for global memory\n"
+    )
+
+
+def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
+    """A line break in a file's name starts no command of its own."""
+    hotspot = Hotspot("line", "x\n::error::gone", 7, measures=HOTTEST)
+    kernel = Kernel("0" * 64, "a", 0, "k\r\n::error::y", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
+    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    assert text.count("\n") == 1
+    assert text.endswith("\n")
+    assert text.count("::") == 2
