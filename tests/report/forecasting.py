@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.forecast.plane import PredictPlane, planes
 
-GPUS = {gpu.id: gpu for gpu in load_gpus()}
+GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 SQUARE = {"m": "n", "k": "n", "n": "128:8192:x2"}
 
 

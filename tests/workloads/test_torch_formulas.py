@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.model.records import BOUNDS
-from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_gpus
+from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
 from rooflens.workloads.registry import load_workloads
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ CASES = [(workload, case) for workload in load_workloads() if workload.kind == "
 EVERY_CASE = pytest.mark.parametrize(
     ("workload", "case"), CASES, ids=[f"{workload.name}-{case.name}" for workload, case in CASES]
 )
-GPUS = [gpu for gpu in load_gpus() if gpu.name in {"NVIDIA H200", "NVIDIA H100 80GB HBM3"}]
+GPUS = [gpu for gpu in load_datasheets() if gpu.name in {"NVIDIA H200", "NVIDIA H100 80GB HBM3"}]
 
 BY_HAND = {
     # 4 x 32 heads x 4096**2 x 128; query, key, value and result of 32 x 4096 x 128 x 2 bytes

@@ -153,16 +153,16 @@ def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
     Raises:
         InputError: None has that name, or several have it in them.
     """
-    from rooflens.model.roofline.datasheets import load_gpus
+    from rooflens.model.roofline.datasheets import load_datasheets
 
-    found = load_gpus() if "all" in names else [_gpu(name) for name in names]
+    found = load_datasheets() if "all" in names else [_gpu(name) for name in names]
     return list({gpu.id: gpu for gpu in found}.values())
 
 
 def _gpu(name: str) -> Datasheet:
-    from rooflens.model.roofline.datasheets import matching_gpus
+    from rooflens.model.roofline.datasheets import matching_datasheets
 
-    found = matching_gpus(name)
+    found = matching_datasheets(name)
     if len(found) == 1:
         return found[0]
     if not found:

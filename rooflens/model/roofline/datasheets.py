@@ -138,7 +138,7 @@ class Datasheet:
 
 
 @functools.cache
-def load_gpus() -> tuple[Datasheet, ...]:
+def load_datasheets() -> tuple[Datasheet, ...]:
     """Read every GPU file of the package, in the order of the file names.
 
     Raises:
@@ -146,7 +146,7 @@ def load_gpus() -> tuple[Datasheet, ...]:
     """
     folder = importlib.resources.files("rooflens") / "gpus"
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    gpus = tuple(parse_gpu(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
+    gpus = tuple(parse_datasheet(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
     index_by_name(gpus)
     return gpus
 
@@ -180,7 +180,7 @@ def index_by_name(gpus: Iterable[Datasheet]) -> dict[str, Datasheet]:
     return index
 
 
-def parse_gpu(file: str, text: str) -> Datasheet:
+def parse_datasheet(file: str, text: str) -> Datasheet:
     """Build a GPU from the text of its file.
 
     Raises:
@@ -204,7 +204,7 @@ def parse_gpu(file: str, text: str) -> Datasheet:
 
 @functools.cache
 def _index() -> dict[str, Datasheet]:
-    return index_by_name(load_gpus())
+    return index_by_name(load_datasheets())
 
 
 def name_key(display_name: str) -> str:
@@ -217,10 +217,10 @@ def _quantity(table: Table, unit: str) -> Quantity:
     return Quantity(table.number("value"), table.one_of("unit", (unit,)), table.text("source"))
 
 
-def matching_gpus(name: str) -> tuple[Datasheet, ...]:
+def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
     """Find GPUs by short name, by display name, or by any part of it."""
     wanted = name.strip().casefold()
-    exact = next((gpu for gpu in load_gpus() if gpu.id == wanted), None) or datasheet_of(name)
+    exact = next((gpu for gpu in load_datasheets() if gpu.id == wanted), None) or datasheet_of(name)
     if exact is not None:
         return (exact,)
-    return tuple(gpu for gpu in load_gpus() if any(wanted in known.casefold() for known in gpu.names))
+    return tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_gpus
+from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
@@ -134,7 +134,7 @@ def what_if(content: Content) -> Markup:
         return render("report/other_gpu", placed=[], content=content)
     precisions = used_precisions([kernel.here for kernel in placed])
     homes = _homes(placed)
-    others = {gpu.id: _other(gpu, placed) for gpu in load_gpus()}
+    others = {gpu.id: _other(gpu, placed) for gpu in load_datasheets()}
     rows = [_home_row(home, content, precisions, others) for home in homes[:MAX_HOMES]]
     known = {row.id for row in rows}
     rows += [
@@ -174,7 +174,7 @@ def used_precisions(standings: Iterable[Standing]) -> tuple[str, ...]:
 
 def story(precisions: Sequence[str]) -> tuple[str, list[tuple[str, str]]] | None:
     """Follow the ridge of the main precision over three generations; None where fewer than two of them have it."""
-    gpus = {gpu.id: gpu for gpu in load_gpus()}
+    gpus = {gpu.id: gpu for gpu in load_datasheets()}
     if not precisions:
         return None
     ridges = [
@@ -190,7 +190,7 @@ def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
     here = set(present)
     groups: dict[str, list[tuple[str, str]]] = {"Profiled here": []}
     groups |= {name: [] for name in ARCHITECTURES.values()}
-    for gpu in sorted(load_gpus(), key=lambda gpu: gpu.name.casefold()):
+    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
         if gpu.id in here:
             groups["Profiled here"].append((gpu.id, f"{short_name(gpu)}: this GPU's datasheet"))
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.format import round_significant
 from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.plane.plane import HALF_DECADE
 from rooflens.report.plane.roofs import joined
 from rooflens.report.roofline.rows import rounded
@@ -57,7 +57,7 @@ class DatasheetRoofs:
 def datasheet_roofs(plane: Plane, gpus: Iterable[Datasheet] | None = None) -> list[DatasheetRoofs]:
     """List the roofs that the plane's launches use, for each GPU, by default all that are known."""
     keys = _pipe_keys(plane)
-    known = load_gpus() if gpus is None else gpus
+    known = load_datasheets() if gpus is None else gpus
     return [_roofs_of(gpu, gpu_roofs(gpu), keys) for gpu in known] if plane.points else []
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from rooflens.cli.group import main
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
     """`--gpu all` predicts where it can; GPUs without bf16 tensor cores are warned of."""
     done = run("predict", "gemv", "--m", "8", "--k", "8", "--gpu", "all", "--format", "json")
     assert done.exit_code == 0
-    able = [gpu for gpu in load_gpus() if "tensor_bf16" in gpu.peaks]
+    able = [gpu for gpu in load_datasheets() if "tensor_bf16" in gpu.peaks]
     assert len(json.loads(done.stdout)["predictions"]) == len(able)
     assert "warning: `Tesla T4` has no published peak for bf16" in done.stderr
 
@@ -141,7 +141,7 @@ def test_types_and_gpus_are_told_once() -> None:
     done = run(*GEMM, "--dtype", "bf16,bf16", "--gpu", "h100-sxm", "--gpu", "h100-sxm", "--format", "json")
     assert json.loads(done.stdout)["gpu"] == "NVIDIA H100 80GB HBM3"
     done = run(*GEMM, "--dtype", "fp32", "--gpu", "all", "--gpu", "h100-sxm", "--format", "json")
-    assert len(json.loads(done.stdout)["predictions"]) == len(load_gpus())
+    assert len(json.loads(done.stdout)["predictions"]) == len(load_datasheets())
 
 
 def test_sizes_that_cannot_be_are_usage_errors() -> None:

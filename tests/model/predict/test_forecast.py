@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.forecast import ELEMENT_BYTES, Forecast, check_shape, checked_sizes, forecast
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import Datasheet, load_gpus
+from rooflens.model.roofline.datasheets import Datasheet, load_datasheets
 
 
 def gpu(short_name: str) -> Datasheet:
     """Find a GPU by its short name."""
-    return next(gpu for gpu in load_gpus() if gpu.id == short_name)
+    return next(gpu for gpu in load_datasheets() if gpu.id == short_name)
 
 
 H100 = gpu("h100-sxm")
@@ -254,7 +254,7 @@ EVERY = settings(deadline=None, max_examples=20)
 def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Datasheet, Forecast]]:
     """Predict one operation on all GPUs that have a peak for its type."""
     sizes = _sizes(operation, value)
-    tried = ((on, _supported(operation, dtype, on, sizes)) for on in load_gpus())
+    tried = ((on, _supported(operation, dtype, on, sizes)) for on in load_datasheets())
     return [(on, result) for on, result in tried if result is not None]
 
 

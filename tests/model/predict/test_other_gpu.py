@@ -23,12 +23,12 @@ from rooflens.model.predict.other_gpu import (
     sum_up,
 )
 from rooflens.model.records import Pipe
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 
-GPUS = {gpu.id: gpu for gpu in load_gpus()}
+GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 A100_80GB = replace(samples.A100, name="NVIDIA A100-SXM4-80GB")
 NOT_LISTED = replace(samples.A100, name="NVIDIA Test GPU")
 

@@ -6,7 +6,7 @@ from rooflens.errors import UsageError
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import crossing, parse_values, sweep_sizes
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_size_may_name_one_that_names_another() -> None:
 
 def test_a_falling_sweep_finds_the_crossing_too() -> None:
     """Walking down, the new regime begins one below the size where it begins walking up."""
-    gpu = next(gpu for gpu in load_gpus() if gpu.id == "h100-sxm")
+    gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
     found = crossing(
         sweep_sizes({"m": "n", "n": "8192,128", "k": "n"}),
         lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
@@ -62,7 +62,7 @@ def test_a_falling_sweep_finds_the_crossing_too() -> None:
 
 def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:
     """A square bf16 product on an H100 crosses at N = 887: N / 3 > 989.4 / 3.35."""
-    gpu = next(gpu for gpu in load_gpus() if gpu.id == "h100-sxm")
+    gpu = next(gpu for gpu in load_datasheets() if gpu.id == "h100-sxm")
     found = crossing(
         sweep_sizes({"m": "n", "n": "128:8192:x2", "k": "n"}),
         lambda sizes: forecast(OPERATIONS["gemm"], sizes, "bf16", gpu),
@@ -72,6 +72,6 @@ def test_the_crossing_is_the_first_size_right_of_the_ridge() -> None:
 
 def test_a_sweep_on_one_side_has_no_crossing() -> None:
     """SAXPY stays left of every ridge."""
-    gpu = load_gpus()[0]
+    gpu = load_datasheets()[0]
     steps = sweep_sizes({"n": "1:1024:x2"})
     assert crossing(steps, lambda sizes: forecast(OPERATIONS["saxpy"], sizes, "fp32", gpu)) is None

@@ -20,15 +20,15 @@ from rooflens.model.roofline.datasheets import (
     Quantity,
     datasheet_of,
     index_by_name,
-    load_gpus,
+    load_datasheets,
     memory_label,
-    parse_gpu,
+    parse_datasheet,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-GPUS = load_gpus()
+GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
 DOC = Path(__file__).parents[3] / "docs" / "gpus.md"
 
@@ -284,7 +284,7 @@ def test_a_name_claimed_twice_is_an_error() -> None:
     """A name in two files is refused even where case and maker are spelled otherwise."""
     other = VALID.replace("NVIDIA Test", "test")
     with pytest.raises(InputError, match="two GPU files claim the name `test`"):
-        index_by_name([parse_gpu("a.toml", VALID), parse_gpu("b.toml", other)])
+        index_by_name([parse_datasheet("a.toml", VALID), parse_datasheet("b.toml", other)])
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H200", "nvidia h200", "H200", " NVIDIA H200 "])
@@ -388,7 +388,7 @@ def test_lookup_never_guesses(name: str | None) -> None:
 
 def test_a_valid_file_gives_every_field() -> None:
     """A file without optional keys is read whole, and what it leaves out is None."""
-    gpu = parse_gpu("test.toml", VALID)
+    gpu = parse_datasheet("test.toml", VALID)
     assert gpu == Datasheet(
         id="test",
         names=("NVIDIA Test",),
@@ -424,7 +424,7 @@ def test_a_valid_file_gives_every_field() -> None:
 def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, message: str) -> None:
     """Each mistake in a file is told with the file, the key and where to look."""
     with pytest.raises(InputError, match=re.escape(message)) as caught:
-        parse_gpu("t.toml", VALID.replace(old, new, 1))
+        parse_datasheet("t.toml", VALID.replace(old, new, 1))
     assert caught.value.hint == "docs/gpus.md shows a complete file"
 
 

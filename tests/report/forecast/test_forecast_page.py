@@ -11,7 +11,7 @@ from forecasting import SQUARE, plane, row
 
 from rooflens.model.predict.forecast import Row, swept
 from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.forecast.chart import datasets, predict_spec
 from rooflens.report.forecast.page import MAX_PLANES, part_bars, render_forecasts
 from rooflens.report.forecast.plane import planes
@@ -97,7 +97,7 @@ def test_planes_share_their_axes() -> None:
 
 def test_many_gpus_are_capped_and_counted() -> None:
     """The fastest are drawn, all are in the table, and the page says both numbers."""
-    rows = [swept(OPERATIONS["saxpy"], {"n": "1024"}, "fp32", gpu) for gpu in load_gpus()]
+    rows = [swept(OPERATIONS["saxpy"], {"n": "1024"}, "fp32", gpu) for gpu in load_datasheets()]
     page = page_of(*rows)
     assert len(re.findall(r'data-spec="spec-plane-\d+"', page)) == MAX_PLANES
     assert f"the {MAX_PLANES} that are fastest at the last size, of {len(rows)}" in text_of(page)

@@ -11,7 +11,7 @@ from support.samples import Sample
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +161,7 @@ def test_numbers_in_the_answer_are_the_models(open_page: Callable[..., Page], gp
     kernels = samples.many(60)
     page = open_page(kernels)
     page.select_option("#what-if-gpu", gpu)
-    roofs = gpu_roofs(next(known for known in load_gpus() if known.id == gpu))
+    roofs = gpu_roofs(next(known for known in load_datasheets() if known.id == gpu))
     found = [here for analysis in kernels if (here := standing(analysis))]
     effect = sum_up(change(here, roofs) for here in found)
     head = (page.locator("#what-if-head").text_content() or "").replace(fmt.NBSP, " ")
@@ -218,7 +218,7 @@ def test_cells_are_those_of_the_model(open_page: Callable[..., Page], gpu: str) 
     page = open_page(analyses())
     page.select_option("#what-if-gpu", gpu)
     shown = {row[0]: row for row in rows(page)}
-    roofs = gpu_roofs(next(one for one in load_gpus() if one.id == gpu))
+    roofs = gpu_roofs(next(one for one in load_datasheets() if one.id == gpu))
     for analysis in analyses():
         here = standing(analysis)
         assert here is not None

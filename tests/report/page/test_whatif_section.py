@@ -11,7 +11,7 @@ from support import samples
 from support.samples import Sample
 
 from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import load_gpus
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 
-GPUS = {gpu.id: gpu for gpu in load_gpus()}
+GPUS = {gpu.id: gpu for gpu in load_datasheets()}
 NBSP = "\u00a0"
 A100_80GB = replace(samples.A100, name="NVIDIA A100-SXM4-80GB")
 H100 = replace(samples.A100, name="NVIDIA H100 80GB HBM3")
@@ -129,7 +129,7 @@ def test_a_mixed_page_compares_each_kernel_with_its_own_gpu() -> None:
 
 def test_a_page_of_many_gpus_names_a_few() -> None:
     """The table keeps the GPUs with most time, and counts the others."""
-    names = [gpu.name for gpu in load_gpus() if "tensor_bf16" in gpu.peaks][: MAX_HOMES + 2]
+    names = [gpu.name for gpu in load_datasheets() if "tensor_bf16" in gpu.peaks][: MAX_HOMES + 2]
     page = page_of(*(replace(GEMM, chip=replace(samples.A100, name=name)) for name in names))
     html = section(page)
     assert html.count("profiled here") == MAX_HOMES
