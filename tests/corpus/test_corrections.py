@@ -5,32 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pytest
-from nvidia_cache import folders_beside
-
-from rooflens.analyzing import analyze_paths
-
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
-
-pytestmark = pytest.mark.corpus
 
 WAVEFRONT_BYTES = 128
 PACKED_FMA_FLOP = 4
 
 
-@pytest.fixture(scope="module")
-def everything(corpus: Path) -> list[Analysis]:
-    """Analyze the corpus and the cases beside it."""
-    found = analyze_paths(folders_beside(corpus))
-    return [analysis for report in found.reports for analysis in report.analyses]
-
-
-def test_no_kernel_without_shared_memory_is_at_such_a_level(everything: list[Analysis]) -> None:
+def test_no_kernel_without_shared_memory_is_at_such_a_level(analyses: list[Analysis]) -> None:
     """Where static and dynamic shared memory are both 0 bytes there is no amount, share or intensity of it."""
     without = [
         analysis
-        for analysis in everything
+        for analysis in analyses
         if [analysis.kernel.counters.get(f"smem_{kind}_per_block_bytes") for kind in ("static", "dynamic")] == [0, 0]
     ]
     assert len(without) >= 60
@@ -39,10 +25,10 @@ def test_no_kernel_without_shared_memory_is_at_such_a_level(everything: list[Ana
         assert (level.amount_bytes, level.share, level.intensity_flop_per_byte) == (None, None, None)
 
 
-def test_delivered_bytes_are_those_of_the_accesses(everything: list[Analysis]) -> None:
+def test_delivered_bytes_are_those_of_the_accesses(analyses: list[Analysis]) -> None:
     """Where the wavefronts of all accesses are stored, shared memory delivered 128 bytes with each."""
     compared = 0
-    for analysis in everything:
+    for analysis in analyses:
         stored = analysis.kernel.counters.get("smem_access_wavefronts")
         if stored is None or analysis.levels["smem"].amount_bytes is None:
             continue
@@ -52,10 +38,10 @@ def test_delivered_bytes_are_those_of_the_accesses(everything: list[Analysis]) -
     assert compared >= 8
 
 
-def test_loaded_constants_are_no_arithmetic(everything: list[Analysis]) -> None:
+def test_loaded_constants_are_no_arithmetic(analyses: list[Analysis]) -> None:
     """Packed fp16 is what the opcode table has less the instructions that only load a constant, to the digit."""
     compared = 0
-    for analysis in everything:
+    for analysis in analyses:
         constants = analysis.kernel.code_totals.get("fp16_constant_threads")
         opcodes = analysis.kernel.thread_opcodes
         if constants is None or not opcodes or any(name.startswith(("HADD2", "HMUL2")) for name in opcodes):
@@ -66,9 +52,9 @@ def test_loaded_constants_are_no_arithmetic(everything: list[Analysis]) -> None:
     assert compared >= 20
 
 
-def test_integer_products_stand_under_their_own_roof(everything: list[Analysis]) -> None:
+def test_integer_products_stand_under_their_own_roof(analyses: list[Analysis]) -> None:
     """The three int8 products are placed by their operations, and their fp32 epilogue by nothing."""
-    products = [a for a in everything if Path(a.kernel.source).name.startswith("cutlass__384")]
+    products = [a for a in analyses if Path(a.kernel.source).name.startswith("cutlass__384")]
     assert len(products) == 3
     for analysis in products:
         pipe = analysis.pipes["tensor_int8"]

@@ -5,26 +5,21 @@ A potential that is lower than what somebody reached would be wrong; one far abo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.analyzing import analyze_paths
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rooflens.model.records import Analysis
-
-pytestmark = pytest.mark.corpus
 
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ESMM = "ESMM-Research__profile_output.ncu-rep"
 
 
-def longest(corpus: Path, report: str, kernel: str) -> Analysis:
+def longest(analyses: list[Analysis], report: str, kernel: str) -> Analysis:
     """Return the longest launch of one kernel of a report."""
-    found = [a for a in analyze_paths([corpus / report]).reports[0].analyses if kernel in a.kernel.name]
+    found = [a for a in analyses if Path(a.kernel.source).name == report and kernel in a.kernel.name]
     return max(found, key=lambda a: a.kernel.duration_ns or 0.0)
 
 
@@ -37,15 +32,17 @@ def longest(corpus: Path, report: str, kernel: str) -> Analysis:
     ],
     ids=["divisions became multiplications", "the last kernel of its ladder", "tiled"],
 )
-def test_no_potential_is_below_what_was_reached(corpus: Path, report: str, kernel: str, reached: float) -> None:
+def test_no_potential_is_below_what_was_reached(
+    analyses: list[Analysis], report: str, kernel: str, reached: float
+) -> None:
     """Siblings of the same repository do the same work so many times faster."""
-    distances = longest(corpus, report, kernel).verdict.distances
+    distances = longest(analyses, report, kernel).verdict.distances
     assert max(distances.potential or 0.0, distances.potential_by_reuse or 0.0) >= reached
 
 
-def test_reuse_stands_beside_what_the_bytes_of_today_allow(corpus: Path) -> None:
+def test_reuse_stands_beside_what_the_bytes_of_today_allow(analyses: list[Analysis]) -> None:
     """A GEMM at 6 % of the tensor peak moves bytes that tiles would not: little at today's traffic, much without it."""
-    found = longest(corpus, "cuda-fused-linear-layer__profile_report_(1).ncu-rep", "wmma_gemm").verdict.distances
+    found = longest(analyses, "cuda-fused-linear-layer__profile_report_(1).ncu-rep", "wmma_gemm").verdict.distances
     assert found.potential is not None
     assert found.potential_by_reuse is not None
     assert found.potential < 2
@@ -63,21 +60,21 @@ def test_reuse_stands_beside_what_the_bytes_of_today_allow(corpus: Path) -> None
         ("nsight-training__manual_nvtx.ncu-rep", "daxpy_kernel"),
     ],
 )
-def test_kernels_near_their_end_have_little_potential(corpus: Path, report: str, kernel: str) -> None:
+def test_kernels_near_their_end_have_little_potential(analyses: list[Analysis], report: str, kernel: str) -> None:
     """What streams at the limit of device memory gains under a third by any waste that goes."""
-    potential = longest(corpus, report, kernel).verdict.distances.potential
+    potential = longest(analyses, report, kernel).verdict.distances.potential
     assert potential is not None
     assert 1 <= potential < 1.3
 
 
-def test_copies_gain_more_by_fusing_only(corpus: Path) -> None:
+def test_copies_gain_more_by_fusing_only(analyses: list[Analysis]) -> None:
     """An optimizer step uses each operand about once: no tile spares its bytes."""
-    assert longest(corpus, "llm.c__adamw_coalsecing_shared.ncu-rep", "adamw").verdict.distances.by_fusing_only
+    assert longest(analyses, "llm.c__adamw_coalsecing_shared.ncu-rep", "adamw").verdict.distances.by_fusing_only
 
 
-def test_integer_kernels_have_no_potential(corpus: Path) -> None:
+def test_integer_kernels_have_no_potential(analyses: list[Analysis]) -> None:
     """Hardly any of their instructions has a roof: a factor of thousands would come of it, and none is given."""
     for report, kernel in ((MW, "set_halo_values_x_396"), ("GPU-MMS__profile.ncu-rep", "multimergeLevel")):
-        distances = longest(corpus, report, kernel).verdict.distances
+        distances = longest(analyses, report, kernel).verdict.distances
         assert distances.potential is None
         assert distances.why_null == "integer work: bound not known"

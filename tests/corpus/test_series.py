@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.analyzing import analyze_paths
-
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rooflens.model.records import Analysis
-
-pytestmark = pytest.mark.corpus
 
 AVERAGES_AGREE = 0.08
 """The samples are of another pass than the counter, and their first and last reach over the kernel's ends."""
 
 
-def analyses(corpus: Path, name: str) -> tuple[Analysis, ...]:
-    """Analyze one report of the corpus."""
-    return analyze_paths([corpus / name]).reports[0].analyses
+def of_report(analyses: list[Analysis], name: str) -> list[Analysis]:
+    """Choose the kernels of one report."""
+    return [analysis for analysis in analyses if Path(analysis.kernel.source).name == name]
 
 
-def test_a_causal_attention_is_compute_bound_with_a_tail(corpus: Path) -> None:
+def test_a_causal_attention_is_compute_bound_with_a_tail(analyses: list[Analysis]) -> None:
     """The tensor pipe holds over 70 % for two fifths of the run and decays, where its average says 43 %."""
-    (found,) = analyses(corpus, "blackwell-kernels__v5_swizzle_D64_N2048_causal.ncu-rep")
+    (found,) = of_report(analyses, "blackwell-kernels__v5_swizzle_D64_N2048_causal.ncu-rep")
     assert found.phases is not None
     assert (found.verdict.bound, found.verdict.resource) == ("compute", "tensor_bf16")
     assert found.phases.resource == "tensor_pipe"
@@ -46,9 +41,9 @@ def test_a_causal_attention_is_compute_bound_with_a_tail(corpus: Path) -> None:
         ("cs599k__2025-04-21_v2-float4.ncu-rep", "dram"),
     ],
 )
-def test_samples_average_to_the_counter(corpus: Path, name: str, unit: str) -> None:
+def test_samples_average_to_the_counter(analyses: list[Analysis], name: str, unit: str) -> None:
     """The mean of the samples between a kernel's start and end is the share that its counters give."""
-    sampled = [found for found in analyses(corpus, name) if found.kernel.series]
+    sampled = [found for found in of_report(analyses, name) if found.kernel.series]
     assert sampled
     for found in sampled:
         assert found.kernel.series is not None
@@ -57,7 +52,7 @@ def test_samples_average_to_the_counter(corpus: Path, name: str, unit: str) -> N
         assert mean(values) == pytest.approx(share, abs=AVERAGES_AGREE)
 
 
-def test_samples_of_other_moments_are_no_series(corpus: Path) -> None:
+def test_samples_of_other_moments_are_no_series(analyses: list[Analysis]) -> None:
     """Where the buffer was full before the kernel started, nothing was sampled of it."""
-    found = analyses(corpus, "llm.c__adamw_coalsecing_shared.ncu-rep")[0]
+    found = of_report(analyses, "llm.c__adamw_coalsecing_shared.ncu-rep")[0]
     assert found.kernel.series is None
