@@ -24,6 +24,7 @@ from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
+from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -165,6 +166,7 @@ def _analyze_report(
         command_line=run.command_line,
         slowdown=unprofiled.slowdown(total_ns, len(kernels)) if unprofiled else None,
     )
+    compulsory_bytes = _compulsory_bytes(run, kernels)
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
     analyses = []
     for kernel in kernels:
@@ -172,10 +174,25 @@ def _analyze_report(
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
         in_program = unprofiled.in_program(*shape) if unprofiled else None
-        outside = replace(one_each, launches=launches, attainable=attainable, in_program=in_program)
+        outside = replace(
+            one_each,
+            launches=launches,
+            attainable=attainable,
+            in_program=in_program,
+            compulsory_bytes=compulsory_bytes if launches == 1 else None,
+        )
         analyses.append(analyze(kernel, limits, outside))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
     return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
+
+
+def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
+    """Return what a launch must move, where a bundled workload ran whose iterations are one launch each."""
+    ran = recognize(run.command_line)
+    alone = len({kernel.name for kernel in kernels}) == 1
+    if ran is None or not alone or len(kernels) not in {1, ran.iterations}:
+        return None
+    return ran.case.byte_count(ran.parameters)
 
 
 def _should_hold_each(run: Run) -> bool:

@@ -52,7 +52,9 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         flags = tuple(sorted((*flags, "slower_while_profiled")))
     duration_ns = kernel.duration_ns
     phases = find_phases(kernel.series)
-    case = Case(kernel, levels, pipes, flags, limits, outside.in_program, phases, outside.command_line)
+    case = Case(
+        kernel, levels, pipes, flags, limits, outside.in_program, phases, outside.command_line, outside.compulsory_bytes
+    )
     decision = decide(case)
     distances = find_distances(case, decision.bound, decision.top_share, _math_ns(flops, duration_ns))
     findings = find_findings(

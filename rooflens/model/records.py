@@ -424,6 +424,7 @@ class Outside:
         slowdown: Kernel time under the profiler over kernel time without it.
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
+        compulsory_bytes: What one launch must move to and from device memory, by the formula of its workload.
     """
 
     in_program: InProgram | None = None
@@ -431,6 +432,7 @@ class Outside:
     slowdown: float | None = None
     launches: int = 1
     attainable: Attainable | None = None
+    compulsory_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

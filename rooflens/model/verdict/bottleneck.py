@@ -31,6 +31,7 @@ class Case:
         in_program: A typical launch of it without the profiler; None where none was timed.
         phases: How its run divides; None without a series.
         command_line: ncu's, as the report states it; None where it does not.
+        compulsory_bytes: What it must move to and from device memory by formula; None where no formula is known.
     """
 
     kernel: Kernel
@@ -41,6 +42,7 @@ class Case:
     in_program: InProgram | None = None
     phases: Phases | None = None
     command_line: str | None = None
+    compulsory_bytes: float | None = None
 
 
 def memory_bottleneck(case: Case) -> Bottleneck | None:

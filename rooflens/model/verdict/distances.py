@@ -5,7 +5,8 @@
 
 Bytes are proven needed where waste cannot explain them: of those measured at device memory the part of local memory is
 spared, and never more is needed than the sectors which the bytes of all global accesses would fill. Subtracting every
-unused byte would overshoot, because caches serve a part of it.
+unused byte would overshoot, because caches serve a part of it. Nor is more needed than the compulsory bytes of a
+workload whose formula is known.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def needed_memory_ns(case: Case) -> float | None:
 
 
 def _needed_bytes(case: Case) -> float | None:
-    amounts = (_without_local(case.kernel, case.flags), _ideal_bytes(case.kernel))
+    amounts = (_without_local(case.kernel, case.flags), _ideal_bytes(case.kernel), case.compulsory_bytes)
     return min((amount for amount in amounts if amount is not None), default=None)
 
 

@@ -88,3 +88,12 @@ def test_integer_kernels_have_no_potential() -> None:
     levels = {name: Level(share=0.1) for name in ("dram", "l2", "l1", "smem")}
     found = find_distances(Case(kernel, levels, pipes, (), make_case({}).limits), "latency", 0.1, 1.0)
     assert (found.potential, found.why_null) == (None, "integer work: bound not known")
+
+
+def test_compulsory_bytes_are_enough() -> None:
+    """A workload whose inputs and outputs are 1 GB needs no more of the 4 GB it moves."""
+    kernel = make_kernel({"duration_ns": 1e7, "dram_peak_bytes_per_s": PEAK, "dram_bytes": 4e9})
+    pipes = {"fp32": Pipe(amount=1e9, unit="FLOP", source="opcode", share=0.1)}
+    levels = {name: Level(share=0.4) for name in ("dram", "l2", "l1", "smem")}
+    case = Case(kernel, levels, pipes, (), make_case({}).limits, compulsory_bytes=1e9)
+    assert find_distances(case, "memory", 0.4, 1e5).floor_ns == pytest.approx(1e6)
