@@ -174,7 +174,7 @@ class Kernel:
     def capability(self) -> tuple[int, int]:
         """Compute capability as numbers that compare; (0, 0) where the report does not state it."""
         major, _, minor = (self.compute_capability or "0.0").partition(".")
-        return int(major), int(minor)
+        return int(major), int(minor or 0)
 
     @property
     def failed(self) -> bool:

@@ -15,6 +15,7 @@ from heapq import nlargest
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Hotspot
 
@@ -29,7 +30,6 @@ ByAddress: TypeAlias = "dict[int, float]"
 Key = TypeVar("Key", tuple[str, int], int, str)
 """A line, the address of an instruction, or a function."""
 
-WARP_SIZE = 32
 
 _EXECUTED = {"warp_inst": "inst_executed", "thread_inst": "thread_inst_executed_true"}
 _GLOBAL = ("memory_l2_theoretical_sectors_global", "memory_l2_sectors_global")
@@ -249,7 +249,7 @@ class _Reader:
         blocks, threads = (self.action.metric_by_name(f"launch__{what}_size") for what in ("grid", "block"))
         if blocks is None or threads is None:
             return None
-        return float(blocks.as_double() * math.ceil(threads.as_double() / WARP_SIZE))
+        return float(blocks.as_double() * math.ceil(threads.as_double() / WARP_THREADS))
 
 
 def _numbers(metric: Any) -> tuple[int, ...]:
@@ -368,7 +368,7 @@ def _idle_threads(columns: Mapping[str, Mapping[Key, float]]) -> dict[Key, float
     if "thread_inst" not in columns:
         return {}
     threads = columns["thread_inst"]
-    return {key: WARP_SIZE * warps - threads.get(key, 0.0) for key, warps in columns.get("warp_inst", {}).items()}
+    return {key: WARP_THREADS * warps - threads.get(key, 0.0) for key, warps in columns.get("warp_inst", {}).items()}
 
 
 def _text_at(sources: Mapping[str, Sequence[str]], place: tuple[str, int] | None) -> str | None:

@@ -21,6 +21,7 @@ from rooflens.model.counters.chips import (
 from rooflens.model.counters.metric import DEEP, LAUNCH, SHARE, STANDARD, Ask
 from rooflens.model.counters.recipes import Counter, PerSm, amount, busy, exact, pipe_rows, sass_rows, share
 
+WARP_THREADS = 32
 SCHEDULERS_PER_SM = 4.0
 """Warp schedulers of every SM from Volta on; each issues at most one instruction a cycle."""
 

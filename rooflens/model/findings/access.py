@@ -12,6 +12,7 @@ from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.hotspots import hottest
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.opcodes import executed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,9 +152,7 @@ def _is_row(sectors: float, excess: float, accesses: float, threads: float, leas
 def _accesses(facts: Facts, side: _Side) -> float | None:
     """Return the warp accesses of one side; None where neither requests nor opcodes are counted."""
     requests = facts.counter(_HARDWARE[side][1])
-    opcodes = facts.kernel.warp_opcodes
-    counted = sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] in _OPCODES[side])
-    return requests or counted or None
+    return requests or executed(facts.kernel.warp_opcodes, _OPCODES[side]) or None
 
 
 def _use_of(facts: Facts, side: _Side) -> _Use | None:

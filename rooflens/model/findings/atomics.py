@@ -8,10 +8,9 @@ from rooflens.format import percent, si_of
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, stalled
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.opcodes import executed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Confidence, Kernel, Severity
 
@@ -81,7 +80,7 @@ def _confidence(unit: float | None, traffic: float | None) -> Confidence:
 
 def _operations(kernel: Kernel) -> tuple[float, str, str] | None:
     """Return how many atomics there are, of what, and where that is from; None where there are none or none counted."""
-    threads = _of(kernel.thread_opcodes, _ATOMIC)
+    threads = executed(kernel.thread_opcodes, _ATOMIC)
     if threads:
         return threads, "atomic operations", "thread instructions by opcode"
     inst = kernel.counters.get("atomic_inst")
@@ -91,10 +90,6 @@ def _operations(kernel: Kernel) -> tuple[float, str, str] | None:
     if sectors:
         return sectors, "atomic sectors", kernel.counter_sources.get("l2_atomic_sectors", "l2_atomic_sectors")
     return None
-
-
-def _of(table: Mapping[str, int], opcodes: frozenset[str]) -> float:
-    return float(sum(executed for opcode, executed in table.items() if opcode.partition(".")[0] in opcodes))
 
 
 def _traffic_part(facts: Facts) -> float | None:
@@ -109,8 +104,8 @@ def _traffic_part(facts: Facts) -> float | None:
 def _instruction_part(kernel: Kernel) -> float | None:
     """Return which part of the accesses to global memory are atomics, 0 to 1."""
     if kernel.warp_opcodes:
-        every = _of(kernel.warp_opcodes, _GLOBAL)
-        return _of(kernel.warp_opcodes, _ATOMIC) / every if every else None
+        every = executed(kernel.warp_opcodes, _GLOBAL)
+        return executed(kernel.warp_opcodes, _ATOMIC) / every if every else None
     names = ("global_load_requests", "global_store_requests")
     atomics = kernel.counters.get("atomic_inst")
     if atomics is None or not all(name in kernel.counters for name in names):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si_of, significant
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence, Place
 
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Hotspot, Kernel
 
-WARP_THREADS = 32
 _HALF = 0.5
 """Resident warps of which half the lanes are empty hide half of the waits they could."""
 _PLACES = 3

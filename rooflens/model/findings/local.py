@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, quantity, si_of
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.distances import local_part
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ _SM_REGISTERS = 65536
 """Registers a thread and an SM can have, since Maxwell (CUDA C++ Programming Guide, compute capabilities)."""
 _REGISTER_STEP = 8
 """Registers are handed out in eights: a cap may leave up to seven of them unused."""
-_WARP_THREADS = 32
 
 _LOCAL = ("LDL", "STL")
 _GLOBAL = ("LDG", "STG", "LD", "ST")
@@ -69,7 +70,7 @@ def _part(facts: Facts) -> tuple[Evidence, str] | None:
     if by_sectors is not None:
         return Evidence("local_share", by_sectors, "share", "sectors of local / of local and global memory"), "sectors"
     if kernel.warp_opcodes:
-        local, other = (_instructions(kernel, opcodes) for opcodes in (_LOCAL, _GLOBAL))
+        local, other = (executed(kernel.warp_opcodes, opcodes) for opcodes in (_LOCAL, _GLOBAL))
     else:
         local = counters.get("local_load_inst", 0.0) + counters.get("local_store_inst", 0.0)
         other = sum(counters.get(name, 0.0) for name in ("global_load_requests", "global_store_requests"))
@@ -77,10 +78,6 @@ def _part(facts: Facts) -> tuple[Evidence, str] | None:
         return None
     source = "local / local and global memory instructions"
     return Evidence("local_share", local / (local + other), "share", source), "memory instructions"
-
-
-def _instructions(kernel: Kernel, opcodes: tuple[str, ...]) -> float:
-    return float(sum(count for opcode, count in kernel.warp_opcodes.items() if opcode.partition(".")[0] in opcodes))
 
 
 def _spills(facts: Facts) -> tuple[Evidence, ...] | None:
@@ -103,8 +100,8 @@ def register_cap(kernel: Kernel) -> int | None:
     threads = kernel.counters.get("block_size")
     if not threads:
         return None
-    warps = -(-int(threads) // _WARP_THREADS)
-    cap = _SM_REGISTERS // (warps * _WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
+    warps = -(-int(threads) // WARP_THREADS)
+    cap = _SM_REGISTERS // (warps * WARP_THREADS) // _REGISTER_STEP * _REGISTER_STEP
     return min(_MOST_REGISTERS, cap)
 
 

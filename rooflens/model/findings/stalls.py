@@ -16,6 +16,7 @@ from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Evidence
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
         if facts.at_roof or facts.full_for_a_while:
             return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
         do = f"keep more bytes in flight, by wider loads and several a thread, as {label} is only {share} busy"
-    if _capability(facts) >= (8, 0) and _uses_shared_memory(facts):
+    if facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts):
         do += " or by copying the next tile with cp.async"
     return _stall(facts, "long_scoreboard", do)
 
@@ -340,11 +341,6 @@ def _where(facts: Facts, reason: str) -> tuple[Place, ...]:
     return ()
 
 
-def _capability(facts: Facts) -> tuple[int, int]:
-    major, _, minor = (facts.kernel.compute_capability or "0.0").partition(".")
-    return int(major), int(minor or 0)
-
-
 def _uses_shared_memory(facts: Facts) -> bool:
     allocated, driver = facts.counter("smem_per_block_bytes"), facts.counter("smem_driver_bytes")
     return allocated is not None and driver is not None and allocated > driver
@@ -373,13 +369,9 @@ _QUEUED: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 def _queue_stall(facts: Facts, reason: str, otherwise: str) -> Found | None:
     """Find a wait for the queue behind which shared memory and special functions stand, and say what stands in it."""
-    executed = facts.kernel.warp_opcodes
-    total = sum(executed.values())
-    parts = {
-        name: sum(count for opcode, count in executed.items() if opcode.partition(".")[0] in opcodes) / total
-        for name, opcodes, _ in _QUEUED
-        if total
-    }
+    table = facts.kernel.warp_opcodes
+    total = sum(table.values())
+    parts = {name: executed(table, opcodes) / total for name, opcodes, _ in _QUEUED if total}
     name = max(parts, key=lambda queued: parts[queued], default=None)
     if name is None or not parts[name]:
         return _stall(facts, reason, otherwise)

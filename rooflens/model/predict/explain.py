@@ -22,6 +22,7 @@ from rooflens.model.predict.measured import (
 )
 from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.flags import MEANINGS
 from rooflens.model.verdict.sentences import resource_label, wall_words
 
@@ -171,14 +172,9 @@ def _tile_reason(parameters: Mapping[str, int]) -> str:
     return "padded tiles, masked tiles or recomputation may be the reason"
 
 
-def _special_functions(facts: _Facts) -> int:
+def _special_functions(facts: _Facts) -> float:
     """Count the special functions that threads executed, over all launches."""
-    return sum(
-        count * analysis.launches
-        for analysis in facts.analyses
-        for opcode, count in analysis.kernel.thread_opcodes.items()
-        if opcode.partition(".")[0] == "MUFU"
-    )
+    return sum(executed(a.kernel.thread_opcodes, ("MUFU",)) * a.launches for a in facts.analyses)
 
 
 def _less_work(facts: _Facts, measured: float) -> Iterator[str]:

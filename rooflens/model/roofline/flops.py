@@ -103,7 +103,7 @@ def instruction_peaks(kernel: Kernel, key: str) -> dict[str, float]:
         For any key of a type (`tensor_bf16`, `tensor_bf16_wgmma`): the peak of warp-wide mma as `tensor_bf16`, that of
         wgmma or tcgen05 as `tensor_bf16_wgmma`; nothing where they are one roof, or one of them is not known.
     """
-    newer = _NEWER_INSTRUCTION.get(_capability(kernel))
+    newer = _NEWER_INSTRUCTION.get(kernel.capability)
     match = _PLAIN_TENSOR_KEY.match(key)
     if newer is None or match is None:
         return {}
@@ -347,7 +347,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
     types = (kind.dtype, *(name for name, alias in _DTYPE_OF_COUNTER.items() if alias == kind.dtype))
     targets = ("_dst_fp16", "", "_dst_fp32") if kind.half_accumulate else ("_dst_fp32", "", "_dst_fp16")
     sources = [f"src_{name}{target}" for name in types for target in targets]
-    parts = _MMA_PART_OF_PEAK.get(_capability(kernel), {}) if kind.instruction == "mma" else {}
+    parts = _MMA_PART_OF_PEAK.get(kernel.capability, {}) if kind.instruction == "mma" else {}
     part = parts.get(kind.dtype, 1.0)
     for prefix in (f"op_{op}_" for op in _INSTRUCTIONS.get(kind.instruction, ())):
         for source in sources:
@@ -365,12 +365,7 @@ def _tensor_peak(kernel: Kernel, kind: _TensorKind) -> tuple[float | None, str |
 
 def _base_peak_is_sparse(kernel: Kernel, dtype: str) -> bool:
     """Return whether a counter's base name peaks at the sparse rate: from CC 9.0 on, for types that have one."""
-    return _capability(kernel) >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
-
-
-def _capability(kernel: Kernel) -> tuple[int, int]:
-    major, _, minor = (kernel.compute_capability or "0.0").partition(".")
-    return int(major), int(minor)
+    return kernel.capability >= _SPARSE_PEAK_IN_BASE_NAME_FROM and dtype not in {"fp64", "int1"}
 
 
 def _tensor_estimate(kernel: Kernel, flags: set[str]) -> tuple[tuple[Work, ...], bool, set[str]]:
@@ -401,4 +396,4 @@ def _has_tensor_cores(kernel: Kernel) -> bool:
     gpu = datasheet_of(kernel.gpu)
     if gpu is not None:
         return any(key.startswith("tensor") for key in gpu.peaks)
-    return kernel.compute_capability is None or _capability(kernel) >= _TENSOR_CORES_FROM
+    return kernel.compute_capability is None or kernel.capability >= _TENSOR_CORES_FROM

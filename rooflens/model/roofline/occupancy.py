@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.execution import WARP_THREADS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -124,17 +126,16 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
 
 def warps_of(threads: float) -> int:
     """Return how many warps so many threads of a block make."""
-    return math.ceil(threads / _WARP)
+    return math.ceil(threads / WARP_THREADS)
 
 
-_WARP = 32
 _REGISTER_UNIT = 256
 _SCHEDULERS = 4
 
 
 def blocks_by_registers(registers: float, block_size: float, sm_registers: float) -> int:
     """Return how many blocks an SM can hold by their registers a thread."""
-    warp_registers = max(1, math.ceil(registers * _WARP / _REGISTER_UNIT)) * _REGISTER_UNIT
+    warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
     warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
     return int(warps // warps_of(block_size))
 
@@ -177,12 +178,12 @@ def _fitting_block(counters: Mapping[str, float]) -> Step | None:
         return None
     warps = warps_of(block)
     to = next((count for count in range(warps - 1, 0, -1) if held // count * count > held // warps * warps), None)
-    return None if to is None else Step(block, to * _WARP, held // to, "threads")
+    return None if to is None else Step(block, to * WARP_THREADS, held // to, "threads")
 
 
 def _larger_block(counters: Mapping[str, float]) -> Step | None:
     block, held, slots = (counters.get(name) for name in ("block_size", "sm_warps", "blocks_limit_blocks"))
     if not block or not held or not slots:
         return None
-    to = math.ceil(held / slots) * _WARP
+    to = math.ceil(held / slots) * WARP_THREADS
     return Step(block, to, slots, "threads") if to > block else None

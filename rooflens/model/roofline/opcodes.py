@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
 
 THREAD_FLOP: dict[str, tuple[str, int]] = {
     "FADD": ("fp32", 1),
@@ -115,6 +119,11 @@ def thread_flop(opcode: str) -> tuple[str, int] | None:
 def is_tcgen05(opcode: str) -> bool:
     """Return whether an opcode is a tcgen05 matrix instruction, which names neither shape nor type."""
     return _TCGEN05.match(opcode) is not None
+
+
+def executed(table: Mapping[str, int], opcodes: Collection[str]) -> float:
+    """Return how many instructions of an opcode table are of the opcodes named, whatever their modifiers."""
+    return float(sum(count for opcode, count in table.items() if opcode.partition(".")[0] in opcodes))
 
 
 def is_matrix(opcode: str) -> bool:

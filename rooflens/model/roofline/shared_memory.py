@@ -83,8 +83,7 @@ def _has_unseen_wgmma(kernel: Kernel) -> bool:
 
 def _may_copy_asynchronously(kernel: Kernel) -> bool:
     """Return whether copies past the registers may be missing: the chip has them, and no opcode table denies them."""
-    major, _, minor = (kernel.compute_capability or "0.0").partition(".")
-    able = kernel.compute_capability is None or (int(major), int(minor)) >= _ASYNC_COPIES_FROM
+    able = kernel.compute_capability is None or kernel.capability >= _ASYNC_COPIES_FROM
     return able and (not kernel.warp_opcodes or _has(kernel, ("LDGSTS",)))
 
 

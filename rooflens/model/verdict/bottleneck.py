@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Bottleneck, ratio
 from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND
 from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage, shares_of
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
-WARP_THREADS = 32
 _NEVER_LEAD = frozenset({"fp16", "lsu"})
 
 

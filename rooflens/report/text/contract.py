@@ -211,14 +211,14 @@ HOTSPOT = fixed(
 )
 
 WORK = fixed(
-    Key("unit", choice("FLOP", "op"), lambda analysis: main_work(analysis).unit),
-    Key("amount", NUMBER, lambda analysis: main_work(analysis).total),
-    Key("amount_per_s", NUMBER, lambda analysis: main_work(analysis).per_s),
-    Key("peak_per_s", NUMBER, lambda analysis: main_work(analysis).peak_per_s, "of its mix of types"),
+    Key("unit", choice("FLOP", "op"), lambda placed: placed[0].unit),
+    Key("amount", NUMBER, lambda placed: placed[0].total),
+    Key("amount_per_s", NUMBER, lambda placed: placed[0].per_s),
+    Key("peak_per_s", NUMBER, lambda placed: placed[0].peak_per_s, "of its mix of types"),
     Key(
         "per_byte",
         mapping(NUMBER, LEVELS),
-        lambda analysis: {name: main_work(analysis).intensity(level) for name, level in analysis.levels.items()},
+        lambda placed: {name: placed[0].intensity(level) for name, level in placed[1].items()},
     ),
 )
 
@@ -267,7 +267,7 @@ KERNEL = fixed(
     Key(
         "work",
         WORK,
-        lambda analysis: analysis,
+        lambda analysis: (main_work(analysis), analysis.levels),
         "its main work, from which it is placed: integer tensor operations where those need more time than FLOPs",
     ),
     Key("pipes", mapping(PIPE), attrgetter("pipes")),
