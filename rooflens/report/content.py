@@ -6,15 +6,16 @@ first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of
 from rooflens.model.records import timed
+from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflens.model.launches import Group, Launch, Other
     from rooflens.model.predict.measured import Checked
@@ -49,6 +50,7 @@ class Content:
         aggregated: True where a launch that is drawn stands for all of one kernel and verdict.
         other: The kernels that are not drawn; None where all are.
         predictions: The reports and kernels with a prediction, each beside what was measured.
+        report_labels: What sets each report's name apart, by digest, in the order of their recording.
     """
 
     title: str
@@ -62,6 +64,7 @@ class Content:
     aggregated: bool = False
     other: Other | None = None
     predictions: tuple[Checked, ...] = ()
+    report_labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -122,6 +125,7 @@ def build_content(
         gpus=tuple(dict.fromkeys(launch.gpu for launch in launches)),
         aggregated=_is_crowd(analyses),
         other=rest_of(groups, drawn, total_ns),
+        report_labels=report_labels([report.run for report in reports]),
     )
 
 

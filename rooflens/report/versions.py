@@ -1,0 +1,65 @@
+"""Reports as a dimension of a page: what sets their names apart, and their order in time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.model.records import Run
+
+_ENDING = re.compile(r"\.(?:ncu-repz?|nsight-cuprof-report|csv)$")
+
+_WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
+"""A name in words and what stands between them."""
+
+
+def report_labels(runs: Sequence[Run]) -> Mapping[str, str]:
+    """Name each report by what sets it apart from the others: `v4` and `v5` of `v4_causal` and `v5_causal`.
+
+    Returns:
+        Label by digest, in the order of `in_time`; labels are never empty and never the same. Files of one name are
+        named with as many of their folders as it takes.
+    """
+    ordered = in_time(runs)
+    paths = [PurePath(_ENDING.sub("", run.source)) for run in ordered]
+    depth = max((len(path.parts) for path in paths), default=1)
+    for parts in range(1, depth + 1):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len(set(names)) == len(names):
+            break
+    return dict(zip((run.digest for run in ordered), _numbered(_apart(names) if paths else []), strict=True))
+
+
+def in_time(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Order reports by the time they were recorded; those that do not say follow in the order given, each once."""
+    once = {run.digest: run for run in reversed(runs)}
+    given = dict.fromkeys(run.digest for run in runs)
+    return tuple(sorted((once[digest] for digest in given), key=lambda run: run.created_unix_s or float("inf")))
+
+
+def _apart(names: Sequence[str]) -> list[str]:
+    """Cut the words that all names begin and end with; a name of which nothing is left stays whole."""
+    split = [_WORDS.findall(name) for name in names]
+    shortest = min(len(words) for words in split)
+    if len(names) == 1 or shortest == 0:
+        return list(names)
+    first = next((i for i in range(shortest) if len({words[i] for words in split}) > 1), shortest)
+    room = shortest - first
+    last = next((i for i in range(room) if len({words[-1 - i] for words in split}) > 1), room)
+    cut = ["".join(words[first : len(words) - last]).strip(" ._/\\@-") for words in split]
+    return [short or name for short, name in zip(cut, names, strict=True)]
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """Tell reports of one and the same path apart by a number."""
+    amounts, seen = Counter(names), Counter[str]()
+    labels = []
+    for name in names:
+        seen[name] += 1
+        labels.append(f"{name} ({seen[name]})" if amounts[name] > 1 else name)
+    return labels
