@@ -26,7 +26,7 @@ from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, counted_ns, grouped, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import ratio, timed
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import bottleneck_words, limit_words, resource_label
+from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import UNITS
 from rooflens.report.summary import first_move
 from rooflens.report.text.markdown_parts import code_cell, prose
@@ -244,7 +244,7 @@ def _verdict(analysis: Analysis) -> str:
     verdict, gpu = analysis.verdict, analysis.kernel.gpu
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None
-        why = f"{resource_label(verdict.resource, gpu)} full" if full else limit_words(analysis)
+        why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
