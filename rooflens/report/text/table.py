@@ -245,6 +245,7 @@ def _verdict(analysis: Analysis) -> str:
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None
         why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
+        why = why.removeprefix("instruction ")
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
