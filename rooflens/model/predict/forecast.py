@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.operations import Operation, Unit
+    from rooflens.model.predict.operations import Operation, Size, Unit
     from rooflens.model.predict.sizes import Crossing
     from rooflens.model.roofline.datasheets import Datasheet
 
@@ -51,6 +51,7 @@ class Forecast:
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
         t_lower_s: max(T_math, T_memory), summed over the parts of a composite operation.
+        regime: Which of the two is the longer one; for a composite operation, where most of its lower bound goes.
         t_upper_s: T_math + T_memory.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for operations of a whole model.
@@ -62,6 +63,7 @@ class Forecast:
     t_math_s: float
     t_memory_s: float
     t_lower_s: float
+    regime: Regime
     peak: str
     peak_flop_per_s: float
     bandwidth_bytes_per_s: float
@@ -83,14 +85,6 @@ class Forecast:
     def ridge(self) -> float:
         """Intensity at which the two times are equal: peak / bandwidth."""
         return self.peak_flop_per_s / self.bandwidth_bytes_per_s
-
-    @property
-    def regime(self) -> Regime:
-        """Say which of the two times is the longer one; for a composite, where most of its lower bound goes."""
-        if not self.parts:
-            return "compute" if self.t_math_s > self.t_memory_s else "memory"
-        computing_s = sum(part.t_lower_s for part in self.parts if part.regime == "compute")
-        return "compute" if computing_s > self.t_lower_s / 2 else "memory"
 
     @property
     def attainable_flop_per_s(self) -> float | None:
@@ -128,9 +122,9 @@ def forecast(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Da
         raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
     whole = checked_sizes(operation, sizes)
     if operation.parts is None:
-        return _simple(Part(operation.name, whole, operation.name), dtype, gpu)
+        return _simple(whole_of(operation, whole), dtype, gpu)
     parts = tuple(_simple(part, dtype, gpu) for part in operation.parts(whole))
-    return _composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu)
+    return composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
 
 
 def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
@@ -149,11 +143,17 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     if missing:
         raise UsageError(f"`{operation.name}` needs the size `{missing[0]}`", f"its sizes are {wanted}")
     for name, value in values.items():
-        least = 0 if known[name].default == 0 or name in _MAY_BE_NONE else 1
-        most, written = (1, "1") if name in _SWITCHES else (LARGEST_SIZE, f"{LARGEST_SIZE:.0e}")
+        least, most = limits(known[name])
         if not least <= (value or 0) <= most:
+            written = str(most) if most == 1 else f"{most:.0e}"
             raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
     return {name: value for name, value in values.items() if value is not None}
+
+
+def limits(size: Size) -> tuple[int, int]:
+    """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
+    least = 0 if size.default == 0 or size.name in _MAY_BE_NONE else 1
+    return least, 1 if size.name in _SWITCHES else LARGEST_SIZE
 
 
 def check_shape(sizes: Sizes) -> None:
@@ -179,21 +179,39 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, floa
         sizes: All its sizes, as `checked_sizes` gives them.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
     """
-    if operation.parts is None:
-        return operation.flop(sizes), ELEMENT_BYTES[dtype] * operation.elements(sizes) + operation.extra_bytes(sizes)
-    amounts = [_work_of_part(part, dtype) for part in operation.parts(sizes)]
+    steps = operation.parts(sizes) if operation.parts else (whole_of(operation, sizes),)
+    amounts = [_work_of_part(step, ELEMENT_BYTES[dtype]) for step in steps]
     return sum(flop for flop, _ in amounts), sum(moved_bytes for _, moved_bytes in amounts)
 
 
-def _work_of_part(part: Part, dtype: str) -> tuple[float, float]:
-    flop, moved_bytes = work_of(OPERATIONS[part.operation], part.sizes, dtype)
-    return part.count * flop, part.count * moved_bytes
+def whole_of(operation: Operation, sizes: Sizes) -> Part:
+    """Take a simple operation as the one step that it is."""
+    return Part(operation.name, sizes, operation.name)
+
+
+def _work_of_part(part: Part, element_bytes: float) -> tuple[float, float]:
+    operation = OPERATIONS[part.operation]
+    moved_bytes = element_bytes * operation.elements(part.sizes) + operation.extra_bytes(part.sizes)
+    return part.count * operation.flop(part.sizes), part.count * moved_bytes
 
 
 def _simple(part: Part, dtype: str, gpu: Datasheet) -> Forecast:
-    flop, moved_bytes = _work_of_part(part, dtype)
-    peak, peak_flop_per_s = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
-    t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / gpu.dram_bandwidth.value
+    peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
+    return simple(part, ELEMENT_BYTES[dtype], peak, gpu.dram_bandwidth.value)
+
+
+def simple(part: Part, element_bytes: float, pipe: tuple[str, float], bandwidth_bytes_per_s: float) -> Forecast:
+    """Predict one step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
+
+    Args:
+        part: A step, with all its sizes.
+        element_bytes: Bytes of an element of its type.
+        pipe: Where its FLOPs run, and its dense peak in FLOP per second.
+        bandwidth_bytes_per_s: Bandwidth of device memory.
+    """
+    flop, moved_bytes = _work_of_part(part, element_bytes)
+    peak, peak_flop_per_s = pipe
+    t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / bandwidth_bytes_per_s
     return Forecast(
         label=part.label,
         flop=flop,
@@ -201,26 +219,35 @@ def _simple(part: Part, dtype: str, gpu: Datasheet) -> Forecast:
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
         t_lower_s=max(t_math_s, t_memory_s),
+        regime="compute" if t_math_s > t_memory_s else "memory",
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
-        bandwidth_bytes_per_s=gpu.dram_bandwidth.value,
+        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
         count=part.count,
     )
 
 
-def _composite(
-    operation: Operation, sizes: Sizes, parts: Sequence[Forecast], peak: tuple[str, float], gpu: Datasheet
+def composite(
+    operation: Operation,
+    sizes: Sizes,
+    parts: Sequence[Forecast],
+    pipe: tuple[str, float],
+    bandwidth_bytes_per_s: float,
 ) -> Forecast:
+    """Add up the steps of a composite operation; its pipe is that of its products."""
+    t_lower_s = sum(part.t_lower_s for part in parts)
+    computing_s = sum(part.t_lower_s * (part.regime == "compute") for part in parts)
     return Forecast(
         label=operation.name,
         flop=sum(part.flop for part in parts),
         moved_bytes=sum(part.moved_bytes for part in parts),
         t_math_s=sum(part.t_math_s for part in parts),
         t_memory_s=sum(part.t_memory_s for part in parts),
-        t_lower_s=sum(part.t_lower_s for part in parts),
-        peak=peak[0],
-        peak_flop_per_s=peak[1],
-        bandwidth_bytes_per_s=gpu.dram_bandwidth.value,
+        t_lower_s=t_lower_s,
+        regime="compute" if computing_s > t_lower_s / 2 else "memory",
+        peak=pipe[0],
+        peak_flop_per_s=pipe[1],
+        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
         parts=tuple(parts),
         tokens=operation.tokens(sizes) if operation.tokens else None,
     )
@@ -235,7 +262,7 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     Raises:
         InputError: The GPU has no such pipe.
     """
-    wanted = _pipes(unit, dtype)
+    wanted = pipes_for(unit, dtype)
     for name in wanted:
         if name in gpu.peaks:
             return name, gpu.peaks[name].value
@@ -243,7 +270,8 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
 
 
-def _pipes(unit: Unit, dtype: str) -> tuple[str, ...]:
+def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
+    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is the one that does."""
     if unit == "vector":
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
@@ -290,10 +318,10 @@ def swept(
     return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s)
 
 
-def of_roof(row: Row, result: Forecast) -> float | None:
-    """Say what part of its roof the measured rate is; None where nothing was measured, or there are no FLOPs."""
+def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:
+    """Say what part of its roof a measured rate is; None where nothing was measured, or there are no FLOPs."""
     roof = result.attainable_flop_per_s
-    return row.achieved_flop_per_s / roof if row.achieved_flop_per_s and roof else None
+    return achieved_flop_per_s / roof if achieved_flop_per_s and roof else None
 
 
 def moving(row: Row) -> list[str]:

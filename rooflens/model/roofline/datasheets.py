@@ -45,7 +45,9 @@ ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
-OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte"})
+OPTIONAL_UNITS = MappingProxyType(
+    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte", "l2_bandwidth": "byte/s"}
+)
 
 PEAK_UNIT = "op/s"
 
@@ -69,6 +71,19 @@ MEMORY_KINDS = (
 
 ANY_MEMORY = "DRAM"
 """Label of device memory whose kind is not known, or not one."""
+
+ARCHITECTURES = MappingProxyType(
+    {
+        "gb": "Blackwell",
+        "gh": "Hopper",
+        "ad": "Ada Lovelace",
+        "ga": "Ampere",
+        "tu": "Turing",
+        "gv": "Volta",
+        "gp": "Pascal",
+    }
+)
+"""First letters of a chip -> architecture, the newest first."""
 
 _IDENTITY = ("names", "compute_capability", "chip")
 
@@ -98,6 +113,7 @@ class Datasheet:
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
         memory_kind: One of `MEMORY_KINDS`; None where boards of one display name differ.
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
+        l2_bandwidth: What the L2 cache can return to the SMs.
     """
 
     id: str
@@ -112,11 +128,17 @@ class Datasheet:
     base_clock: Quantity | None = None
     tensor_boost_clock: Quantity | None = None
     l2_size: Quantity | None = None
+    l2_bandwidth: Quantity | None = None
 
     @property
     def name(self) -> str:
         """The usual display name."""
         return self.names[0]
+
+    @property
+    def architecture(self) -> str:
+        """Name of its generation: `Hopper`; its compute capability where that has no name here."""
+        return ARCHITECTURES.get(self.chip[:2], f"CC {self.compute_capability}")
 
     def clock_of(self, key: str) -> Quantity:
         """Return the clock for which the peak of a pipe is stated."""

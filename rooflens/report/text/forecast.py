@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -37,27 +36,35 @@ def to_json(rows: Sequence[Row]) -> str:
 
 
 def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
-    reached = of_roof(row, result)
     return {
         "operation": row.operation.name,
         "sizes": dict(sizes),
         "dtype": row.dtype,
         "gpu": row.gpu.name,
-        **_numbers(result),
-        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
-        "tokens_per_s": result.tokens_per_s,
-        "achieved_flop_per_s": row.achieved_flop_per_s,
-        "achieved_share_of_roof": reached,
-        "headroom": 1 / reached if reached else None,
-        "parts": [{"part": part.label, "count": part.count, **_numbers(part)} for part in result.parts],
+        **numbers(result),
+        **numbers_of_whole(row.achieved_flop_per_s, result),
+        "parts": [{"part": part.label, "count": part.count, **numbers(part)} for part in result.parts],
     }
 
 
-def _numbers(result: Forecast) -> dict[str, Any]:
+def numbers_of_whole(achieved_flop_per_s: float | None, result: Forecast) -> dict[str, Any]:
+    """Give the numbers that parts do not have, by their published names: tokens, and what was measured."""
+    reached = of_roof(achieved_flop_per_s, result)
+    return {
+        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
+        "tokens_per_s": result.tokens_per_s,
+        "achieved_flop_per_s": achieved_flop_per_s,
+        "achieved_share_of_roof": reached,
+        "headroom": 1 / reached if reached else None,
+    }
+
+
+def numbers(result: Forecast) -> dict[str, Any]:
+    """Give the numbers of a forecast by their published names, in SI base units; None where there is none."""
     return {
         "flop": result.flop,
         "bytes": result.moved_bytes,
-        "intensity": result.intensity if isfinite(result.intensity) else None,
+        "intensity": result.intensity if result.moved_bytes else None,
         "peak": result.peak,
         "peak_flop_per_s": result.peak_flop_per_s,
         "ridge": result.ridge,
@@ -145,7 +152,7 @@ def notes(row: Row) -> list[str]:
 
 
 def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
-    share, roof = of_roof(row, result), result.attainable_flop_per_s
+    share, roof = of_roof(row.achieved_flop_per_s, result), result.attainable_flop_per_s
     reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
     if share is None or roof is None:
         return "nothing to compare: the operation has no FLOPs"
