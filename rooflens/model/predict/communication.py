@@ -1,8 +1,8 @@
 """What GPUs that share an operation must send one another, and the link that carries it.
 
-T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The amounts
-are those of the ring, and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches that
-add up what passes through them do an all-reduce with fewer bytes.
+T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The
+amounts are those of the ring and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches
+that add up what passes through them do an all-reduce with fewer bytes.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ class Forecast:
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
         t_lower_s: The longest of T_math, T_memory and T_comms, summed over the parts of a composite operation.
+        regime: Which of the three is the longest; for a composite operation, where most of its lower bound goes.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for operations of a whole model.
         sent_bytes: What one GPU must send to others.
@@ -73,6 +74,7 @@ class Forecast:
     t_math_s: float
     t_memory_s: float
     t_lower_s: float
+    regime: Regime
     peak: str
     peak_flop_per_s: float
     bandwidth_bytes_per_s: float
@@ -118,21 +120,7 @@ class Forecast:
     @property
     def link_ridge(self) -> float | None:
         """FLOP per byte sent at which T_math and T_comms are equal: peak / link; None without a link."""
-        return self.peak_flop_per_s / self.link_bytes_per_s if self.link_bytes_per_s else None
-
-    @property
-    def regime(self) -> Regime:
-        """Say which of the three times is the longest; for a composite, where most of its lower bound goes."""
-        math_s, memory_s, comms_s = self.t_math_s, self.t_memory_s, self.t_comms_s
-        if self.parts:
-            math_s, memory_s, comms_s = (self._spent_s(regime) for regime in ("compute", "memory", "communication"))
-        if comms_s > max(math_s, memory_s):
-            return "communication"
-        return "compute" if math_s > memory_s else "memory"
-
-    def _spent_s(self, regime: str) -> float:
-        """Add up the lower bounds of the parts that are in one regime."""
-        return sum(part.t_lower_s * (part.regime == regime) for part in self.parts)
+        return None if self.link_bytes_per_s is None else self.peak_flop_per_s / self.link_bytes_per_s
 
     @property
     def attainable_flop_per_s(self) -> float | None:
@@ -291,6 +279,7 @@ def simple(
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
         t_lower_s=max(t_math_s, t_memory_s, t_comms_s),
+        regime=_regime(t_math_s, t_memory_s, t_comms_s),
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -311,6 +300,7 @@ def composite(
     bandwidth_bytes_per_s: float,
 ) -> Forecast:
     """Add up the steps of a composite operation; its pipe is that of its products."""
+    spent_s = (_spent_s(parts, regime) for regime in ("compute", "memory", "communication"))
     return Forecast(
         label=operation.name,
         flop=sum(part.flop for part in parts),
@@ -318,6 +308,7 @@ def composite(
         t_math_s=sum(part.t_math_s for part in parts),
         t_memory_s=sum(part.t_memory_s for part in parts),
         t_lower_s=sum(part.t_lower_s for part in parts),
+        regime=_regime(*spent_s),
         peak=pipe[0],
         peak_flop_per_s=pipe[1],
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -329,6 +320,18 @@ def composite(
         link_bytes_per_s=parts[0].link_bytes_per_s,
         launches=sum(part.launches for part in parts),
     )
+
+
+def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
+    """Say which of three times is the longest."""
+    if comms_s > max(math_s, memory_s):
+        return "communication"
+    return "compute" if math_s > memory_s else "memory"
+
+
+def _spent_s(parts: Sequence[Forecast], regime: Regime) -> float:
+    """Add up the lower bounds of the parts that are in one regime."""
+    return sum(part.t_lower_s * (part.regime == regime) for part in parts)
 
 
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:

@@ -113,7 +113,9 @@ def conv_elements(s: Sizes) -> float:
     return image + weights + s["batch"] * s["out_channels"] * high * wide
 
 
-def _product(m: int, n: int, k: int, label: str, count: int = 1, *, gpus: int = 1) -> Part:
+def _product(  # noqa: PLR0913 - sizes of a product
+    m: int, n: int, k: int, label: str, count: int = 1, *, gpus: int = 1
+) -> Part:
     sizes = {"m": m, "n": n, "k": k, "batch": 1, "tile": 0, "tensor_parallel": gpus}
     return Part("gemm", sizes, label, count)
 

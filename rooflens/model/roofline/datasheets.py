@@ -45,7 +45,9 @@ ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
-OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte"})
+OPTIONAL_UNITS = MappingProxyType(
+    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte", "l2_bandwidth": "byte/s"}
+)
 
 PEAK_UNIT = "op/s"
 
@@ -78,6 +80,18 @@ LINK_KINDS: tuple[LinkKind, ...] = ("nvlink", "pcie")
 LINK_NAMES: Mapping[LinkKind, str] = MappingProxyType({"nvlink": "NVLink", "pcie": "PCIe"})
 
 _LINK = ("generation", "width", "bytes_per_s_per_direction", "bytes_per_s_total", "source")
+ARCHITECTURES = MappingProxyType(
+    {
+        "gb": "Blackwell",
+        "gh": "Hopper",
+        "ad": "Ada Lovelace",
+        "ga": "Ampere",
+        "tu": "Turing",
+        "gv": "Volta",
+        "gp": "Pascal",
+    }
+)
+"""First letters of a chip -> architecture, the newest first."""
 
 _IDENTITY = ("names", "compute_capability", "chip")
 
@@ -139,6 +153,7 @@ class Datasheet:
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
         links: Links to other GPUs that it has, by kind. One that is in neither mapping is not known.
         absent_links: Links that it does not have, with the document that tells.
+        l2_bandwidth: What the L2 cache can return to the SMs.
     """
 
     id: str
@@ -155,11 +170,17 @@ class Datasheet:
     l2_size: Quantity | None = None
     links: Mapping[LinkKind, Link] = field(default_factory=lambda: MappingProxyType({}))
     absent_links: Mapping[LinkKind, str] = field(default_factory=lambda: MappingProxyType({}))
+    l2_bandwidth: Quantity | None = None
 
     @property
     def name(self) -> str:
         """The usual display name."""
         return self.names[0]
+
+    @property
+    def architecture(self) -> str:
+        """Name of its generation: `Hopper`; its compute capability where that has no name here."""
+        return ARCHITECTURES.get(self.chip[:2], f"CC {self.compute_capability}")
 
     def clock_of(self, key: str) -> Quantity:
         """Return the clock for which the peak of a pipe is stated."""
