@@ -19,8 +19,9 @@ from rooflens.model.predict.forecast import (
 )
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import load_datasheets
+from rooflens.model.roofline.datasheets import ARCHITECTURES, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
     """Give the page everything its controls can choose from, and where they start: the last size of the first row."""
     row = rows[0]
     sizes, _ = row.steps[-1]
+    # Many numbers come from one document: its name stands once.
+    sources: dict[str, int] = {}
     return {
         "start": {
             "operation": row.operation.name,
@@ -74,8 +77,9 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
         },
         "operations": {operation.name: _operation(operation) for operation in OPERATIONS.values()},
         "dtypes": {dtype: _dtype(dtype) for dtype in ELEMENT_BYTES},
-        "gpus": {gpu.id: _gpu(gpu) for gpu in load_datasheets()},
+        "gpus": {gpu.id: _gpu(gpu, sources) for gpu in load_datasheets()},
         "labels": {key: resource_label(key) for gpu in load_datasheets() for key in gpu.peaks},
+        "sources": list(sources),
     }
 
 
@@ -96,7 +100,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 def _size(size: Size, start: int) -> dict[str, Any]:
     least, most = limits(size)
-    return {"name": size.name, "meaning": size.meaning, "least": least, "most": most, "start": start}
+    return {
+        "name": size.name,
+        "meaning": size.meaning,
+        "default": size.default,
+        "start": start,
+        "least": least,
+        "most": most,
+    }
 
 
 def _dtype(dtype: str) -> dict[str, Any]:
@@ -107,20 +118,29 @@ def _dtype(dtype: str) -> dict[str, Any]:
     }
 
 
-def _gpu(gpu: Datasheet) -> dict[str, Any]:
+def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
     used = {key for dtype in ELEMENT_BYTES for unit in ("matrix", "vector") for key in pipes_for(unit, dtype)}
+
+    def sourced(quantity: Quantity) -> tuple[float, int]:
+        return quantity.value, sources.setdefault(quantity.source, len(sources))
+
     return {
         "name": gpu.name,
-        "peaks": {key: _sourced(peak) for key, peak in gpu.peaks.items() if key in used},
-        "bandwidth": _sourced(gpu.dram_bandwidth),
-        "memory": gpu.memory_kind,
-        "l2": _sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
+        "short": short_name(gpu),
+        "memory": memory_label(gpu.name),
+        "peaks": {key: sourced(peak) for key, peak in gpu.peaks.items() if key in used},
+        "bandwidth": sourced(gpu.dram_bandwidth),
+        "l2": sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
         "l2_bytes": gpu.l2_size.value if gpu.l2_size else None,
     }
 
 
-def _sourced(quantity: Quantity) -> tuple[float, str]:
-    return quantity.value, quantity.source
+def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Group all GPUs by architecture, the newest first: heading, then id and name of each."""
+    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ARCHITECTURES.values()}
+    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
+        groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
+    return [(heading, options) for heading, options in groups.items() if options]
 
 
 def traced(operation: Operation) -> dict[str, Any]:
