@@ -19,7 +19,7 @@ from rooflens.model.predict.forecast import (
 )
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import ARCHITECTURES, load_datasheets, memory_label
+from rooflens.model.roofline.datasheets import ARCHITECTURES, LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Forecast, Row
     from rooflens.model.predict.formulas import Part, Sizes
     from rooflens.model.predict.operations import Operation, Size
-    from rooflens.model.roofline.datasheets import Datasheet, Quantity
+    from rooflens.model.roofline.datasheets import Datasheet, Link, Quantity
 
 USUAL_SIZE = 1024
 """Where a size starts that has no usual value, and none below."""
@@ -74,12 +74,14 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
             "dtype": row.dtype,
             "sizes": dict(sizes),
             "achieved": row.achieved_flop_per_s if len(row.steps) == 1 else None,
+            "link": row.link or "",
         },
         "operations": {operation.name: _operation(operation) for operation in OPERATIONS.values()},
         "dtypes": {dtype: _dtype(dtype) for dtype in ELEMENT_BYTES},
         "gpus": {gpu.id: _gpu(gpu, sources) for gpu in load_datasheets()},
         "labels": {key: resource_label(key) for gpu in load_datasheets() for key in gpu.peaks},
         "sources": list(sources),
+        "links": LINK_KINDS,
     }
 
 
@@ -132,6 +134,15 @@ def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
         "bandwidth": sourced(gpu.dram_bandwidth),
         "l2": sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
         "l2_bytes": gpu.l2_size.value if gpu.l2_size else None,
+        "links": {kind: _link(link, sources) for kind, link in gpu.links.items()},
+    }
+
+
+def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
+    return {
+        "name": link.name,
+        "rate": [link.bytes_per_s_per_direction, sources.setdefault(link.source, len(sources))],
+        "joins": link.joins,
     }
 
 
@@ -146,17 +157,18 @@ def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
-    Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, and for each unit its pipe and peak:
-    `matrix pipe`, `matrix peak`, `vector pipe`, `vector peak`.
+    Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, `link` and `link rate`, and for each unit
+    its pipe and peak: `matrix pipe`, `matrix peak`, `vector pipe`, `vector peak`.
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
-        each step of a composite operation with its label; `refusal`, the step that says why sizes do not fit one
-        another, or null.
+        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it,
+        and `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another, or null.
     """
     program = Program()
     sizes: Any = {size.name: program.input(size.name) for size in operation.sizes}
-    whole, parts = _forecast(program, operation, sizes)
+    group = program.paths(lambda: operation.group(sizes))
+    whole, parts = _forecast(program, operation, sizes, group)
     achieved: Any = program.input("achieved")
     numbers = program.paths(lambda: forecasts.numbers(whole))
     numbers |= program.paths(lambda: forecasts.numbers_of_whole(achieved, whole))
@@ -172,23 +184,29 @@ def traced(operation: Operation) -> dict[str, Any]:
             for part, result in zip(parts, whole.parts, strict=True)
         ],
         "units": sorted({operation.unit, *units}),
-        "unit": operation.unit,
+        "group": program.number_of(group),
+        "shared": not isinstance(group, int) or group > 1,
         "refusal": program.number_of(program.paths(lambda: _refusal(sizes))),
         "steps": program.steps(),
     }
 
 
-def _forecast(program: Program, operation: Operation, sizes: Sizes) -> tuple[Forecast, tuple[Part, ...]]:
+def _forecast(
+    program: Program, operation: Operation, sizes: Sizes, group: int
+) -> tuple[Forecast, tuple[Part, ...]]:
     """Predict as `forecast` does, with symbols, a step of a composite operation at a time."""
     element_bytes: Any = program.input("element_bytes")
     bandwidth: Any = program.input("bandwidth")
+    link: Any = program.input("link"), program.input("link rate")
 
     def pipe(of: Operation) -> Any:
         return program.input(f"{of.unit} pipe"), program.input(f"{of.unit} peak")
 
     def step(part: Part) -> Forecast:
         found: Forecast = program.paths(
-            lambda: simple(part, element_bytes, pipe(OPERATIONS[part.operation]), bandwidth)
+            lambda: simple(
+                part, element_bytes, pipe(OPERATIONS[part.operation]), bandwidth, link if group > 1 else None
+            )
         )
         return found
 

@@ -22,7 +22,7 @@
 
   function begin(name = all.start.operation) {
     const sizes = startSizes(name);
-    return { op: name, gpu: all.start.gpu, vs: "", dtype: all.start.dtype, link: "", achieved: all.start.achieved, sizes, together: alike(name, sizes) };
+    return { op: name, gpu: all.start.gpu, vs: "", dtype: all.start.dtype, link: all.start.link, achieved: all.start.achieved, sizes, together: alike(name, sizes) };
   }
   let state = begin();
   const remembered = new Map();
@@ -40,6 +40,7 @@
     if (own(all.gpus, given.get("vs"))) found.vs = given.get("vs");
     if (own(all.dtypes, given.get("dtype"))) found.dtype = given.get("dtype");
     if (given.has("achieved")) found.achieved = Number(given.get("achieved")) > 0 ? Number(given.get("achieved")) : null;
+    if (["", ...all.links].includes(given.get("link"))) found.link = given.get("link");
     for (const size of all.operations[name].sizes) {
       const value = Number(given.get(size.name) ?? NaN);
       if (fits(size, value)) found.sizes[size.name] = value;
@@ -52,7 +53,7 @@
     const text = new URLSearchParams();
     const usual = begin(state.op);
     if (state.op !== all.start.operation) text.set("op", state.op);
-    for (const key of ["gpu", "vs", "dtype", "achieved"]) {
+    for (const key of ["gpu", "vs", "dtype", "link", "achieved"]) {
       if (state[key] !== usual[key]) text.set(key, state[key] ?? "");
     }
     for (const [name, value] of Object.entries(state.sizes)) {
@@ -80,6 +81,14 @@
   const operation = () => all.operations[state.op];
   const pipe = (gpu, dtype, unit) => all.dtypes[dtype][unit].find((name) => name in gpu.peaks);
 
+  // The link that was chosen, else the fastest one, if it joins so many GPUs.
+  const LINKS = { nvlink: "NVLink", pcie: "PCIe" };
+  function linkOf(gpu, group) {
+    const kinds = state.link ? [state.link] : all.links;
+    const kind = kinds.find((one) => gpu.links[one] && group <= (gpu.links[one].joins ?? Infinity));
+    return kind ? { kind, ...gpu.links[kind] } : null;
+  }
+
   function predict(gpuId, sizes = state.sizes, dtype = state.dtype) {
     const gpu = all.gpus[gpuId];
     const program = operation();
@@ -90,7 +99,11 @@
       inputs[`${unit} pipe`] = name;
       [inputs[`${unit} peak`]] = gpu.peaks[name];
     }
-    return { refusal: null, gpu, ...lens.programs.forecast(program, inputs) };
+    const group = lens.programs.group(program, inputs);
+    const link = group > 1 ? linkOf(gpu, group) : null;
+    if (group > 1 && !link) return { refusal: `\`${gpu.name}\` has no ${LINKS[state.link] || "link"} that joins ${group.toLocaleString("en")} GPUs` };
+    if (link) [inputs.link, inputs["link rate"]] = [link.kind, link.rate[0]];
+    return { refusal: null, gpu, group, link, ...lens.programs.forecast(program, inputs) };
   }
 
   // ---- Sliders: eight steps an octave, only those that fit the other sizes.
@@ -170,10 +183,12 @@
   }
 
   function showControls(busy) {
-    for (const name of ["op", "gpu", "vs", "dtype"]) form.elements[name].value = state[name];
+    for (const name of ["op", "gpu", "vs", "dtype", "link"]) form.elements[name].value = state[name];
     for (const option of form.elements.dtype.options) {
       option.disabled = operation().units.some((unit) => !pipe(all.gpus[state.gpu], option.value, unit));
     }
+    for (const option of form.elements.link.options) option.disabled = option.value !== "" && !all.gpus[state.gpu].links[option.value];
+    form.elements.link.closest(".field").hidden = !operation().shared;
     if (form.elements.achieved !== busy) form.elements.achieved.value = state.achieved ?? "";
     const { together } = operation();
     const check = form.querySelector(".together");
@@ -205,7 +220,13 @@
       const share = of.reduce((sum, part) => sum + part.t_lower_s, 0) / (result.t_lower_s || 1);
       return `${capital(result.regime)}-bound for ${percent(share)} of its lower bound. ${bounds}`;
     }
-    if (!result.flop) return `Memory-bound: it has no FLOPs, only ${si(result.bytes, "B")} to move. ${bounds}`;
+    if (!result.flop) {
+      const sent = result.sent_bytes ? `, and ${si(result.sent_bytes, "B")} to send` : "";
+      return `${capital(result.regime)}-bound: it has no FLOPs, only ${si(result.bytes, "B")} to move${sent}. ${bounds}`;
+    }
+    if (result.regime === "communication") {
+      return `Communication-bound: ${si(result.sent_bytes, "B")} to send take ${factor(result.t_comms_s / Math.max(result.t_math_s, result.t_memory_s))} as long as the rest. ${bounds}`;
+    }
     const over = result.intensity / result.ridge;
     const apart = over >= 1 ? `${factor(over)} the ridge` : `${factor(1 / over)} below the ridge`;
     return `${capital(result.regime)}-bound: ${significant(result.intensity)} FLOP/B, ${apart} of ${significant(result.ridge)}. ${bounds}`;
@@ -224,6 +245,10 @@
       bandwidth: result.bandwidth_bytes_per_s,
       memory: result.gpu.memory,
       l2: result.gpu.l2 && result.gpu.l2[0],
+      // Bytes sent go with bytes moved: over those, a link is a slope like any other.
+      link: result.link && result.sent_bytes && !result.parts.length
+        ? { rate: (result.link.rate[0] * result.bytes) / result.sent_bytes, label: `${result.link.name} ${si(result.link.rate[0], "B/s")}` }
+        : null,
       pipes: [...pipes].sort(([a], [b]) => b - a).map(([peak, key]) => ({ label: label(key), peak })),
       dot: placed(result) ? { ...at(result), words: `${who}${si(result.attainable_flop_per_s, "FLOP/s")}` } : null,
     };
@@ -246,9 +271,9 @@
   }
 
   // One number: its text for readers, its value for scripts.
-  function cell(result, key, text, of) {
+  function cell(result, key, text, of, name = "td") {
     const value = result[key];
-    const made = make("td", { className: "n" }, unbroken(value === null || value === undefined ? MISSING : text(value)));
+    const made = make(name, { className: name === "td" ? "n" : "" }, unbroken(value === null || value === undefined ? MISSING : text(value)));
     Object.assign(made.dataset, { key, value: value ?? "", of });
     return made;
   }
@@ -264,22 +289,37 @@
     return made;
   }
 
+  // Which of its times a bound is made of, in the colours of their regimes.
+  const REGIMES = ["compute", "memory", "communication"];
+  function boundPieces(result) {
+    if (!result.parts.length) return [[result.regime, result.t_lower_s]];
+    return REGIMES.map((regime) => [
+      regime, result.parts.filter((part) => part.regime === regime).reduce((sum, part) => sum + part.t_lower_s, 0)]);
+  }
+
   function timeRows(result, of, whole) {
-    const { flop, bytes } = result;
+    const { flop, bytes, link } = result;
     const composite = result.parts.length > 0;
     const peak = composite ? "each part on its own pipe" : `${si(flop, "FLOP")} / ${si(result.peak_flop_per_s, "FLOP/s")}`;
-    const byRegime = ["compute", "memory"].map((regime) => [
-      regime, result.parts.filter((part) => part.regime === regime).reduce((sum, part) => sum + part.t_lower_s, 0)]);
+    const sent = link ? `${si(result.sent_bytes, "B")} sent / ${si(link.rate[0], "B/s")} of ${link.name} in one direction` : "";
+    const pieces = {
+      t_math_s: [["compute", result.t_math_s]],
+      t_memory_s: [["memory", result.t_memory_s]],
+      t_comms_s: [["communication", result.t_comms_s]],
+    };
+    const launches = ["overhead", result.launch_floor_s];
     const rows = [
-      ["T math", "t_math_s", peak, [["compute", result.t_math_s]]],
-      ["T memory", "t_memory_s", `${si(bytes, "B")} / ${si(result.bandwidth_bytes_per_s, "B/s")}`, [["memory", result.t_memory_s]]],
-      ["At least", "t_lower_s", composite ? "perfect overlap: the longer of both for each part, added up" : "perfect overlap: the longer of both",
-        composite ? byRegime : [[result.regime, result.t_lower_s]]],
-      ["Without overlap", "t_upper_s", "the sum of both", [["compute", result.t_math_s], ["memory", result.t_memory_s]]],
+      ["T math", "t_math_s", peak],
+      ["T memory", "t_memory_s", `${si(bytes, "B")} / ${si(result.bandwidth_bytes_per_s, "B/s")}`],
+      ...(link ? [["T comms", "t_comms_s", sent]] : []),
+      ["At least", "t_lower_s", `perfect overlap: the longest of them${composite ? " for each part, added up" : ""}`],
+      ["Without overlap", "t_upper_s", `their sum, and ${time(result.launch_floor_s)} for launches`],
     ];
-    return rows.map(([name, key, how, pieces]) => make("tr", {},
+    pieces.t_lower_s = boundPieces(result);
+    pieces.t_upper_s = [...pieces.t_math_s, ...pieces.t_memory_s, ...pieces.t_comms_s, launches];
+    return rows.map(([name, key, how]) => make("tr", {},
       make("th", { scope: "row" }, name),
-      make("td", { className: "bars" }, bar(pieces, whole), make("small", {}, unbroken(how))),
+      make("td", { className: "bars" }, bar(pieces[key], whole), make("small", {}, unbroken(how))),
       cell(result, key, time, of)));
   }
 
@@ -300,6 +340,8 @@
     ["Regime", "regime", (value) => `${value}-bound`],
     ["Peak, dense", "peak_flop_per_s", (value) => si(value, "FLOP/s")],
     ["Memory bandwidth", "bandwidth_bytes_per_s", (value) => si(value, "B/s")],
+    ["Sent by each GPU", "sent_bytes", (value) => si(value, "B")],
+    ["Link, one direction", "link_bytes_per_s", (value) => si(value, "B/s")],
     ["Attainable", "attainable_flop_per_s", (value) => si(value, "FLOP/s")],
     ["Of the peak", "share_of_peak", percent],
     ["Tokens per second, at best", "tokens_per_s", significant],
@@ -308,8 +350,13 @@
     ["Speed-up left", "headroom", factor],
   ];
 
-  function numbersTable(results) {
+  // One GPU: a grid of numbers; two: a table that sets them side by side.
+  function numbersOf(results) {
     const shown = NUMBERS.filter(([, key]) => results.some((result) => (result[key] ?? null) !== null));
+    if (results.length === 1) {
+      return make("dl", { className: "tiles" }, ...shown.map(([name, key, text]) => make("div", {},
+        make("dt", {}, name), cell(results[0], key, text, "first", "dd"))));
+    }
     const rows = shown.map(([name, key, text]) => make("tr", {}, make("th", { scope: "row" }, name),
       ...results.map((result, i) => cell(result, key, text, i ? "second" : "first"))));
     const heads = results.map((result) => make("th", { className: "n", scope: "col" }, result.gpu.short));
@@ -330,10 +377,12 @@
     return make("table", { className: "live-parts" }, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
   }
 
-  function sources({ gpu, parts, peak }) {
+  function sources({ gpu, parts, peak, link }) {
     const pipes = new Set([peak, ...parts.filter((part) => part.flop).map((part) => part.peak)]);
     const named = [...pipes].map((key) => [label(key), gpu.peaks[key], "FLOP/s"]);
-    const found = [...named, [gpu.memory, gpu.bandwidth, "B/s"], ...(gpu.l2 ? [["L2", gpu.l2, "B/s"]] : [])];
+    const found = [...named, [gpu.memory, gpu.bandwidth, "B/s"]];
+    if (gpu.l2) found.push(["L2", gpu.l2, "B/s"]);
+    if (link) found.push([link.name, link.rate, "B/s in one direction"]);
     return `${gpu.short}: ${found.map(([name, [value, source], unit]) => `${name} ${si(value, unit)} (${all.sources[source]})`).join("; ")}.`;
   }
 
@@ -356,10 +405,12 @@
     const sign = document.createElement("span");
     sign.className = `sign ${first.regime}`;
     box.querySelector("#answer").replaceChildren(sign, unbroken(sentence(first)));
-    drawPlane(results);
+    const figure = svg.closest("figure");
+    figure.hidden = !results.some((result) => placed(result) || result.parts.some(placed));
+    if (!figure.hidden) drawPlane(results);
     const parts = first.parts.length ? [partsTable(first)] : [];
     box.querySelector("#times").replaceChildren(timesTable(results), ...parts);
-    box.querySelector("#numbers").replaceChildren(numbersTable(results));
+    box.querySelector("#numbers").replaceChildren(numbersOf(results));
     box.querySelector("#live-caption").textContent = unbroken(inCache(first));
     box.querySelector("#live-sources").textContent = unbroken(results.map(sources).join(" "));
   }
@@ -395,7 +446,7 @@
       const name = target.value;
       const sizes = startSizes(name);
       change({ op: name, sizes, together: alike(name, sizes), ...remembered.get(name), achieved: null });
-    } else if (["gpu", "vs", "dtype"].includes(target.name)) change({ [target.name]: target.value });
+    } else if (["gpu", "vs", "dtype", "link"].includes(target.name)) change({ [target.name]: target.value });
     else if (target.name === "achieved") change({ achieved: Number(target.value) > 0 ? Number(target.value) : null }, target);
     else if (target.name === "together") change({ together: target.checked });
     else if (target.type === "range") change({ sizes: withSize(target.name, target.values[Number(target.value)]) }, target);

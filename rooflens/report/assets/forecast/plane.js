@@ -139,7 +139,7 @@ lens.plane = (() => {
     }
 
     // Slopes end at the highest flat roof, flat roofs begin at the memory's slope.
-    roofs({ bandwidth, memory, l2, pipes, kind, who }) {
+    roofs({ bandwidth, l2, link, pipes, kind }) {
       const top = Math.max(...pipes.map((pipe) => pipe.peak));
       const slope = (rate, look) => {
         const low = Math.max(this.x[0], this.y[0] / rate);
@@ -148,15 +148,15 @@ lens.plane = (() => {
       };
       slope(bandwidth, `roof ${kind}`);
       if (l2) slope(l2, `roof l2 ${kind}`);
+      if (link) slope(link.rate, `roof link ${kind}`);
       for (const { peak } of pipes) {
         const ridge = peak / bandwidth;
         this.line(`roof ${kind}`, Math.max(ridge, this.x[0]), peak, this.x[1], peak);
         this.line(`ridge ${kind}`, ridge, this.y[0], ridge, peak);
       }
-      return { who, top, memory };
     }
 
-    names({ bandwidth, memory, l2, pipes, who }, lower) {
+    names({ bandwidth, memory, l2, link, pipes, who }, lower) {
       const turn = (Math.atan2(this.py(1) - this.py(10), this.px(10) - this.px(1)) * 180) / Math.PI;
       const top = Math.max(...pipes.map((pipe) => pipe.peak));
       const along = (rate, starts, words) => {
@@ -177,6 +177,7 @@ lens.plane = (() => {
       }
       along(bandwidth, [0.08, 0.25, 0.45, 0.6], `${who}${memory} ${si(bandwidth, "B/s")}`);
       if (l2) along(l2, [0.08, 0.25, 0.45], `${who}L2 ${si(l2, "B/s")}`);
+      if (link) along(link.rate, [0.08, 0.25, 0.45], `${who}${link.label}`);
       for (const { peak } of pipes) {
         const x = this.px(peak / bandwidth);
         const rows = [0, 1, 2].flatMap((row) => {
@@ -195,8 +196,8 @@ lens.plane = (() => {
         return this.add("rect", { class: look, x: cx - side / 2, y: cy - side / 2, width: side, height: side });
       }
       if (regime === "communication") {
-        const far = radius * 1.25;
-        const path = `M${cx} ${cy - far}L${cx + far} ${cy}L${cx} ${cy + far}L${cx - far} ${cy}Z`;
+        const far = radius * 1.15;
+        const path = `M${cx} ${cy + far}L${cx - far} ${cy - far * 0.8}H${cx + far}Z`;
         return this.add("path", { class: look, d: path });
       }
       return this.add("circle", { class: look, cx, cy, r: radius });
@@ -222,7 +223,7 @@ lens.plane = (() => {
   const DOT_PX = 8;
 
   /*
-   * scene: title, subtitle; machines [{who, kind, bandwidth, memory, l2, pipes: [{label, peak}], dot, parts}];
+   * scene: title, subtitle; machines [{who, kind, bandwidth, memory, l2, link, pipes: [{label, peak}], dot, parts}];
    * extra [{x, y, words}]. A dot is {x, y, regime, words}; a part has `share`, its part of the lower bound.
    */
   function draw(svg, scene) {

@@ -29,6 +29,9 @@ lens.programs = (() => {
 
   const read = (numbers, made) => Object.fromEntries(Object.entries(numbers).map(([name, at]) => [name, made[at]]));
 
+  // How many GPUs share an operation: the link between them is chosen before the rest can be worked out.
+  const group = (operation, inputs) => run(operation.steps, inputs)[operation.group];
+
   // The forecast under the names of `--format json`; `refusal` says in words why the sizes do not fit one another.
   function forecast(operation, inputs) {
     const made = run(operation.steps, inputs);
@@ -40,5 +43,5 @@ lens.programs = (() => {
     };
   }
 
-  return { forecast };
+  return { forecast, group };
 })();
