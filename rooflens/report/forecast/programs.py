@@ -52,6 +52,12 @@ STARTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "conv2d": {"batch": 32, "in_channels": 64, "out_channels": 64, "height": 56, "image_width": 56},
         "embedding": {"tokens": 8192},
         "decode": {"batch": 16},
+        "grouped-gemm": {"m": 8192, "n": 4096, "k": 4096, "groups": 8},
+        "moe": {"tokens": 4096},
+        **{
+            name: {"bytes": 10**8}
+            for name in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send")
+        },
         "custom": {"flop": 10**12, "bytes": 10**10},
     }
 )

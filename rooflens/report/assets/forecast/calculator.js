@@ -189,7 +189,7 @@
     }
     for (const option of form.elements.link.options) option.disabled = option.value !== "" && !all.gpus[state.gpu].links[option.value];
     form.elements.link.closest(".field").hidden = !operation().shared;
-    if (form.elements.achieved !== busy) form.elements.achieved.value = state.achieved ?? "";
+    if (form.elements.achieved !== busy) form.elements.achieved.value = state.achieved === null ? "" : state.achieved.toExponential().replace("e+", "e");
     const { together } = operation();
     const check = form.querySelector(".together");
     check.hidden = !alike(state.op, state.sizes);
@@ -221,18 +221,23 @@
       return `${capital(result.regime)}-bound for ${percent(share)} of its lower bound. ${bounds}`;
     }
     if (!result.flop) {
-      const sent = result.sent_bytes ? `, and ${si(result.sent_bytes, "B")} to send` : "";
-      return `${capital(result.regime)}-bound: it has no FLOPs, only ${si(result.bytes, "B")} to move${sent}. ${bounds}`;
+      const sent = result.sent_bytes ? ` and ${si(result.sent_bytes, "B")} to send` : "";
+      return `${capital(result.regime)}-bound: no FLOPs, ${si(result.bytes, "B")} to move${sent}. ${bounds}`;
     }
     if (result.regime === "communication") {
       return `Communication-bound: ${si(result.sent_bytes, "B")} to send take ${factor(result.t_comms_s / Math.max(result.t_math_s, result.t_memory_s))} as long as the rest. ${bounds}`;
     }
     const over = result.intensity / result.ridge;
     const apart = over >= 1 ? `${factor(over)} the ridge` : `${factor(1 / over)} below the ridge`;
-    return `${capital(result.regime)}-bound: ${significant(result.intensity)} FLOP/B, ${apart} of ${significant(result.ridge)}. ${bounds}`;
+    return `${capital(result.regime)}-bound: ${intensity(result.intensity)}, ${apart} of ${significant(result.ridge)}. ${bounds}`;
   }
 
   const placed = (result) => result.attainable_flop_per_s > 0 && result.intensity > 0;
+
+  function dotNames(result, who) {
+    const rate = si(result.attainable_flop_per_s, "FLOP/s");
+    return [`${who}${intensity(result.intensity)}, ${rate}`, `${who}${rate}`, rate];
+  }
 
   function machine(result, kind, who) {
     const used = result.parts.length ? result.parts.filter((part) => part.flop) : [result];
@@ -244,13 +249,14 @@
       who, kind, parts,
       bandwidth: result.bandwidth_bytes_per_s,
       memory: result.gpu.memory,
-      l2: result.gpu.l2 && result.gpu.l2[0],
+      // Two GPUs are told apart by one slope each.
+      l2: who ? null : result.gpu.l2 && result.gpu.l2[0],
       // Bytes sent go with bytes moved: over those, a link is a slope like any other.
       link: result.link && result.sent_bytes && !result.parts.length
         ? { rate: (result.link.rate[0] * result.bytes) / result.sent_bytes, label: `${result.link.name} ${si(result.link.rate[0], "B/s")}` }
         : null,
       pipes: [...pipes].sort(([a], [b]) => b - a).map(([peak, key]) => ({ label: label(key), peak })),
-      dot: placed(result) ? { ...at(result), words: `${who}${si(result.attainable_flop_per_s, "FLOP/s")}` } : null,
+      dot: placed(result) ? { ...at(result), names: dotNames(result, who) } : null,
     };
   }
 
@@ -313,7 +319,7 @@
       ["T memory", "t_memory_s", `${si(bytes, "B")} / ${si(result.bandwidth_bytes_per_s, "B/s")}`],
       ...(link ? [["T comms", "t_comms_s", sent]] : []),
       ["At least", "t_lower_s", `perfect overlap: the longest of them${composite ? " for each part, added up" : ""}`],
-      ["Without overlap", "t_upper_s", `their sum, and ${time(result.launch_floor_s)} for launches`],
+      ["Without overlap", "t_upper_s", `their sum, and ${time(result.launch_floor_s).replace(/\.0+ /, " ")} for launches`],
     ];
     pieces.t_lower_s = boundPieces(result);
     pieces.t_upper_s = [...pieces.t_math_s, ...pieces.t_memory_s, ...pieces.t_comms_s, launches];
@@ -337,7 +343,7 @@
     ["Bytes, compulsory", "bytes", (value) => si(value, "B")],
     ["Intensity", "intensity", intensity],
     ["Ridge", "ridge", intensity],
-    ["Regime", "regime", (value) => `${value}-bound`],
+    ["Regime", "regime", (value) => value],
     ["Peak, dense", "peak_flop_per_s", (value) => si(value, "FLOP/s")],
     ["Memory bandwidth", "bandwidth_bytes_per_s", (value) => si(value, "B/s")],
     ["Sent by each GPU", "sent_bytes", (value) => si(value, "B")],
@@ -350,12 +356,16 @@
     ["Speed-up left", "headroom", factor],
   ];
 
+  const OF_FLOPS = ["intensity", "ridge", "peak_flop_per_s", "share_of_peak"];
+
   // One GPU: a grid of numbers; two: a table that sets them side by side.
   function numbersOf(results) {
-    const shown = NUMBERS.filter(([, key]) => results.some((result) => (result[key] ?? null) !== null));
+    const [first] = results;
+    const silent = [...(first.flop ? [] : OF_FLOPS), ...(first.link ? [] : ["sent_bytes"])];
+    const shown = NUMBERS.filter(([, key]) => !silent.includes(key) && results.some((result) => (result[key] ?? null) !== null));
     if (results.length === 1) {
       return make("dl", { className: "tiles" }, ...shown.map(([name, key, text]) => make("div", {},
-        make("dt", {}, name), cell(results[0], key, text, "first", "dd"))));
+        make("dt", {}, name), cell(first, key, text, "first", "dd"))));
     }
     const rows = shown.map(([name, key, text]) => make("tr", {}, make("th", { scope: "row" }, name),
       ...results.map((result, i) => cell(result, key, text, i ? "second" : "first"))));
@@ -411,7 +421,7 @@
     const parts = first.parts.length ? [partsTable(first)] : [];
     box.querySelector("#times").replaceChildren(timesTable(results), ...parts);
     box.querySelector("#numbers").replaceChildren(numbersOf(results));
-    box.querySelector("#live-caption").textContent = unbroken(inCache(first));
+    box.querySelector("#in-cache").textContent = unbroken(inCache(first));
     box.querySelector("#live-sources").textContent = unbroken(results.map(sources).join(" "));
   }
 

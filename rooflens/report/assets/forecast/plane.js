@@ -5,6 +5,8 @@ lens.plane = (() => {
   const MARGIN = { left: 84, right: 12, top: 56, bottom: 44 };
   const GAP_PX = 6;
   const LINE_PX = 15;
+  const EDGE_PX = 24;
+  const SAVE_PX = 112;
   const MINOR_FROM_PX = 72;
   const BIG_X = 1e5;
   const { si, significant, unbroken } = lens.format;
@@ -44,6 +46,13 @@ lens.plane = (() => {
   const xLabel = (value) => (value >= BIG_X ? round(si(value, "")).trim() : significant(value, 1));
   const yLabel = (value) => round(si(value, "FLOP/s"));
 
+  // Where a text of that width lies that begins, has its middle or ends at a place; a turned one begins there.
+  function boxOf({ x, y, anchor, turn }, width) {
+    const angle = ((turn || 0) * Math.PI) / 180;
+    const left = x + { start: 0, middle: -width / 2, end: -width }[anchor];
+    return [left, y - LINE_PX - Math.sin(angle) * width, left + Math.cos(angle) * width, y + 4];
+  }
+
   class Drawing {
     constructor(svg, scene) {
       this.svg = svg;
@@ -77,35 +86,38 @@ lens.plane = (() => {
       this.add("line", { class: kind, x1: this.px(x1), y1: this.py(y1), x2: this.px(x2), y2: this.py(y2) });
     }
 
-    // A text at the first place where it meets no other one; at the last place where there is none, if it must stand.
-    text(words, places, { kind = "label", must = true } = {}) {
-      const written = unbroken(words);
-      const made = this.add("text", { class: kind }, written);
-      const width = made.getComputedTextLength();
-      const boxes = places.map(([x, y, anchor, turn = 0]) => {
-        const shift = { start: 0, middle: -width / 2, end: -width }[anchor];
-        const wide = Math.cos((turn * Math.PI) / 180) * width;
-        const high = Math.abs(Math.sin((turn * Math.PI) / 180) * width);
-        const left = turn ? x : x + shift;
-        return { x, y, anchor, turn, box: [left, y - LINE_PX - high, left + (turn ? wide : width), y + 4] };
-      });
+    // A text at the first place where it meets no other one, whole or shorter; if it must stand, at the first inside.
+    text(names, places, { kind = "label", must = true } = {}) {
+      const made = this.add("text", { class: kind });
       const meets = ([a, b, c, d]) => this.taken.some(([e, f, g, h]) => a < g && c > e && b < h && d > f);
       const inside = ([a, b, c, d]) => a >= this.left - 2 && c <= this.right + 2 && b >= 0 && d <= this.bottom + 2;
-      const free = boxes.find(({ box }) => inside(box) && !meets(box)) || (must && (boxes.find(({ box }) => inside(box)) || boxes.at(-1)));
-      if (!free) {
+      let found = null;
+      let anyway = null;
+      for (const name of names) {
+        made.textContent = unbroken(name);
+        const width = made.getComputedTextLength();
+        const spots = places.map((place) => ({ ...place, name, width, box: boxOf(place, width) }));
+        found = spots.find(({ box }) => inside(box) && !meets(box));
+        anyway = spots.find(({ box }) => inside(box)) || spots[0];
+        if (found) break;
+      }
+      const spot = found || (must ? anyway : null);
+      if (!spot) {
         made.remove();
         return;
       }
-      made.setAttribute("x", free.x);
-      made.setAttribute("y", free.y);
-      made.setAttribute("text-anchor", free.anchor);
-      if (free.turn) made.setAttribute("transform", `rotate(${-free.turn} ${free.x} ${free.y})`);
-      // A sloped text is no box: its corners are free.
-      if (free.turn) this.keepSlope(free, width);
-      else this.taken.push(free.box);
+      made.textContent = unbroken(spot.name);
+      made.setAttribute("x", spot.x);
+      made.setAttribute("y", spot.y);
+      made.setAttribute("text-anchor", spot.anchor);
+      if (spot.turn) {
+        made.setAttribute("transform", `rotate(${-spot.turn} ${spot.x} ${spot.y})`);
+        this.keepSlope(spot);
+      } else this.taken.push(spot.box);
     }
 
-    keepSlope({ x, y, turn }, width) {
+    // A sloped text is no box: its corners are free.
+    keepSlope({ x, y, turn, width }) {
       const angle = (turn * Math.PI) / 180;
       for (let at = 0; at < width; at += LINE_PX) {
         const [cx, cy] = [x + Math.cos(angle) * at, y - Math.sin(angle) * at];
@@ -126,7 +138,10 @@ lens.plane = (() => {
       for (const value of xs.found) {
         if (xs.step === 1 && perDecade > MINOR_FROM_PX) minor(value, this.x, (x) => upright("minor", x));
         upright("grid", value);
-        this.add("text", { class: "axis", x: this.px(value), y: this.bottom + 20, "text-anchor": "middle" }, xLabel(value));
+        const x = this.px(value);
+        const anchor = this.right - x < EDGE_PX ? "end" : "middle";
+        const at = anchor === "end" ? this.right + MARGIN.right : x;
+        this.add("text", { class: "axis", x: at, y: this.bottom + 20, "text-anchor": anchor }, xLabel(value));
       }
       for (const value of ys.found) {
         if (ys.step === 1 && perDecade > MINOR_FROM_PX) minor(value, this.y, (y) => across("minor", y));
@@ -147,7 +162,11 @@ lens.plane = (() => {
         if (low < high) this.line(look, low, low * rate, high, high * rate);
       };
       slope(bandwidth, `roof ${kind}`);
-      if (l2) slope(l2, `roof l2 ${kind}`);
+      if (l2) {
+        slope(l2, `roof l2 ${kind}`);
+        // The flat roof goes on to where bytes from L2 would meet it.
+        if (top / l2 < this.x[1]) this.line(`roof l2 ${kind}`, Math.max(top / l2, this.x[0]), top, Math.min(top / bandwidth, this.x[1]), top);
+      }
       if (link) slope(link.rate, `roof link ${kind}`);
       for (const { peak } of pipes) {
         const ridge = peak / bandwidth;
@@ -166,25 +185,29 @@ lens.plane = (() => {
           const x = low * (high / low) ** part;
           const angle = (turn * Math.PI) / 180;
           const lift = lower ? -(LINE_PX + 1) : GAP_PX;
-          return [this.px(x) - Math.sin(angle) * lift, this.py(x * rate) - Math.cos(angle) * lift, "start", turn];
+          return { x: this.px(x) - Math.sin(angle) * lift, y: this.py(x * rate) - Math.cos(angle) * lift, anchor: "start", turn };
         });
         if (low < high) this.text(words, places, { must: false });
       };
       for (const { label, peak } of pipes) {
-        const y = this.py(peak) + (lower ? LINE_PX : -GAP_PX);
-        const places = [[this.right - 4, y, "end"], [this.right - 4, this.py(peak) + (lower ? -GAP_PX : LINE_PX), "end"]];
-        this.text(`${who}${label} ${si(peak, "FLOP/s")}`, places);
+        const [above, below] = [this.py(peak) - GAP_PX, this.py(peak) + LINE_PX];
+        const sides = lower ? [below, above] : [above, below];
+        const places = [0, 0.15, 0.3].flatMap((part) => {
+          const x = this.right - 4 - part * (this.right - this.left);
+          return sides.map((y) => ({ x, y, anchor: "end" }));
+        });
+        this.text([`${who}${label} ${si(peak, "FLOP/s")}`, `${label} ${si(peak, "FLOP/s")}`], places);
       }
-      along(bandwidth, [0.08, 0.25, 0.45, 0.6], `${who}${memory} ${si(bandwidth, "B/s")}`);
-      if (l2) along(l2, [0.08, 0.25, 0.45], `${who}L2 ${si(l2, "B/s")}`);
-      if (link) along(link.rate, [0.08, 0.25, 0.45], `${who}${link.label}`);
+      along(bandwidth, [0.08, 0.25, 0.45, 0.6], [`${who}${memory} ${si(bandwidth, "B/s")}`, `${memory} ${si(bandwidth, "B/s")}`]);
+      if (l2) along(l2, [0.08, 0.25, 0.45], [`L2 ${si(l2, "B/s")}`]);
+      if (link) along(link.rate, [0.08, 0.25, 0.45], [`${who}${link.label}`, link.label]);
       for (const { peak } of pipes) {
         const x = this.px(peak / bandwidth);
         const rows = [0, 1, 2].flatMap((row) => {
           const y = this.bottom - GAP_PX - row * LINE_PX;
-          return [[x + 5, y, "start"], [x - 5, y, "end"]];
+          return [{ x: x + 5, y, anchor: "start" }, { x: x - 5, y, anchor: "end" }];
         });
-        this.text(`ridge ${significant(peak / bandwidth)}`, rows, { kind: "note", must: false });
+        this.text([`ridge ${significant(peak / bandwidth)}`], rows, { kind: "note", must: false });
       }
     }
 
@@ -215,7 +238,7 @@ lens.plane = (() => {
       return [
         [cx + off, below - 4, "start"], [cx - off, cy + 4, "end"], [cx, below, "middle"], [cx + off, cy + 4, "start"],
         [cx - off, below, "end"], [cx, cy - off, "middle"], [cx - off, cy - off, "end"], [cx, below + LINE_PX, "end"],
-      ];
+      ].map(([left, top, anchor]) => ({ x: left, y: top, anchor }));
     }
   }
 
@@ -224,7 +247,7 @@ lens.plane = (() => {
 
   /*
    * scene: title, subtitle; machines [{who, kind, bandwidth, memory, l2, link, pipes: [{label, peak}], dot, parts}];
-   * extra [{x, y, words}]. A dot is {x, y, regime, words}; a part has `share`, its part of the lower bound.
+   * extra [{x, y, words}]. A dot is {x, y, regime, names}, a part {x, y, regime, words, share}, with its share of the lower bound.
    */
   function draw(svg, scene) {
     svg.replaceChildren();
@@ -232,7 +255,9 @@ lens.plane = (() => {
     svg.setAttribute("viewBox", `0 0 ${plane.width} ${plane.height}`);
     svg.setAttribute("height", plane.height);
     plane.add("text", { class: "title", x: plane.left, y: 16 }, scene.title);
-    plane.add("text", { class: "note", x: plane.left, y: 34 }, scene.subtitle);
+    const subtitle = plane.add("text", { class: "note", x: plane.left, y: 34 }, scene.subtitle);
+    // A narrow drawing has no room for many sizes; the fields beside it show them.
+    if (subtitle.getComputedTextLength() > plane.right - plane.left - SAVE_PX) subtitle.remove();
     plane.grid();
     for (const machine of [...scene.machines].reverse()) plane.roofs(machine);
     const [first] = scene.machines;
@@ -248,7 +273,7 @@ lens.plane = (() => {
       plane.line("gap", x, y, x, top);
       plane.add("circle", { class: "measured", cx: plane.px(x), cy: plane.py(y), r: DOT_PX });
       plane.keep({ x, y }, DOT_PX);
-      plane.text(words, plane.around({ x, y }, DOT_PX), { kind: "strong" });
+      plane.text([words], plane.around({ x, y }, DOT_PX), { kind: "strong" });
     }
     for (const machine of [...scene.machines].reverse()) {
       for (const part of machine.parts) {
@@ -257,10 +282,10 @@ lens.plane = (() => {
       if (machine.dot) plane.symbol(machine.dot, DOT_PX, `dot ${machine.kind}`);
     }
     for (const machine of scene.machines) {
-      if (machine.dot) plane.text(machine.dot.words, plane.around(machine.dot, DOT_PX), { kind: "strong" });
+      if (machine.dot) plane.text(machine.dot.names, plane.around(machine.dot, DOT_PX), { kind: "strong" });
     }
     for (const part of [...first.parts].sort((a, b) => b.share - a.share)) {
-      plane.text(part.words, plane.around(part, radius(part.share)), { kind: "note", must: false });
+      plane.text([part.words], plane.around(part, radius(part.share)), { kind: "note", must: false });
     }
   }
 
