@@ -123,7 +123,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
         tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
         untabled=len(rows) - min(len(rows), MAX_TABLES),
-        columns=forecasts.COLUMNS,
+        columns=forecasts.columns(rows[0]),
         words=predict_words,
         live=live(rows),
         sizes_text=forecasts.sizes_text,

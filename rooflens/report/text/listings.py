@@ -10,6 +10,7 @@ from rich.text import Text
 from rooflens.format import MISSING, count, printable, si, significant
 from rooflens.model.findings.table import RULES
 from rooflens.model.needs import tier_of
+from rooflens.model.roofline.datasheets import LINK_NAMES
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
@@ -103,7 +104,17 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     for label, quantity in named.items():
         if quantity is not None:
             rows[label] = (si(quantity.value, units.get(quantity.unit, quantity.unit)), quantity.source)
-    return rows
+    return rows | _links(gpu)
+
+
+def _links(gpu: Datasheet) -> dict[str, tuple[str, str]]:
+    """Say what each link carries each way, or that there is none; one that is not known is left out."""
+    found = {LINK_NAMES[kind]: ("none", source) for kind, source in gpu.absent_links.items()}
+    for link in gpu.links.values():
+        rates = [si(rate, "B/s") for rate in (link.bytes_per_s_per_direction, link.bytes_per_s_total)]
+        joins = f", joins {link.joins}" if link.joins else ""
+        found[link.name] = (f"{rates[0]} each way, {rates[1]} both ways{joins}", link.source)
+    return found
 
 
 def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_passes: int | None) -> Table:
