@@ -88,10 +88,6 @@ def numbers(result: Forecast) -> dict[str, Any]:
         "link_ridge": result.link_ridge,
         "attainable_flop_per_s": result.attainable_flop_per_s,
         "share_of_peak": result.share_of_peak,
-        "sent_bytes": result.sent_bytes,
-        "t_comms_s": result.t_comms_s,
-        "launch_floor_s": result.launch_floor_s,
-        "link_bytes_per_s": result.link_bytes_per_s,
     }
 
 
