@@ -19,8 +19,9 @@ from rooflens.model.predict.forecast import (
 )
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.tracing import Program
-from rooflens.model.roofline.datasheets import load_datasheets
+from rooflens.model.roofline.datasheets import ARCHITECTURES, LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Forecast, Row
     from rooflens.model.predict.formulas import Part, Sizes
     from rooflens.model.predict.operations import Operation, Size
-    from rooflens.model.roofline.datasheets import Datasheet, Quantity
+    from rooflens.model.roofline.datasheets import Datasheet, Link, Quantity
 
 USUAL_SIZE = 1024
 """Where a size starts that has no usual value, and none below."""
@@ -51,6 +52,12 @@ STARTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "conv2d": {"batch": 32, "in_channels": 64, "out_channels": 64, "height": 56, "image_width": 56},
         "embedding": {"tokens": 8192},
         "decode": {"batch": 16},
+        "grouped-gemm": {"m": 8192, "n": 4096, "k": 4096, "groups": 8},
+        "moe": {"tokens": 4096},
+        **{
+            name: {"bytes": 10**8}
+            for name in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send")
+        },
         "custom": {"flop": 10**12, "bytes": 10**10},
     }
 )
@@ -64,6 +71,8 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
     """Give the page everything its controls can choose from, and where they start: the last size of the first row."""
     row = rows[0]
     sizes, _ = row.steps[-1]
+    # Many numbers come from one document: its name stands once.
+    sources: dict[str, int] = {}
     return {
         "start": {
             "operation": row.operation.name,
@@ -71,11 +80,14 @@ def calculator(rows: Sequence[Row]) -> dict[str, Any]:
             "dtype": row.dtype,
             "sizes": dict(sizes),
             "achieved": row.achieved_flop_per_s if len(row.steps) == 1 else None,
+            "link": row.link or "",
         },
         "operations": {operation.name: _operation(operation) for operation in OPERATIONS.values()},
         "dtypes": {dtype: _dtype(dtype) for dtype in ELEMENT_BYTES},
-        "gpus": {gpu.id: _gpu(gpu) for gpu in load_datasheets()},
+        "gpus": {gpu.id: _gpu(gpu, sources) for gpu in load_datasheets()},
         "labels": {key: resource_label(key) for gpu in load_datasheets() for key in gpu.peaks},
+        "sources": list(sources),
+        "links": LINK_KINDS,
     }
 
 
@@ -96,7 +108,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 def _size(size: Size, start: int) -> dict[str, Any]:
     least, most = limits(size)
-    return {"name": size.name, "meaning": size.meaning, "least": least, "most": most, "start": start}
+    return {
+        "name": size.name,
+        "meaning": size.meaning,
+        "default": size.default,
+        "start": start,
+        "least": least,
+        "most": most,
+    }
 
 
 def _dtype(dtype: str) -> dict[str, Any]:
@@ -107,36 +126,55 @@ def _dtype(dtype: str) -> dict[str, Any]:
     }
 
 
-def _gpu(gpu: Datasheet) -> dict[str, Any]:
+def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
     used = {key for dtype in ELEMENT_BYTES for unit in ("matrix", "vector") for key in pipes_for(unit, dtype)}
+
+    def sourced(quantity: Quantity) -> tuple[float, int]:
+        return quantity.value, sources.setdefault(quantity.source, len(sources))
+
     return {
         "name": gpu.name,
-        "peaks": {key: _sourced(peak) for key, peak in gpu.peaks.items() if key in used},
-        "bandwidth": _sourced(gpu.dram_bandwidth),
-        "memory": gpu.memory_kind,
-        "l2": _sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
+        "short": short_name(gpu),
+        "memory": memory_label(gpu.name),
+        "peaks": {key: sourced(peak) for key, peak in gpu.peaks.items() if key in used},
+        "bandwidth": sourced(gpu.dram_bandwidth),
+        "l2": sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
         "l2_bytes": gpu.l2_size.value if gpu.l2_size else None,
+        "links": {kind: _link(link, sources) for kind, link in gpu.links.items()},
     }
 
 
-def _sourced(quantity: Quantity) -> tuple[float, str]:
-    return quantity.value, quantity.source
+def _link(link: Link, sources: dict[str, int]) -> dict[str, Any]:
+    return {
+        "name": link.name,
+        "rate": [link.bytes_per_s_per_direction, sources.setdefault(link.source, len(sources))],
+        "joins": link.joins,
+    }
+
+
+def gpu_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """Group all GPUs by architecture, the newest first: heading, then id and name of each."""
+    groups: dict[str, list[tuple[str, str]]] = {name: [] for name in ARCHITECTURES.values()}
+    for gpu in sorted(load_datasheets(), key=lambda gpu: gpu.name.casefold()):
+        groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
+    return [(heading, options) for heading, options in groups.items() if options]
 
 
 def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
-    Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, and for each unit its pipe and peak:
-    `matrix pipe`, `matrix peak`, `vector pipe`, `vector peak`.
+    Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, `link` and `link rate`, and for each unit
+    its pipe and peak: `matrix pipe`, `matrix peak`, `vector pipe`, `vector peak`.
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
-        each step of a composite operation with its label; `refusal`, the step that says why sizes do not fit one
-        another, or null.
+        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it,
+        and `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another, or null.
     """
     program = Program()
     sizes: Any = {size.name: program.input(size.name) for size in operation.sizes}
-    whole, parts = _forecast(program, operation, sizes)
+    group = program.paths(lambda: operation.group(sizes))
+    whole, parts = _forecast(program, operation, sizes, group)
     achieved: Any = program.input("achieved")
     numbers = program.paths(lambda: forecasts.numbers(whole))
     numbers |= program.paths(lambda: forecasts.numbers_of_whole(achieved, whole))
@@ -152,23 +190,29 @@ def traced(operation: Operation) -> dict[str, Any]:
             for part, result in zip(parts, whole.parts, strict=True)
         ],
         "units": sorted({operation.unit, *units}),
-        "unit": operation.unit,
+        "group": program.number_of(group),
+        "shared": not isinstance(group, int) or group > 1,
         "refusal": program.number_of(program.paths(lambda: _refusal(sizes))),
         "steps": program.steps(),
     }
 
 
-def _forecast(program: Program, operation: Operation, sizes: Sizes) -> tuple[Forecast, tuple[Part, ...]]:
+def _forecast(
+    program: Program, operation: Operation, sizes: Sizes, group: int
+) -> tuple[Forecast, tuple[Part, ...]]:
     """Predict as `forecast` does, with symbols, a step of a composite operation at a time."""
     element_bytes: Any = program.input("element_bytes")
     bandwidth: Any = program.input("bandwidth")
+    link: Any = program.input("link"), program.input("link rate")
 
     def pipe(of: Operation) -> Any:
         return program.input(f"{of.unit} pipe"), program.input(f"{of.unit} peak")
 
     def step(part: Part) -> Forecast:
         found: Forecast = program.paths(
-            lambda: simple(part, element_bytes, pipe(OPERATIONS[part.operation]), bandwidth)
+            lambda: simple(
+                part, element_bytes, pipe(OPERATIONS[part.operation]), bandwidth, link if group > 1 else None
+            )
         )
         return found
 
