@@ -197,9 +197,7 @@ def traced(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _forecast(
-    program: Program, operation: Operation, sizes: Sizes, group: int
-) -> tuple[Forecast, tuple[Part, ...]]:
+def _forecast(program: Program, operation: Operation, sizes: Sizes, group: int) -> tuple[Forecast, tuple[Part, ...]]:
     """Predict as `forecast` does, with symbols, a step of a composite operation at a time."""
     element_bytes: Any = program.input("element_bytes")
     bandwidth: Any = program.input("bandwidth")
