@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""
 
-BOUND_LABELS: Mapping[Bound, str] = {
+BOUND_LABELS: Mapping[str, str] = {
     "memory": "memory-bound",
     "compute": "compute-bound",
     "latency": "latency-bound",
     "overhead": "overhead-bound",
     "balanced": "balanced",
     "unknown": "unknown",
+    "communication": "communication-bound",
 }
+"""By verdict, and by regime of a forecast."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 """What stands between the folders of a path, on the machine where the report was made."""

@@ -101,7 +101,7 @@ def _texts(plane: PredictPlane, sheet: Sheet, size: SizeClass) -> Iterator[tuple
         names = (crossing_text(plane), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
         yield "crossing", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
     if plane.achieved:
-        share = fmt.percent(of_roof(plane.row, plane.row.steps[0][1]) or 0.0)
+        share = fmt.percent(of_roof(plane.row.achieved_flop_per_s, plane.row.steps[0][1]) or 0.0)
         reached = f"{share} of its roof"
         rates = (f"{fmt.si(plane.achieved[1], 'FLOP/s')}: {reached}", reached)
         yield "achieved", Text(rates, *plane.achieved, around(sqrt(STEP_PX2) / 2), bold=True)

@@ -77,7 +77,7 @@ def _single(row: Row, result: Forecast) -> str:
     if not result.flop:
         return f"Memory-bound: it has no FLOPs, only {fmt.si(result.moved_bytes, 'B')} to move. {bounds}"
     reached = ""
-    if (of_its_roof := of_roof(row, result)) is not None:
+    if (of_its_roof := of_roof(row.achieved_flop_per_s, result)) is not None:
         reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
     return f"{result.regime.capitalize()}-bound: {_against_ridge(result)}. {bounds}{reached}"
 
