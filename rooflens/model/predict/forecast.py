@@ -120,7 +120,7 @@ class Forecast:
     @property
     def link_ridge(self) -> float | None:
         """FLOP per byte sent at which T_math and T_comms are equal: peak / link; None without a link."""
-        return None if self.link_bytes_per_s is None else self.peak_flop_per_s / self.link_bytes_per_s
+        return self.peak_flop_per_s / self.link_bytes_per_s if self.link_bytes_per_s else None
 
     @property
     def attainable_flop_per_s(self) -> float | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import ELEMENT_BYTES
+from rooflens.model.predict.forecast import ELEMENT_BYTES, LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
@@ -35,6 +35,7 @@ SCRIPTS = (
     "shared/format.js",
     "forecast/programs.js",
     "forecast/plane.js",
+    "forecast/results.js",
     "forecast/calculator.js",
 )
 
@@ -126,6 +127,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         columns=forecasts.columns(rows[0]),
         words=predict_words,
         live=live(rows),
+        launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from rooflens.errors import UsageError
 from rooflens.model.predict.forecast import (
     ELEMENT_BYTES,
     check_shape,
-    checked_sizes,
     composite,
     limits,
     pipes_for,
@@ -168,8 +167,8 @@ def traced(operation: Operation) -> dict[str, Any]:
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
-        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it,
-        and `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another, or null.
+        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it, and
+        `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another.
     """
     program = Program()
     sizes: Any = {size.name: program.input(size.name) for size in operation.sizes}
@@ -185,7 +184,7 @@ def traced(operation: Operation) -> dict[str, Any]:
             {
                 "label": part.label,
                 "count": program.number_of(part.count),
-                **_numbered(program, program.paths(lambda result=result: forecasts.numbers(result))),
+                **_numbered(program, program.paths(partial(forecasts.numbers, result))),
             }
             for part, result in zip(parts, whole.parts, strict=True)
         ],
@@ -197,9 +196,7 @@ def traced(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _forecast(
-    program: Program, operation: Operation, sizes: Sizes, group: int
-) -> tuple[Forecast, tuple[Part, ...]]:
+def _forecast(program: Program, operation: Operation, sizes: Sizes, group: int) -> tuple[Forecast, tuple[Part, ...]]:
     """Predict as `forecast` does, with symbols, a step of a composite operation at a time."""
     element_bytes: Any = program.input("element_bytes")
     bandwidth: Any = program.input("bandwidth")
