@@ -73,6 +73,7 @@ class Operation:
         group: GPUs that share it; all its amounts are those of one of them.
         sent: Elements of the operands' type that a GPU must send to others.
         sent_bytes: Bytes that a GPU must send to others, whatever the type.
+        sent_source: What is sent; empty where it is always one GPU's.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Operation:
     group: Group = lambda _: 1
     sent: Amount = lambda _: 0.0
     sent_bytes: Amount = lambda _: 0.0
+    sent_source: str = ""
 
 
 _BATCH = Size("batch", "how many at once", 1)
@@ -124,6 +126,9 @@ _PRODUCT = (Size("m", "rows of the result"), Size("n", "columns of the result"),
 _TILE = Size("tile", "side of a tile of results that shares its loads; 1: naive, 0: every operand is read once", 0)
 _TENSOR_PARALLEL = Size("tensor_parallel", "GPUs that split k and add up their results by an all-reduce", 1)
 _GPUS = Size("gpus", "GPUs that take part", 8)
+_ALL_REDUCED = "2 (N - 1) / N of"
+_EXCHANGED = "(N - 1) / N of"
+_BY_BLOCK = f"{_ALL_REDUCED} the results of output projection and down projection"
 _ONCE = "every operand read once, the result written once"
 
 _TABLE = (
@@ -183,6 +188,7 @@ _TABLE = (
         gemm_elements,
         group=lambda s: s["tensor_parallel"],
         sent=gemm_sent,
+        sent_source=f"{_ALL_REDUCED} the result",
     ),
     Operation(
         "batched-gemm",
@@ -195,6 +201,7 @@ _TABLE = (
         gemm_elements,
         group=lambda s: s["tensor_parallel"],
         sent=gemm_sent,
+        sent_source=f"{_ALL_REDUCED} the result",
     ),
     Operation(
         "grouped-gemm",
@@ -213,6 +220,7 @@ _TABLE = (
         grouped_elements,
         group=lambda s: max(s["dispatch"], s["combine"]),
         sent=grouped_sent,
+        sent_source=f"{_EXCHANGED} the rows before the product, and of its result",
     ),
     Operation(
         "layernorm",
@@ -313,6 +321,7 @@ _TABLE = (
         parts=block_parts,
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
     ),
     Operation(
         "moe",
@@ -331,6 +340,7 @@ _TABLE = (
         "every part reads its operands and writes its result; weights of each expert once",
         parts=moe_parts,
         group=lambda s: s["expert_parallel"],
+        sent_source=f"{_EXCHANGED} tokens x top_k rows to their experts, and of the results back",
     ),
     Operation(
         "prefill",
@@ -342,6 +352,7 @@ _TABLE = (
         parts=prefill_parts,
         tokens=lambda s: s["batch"] * s["length"],
         group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
     ),
     Operation(
         "decode",
@@ -353,12 +364,13 @@ _TABLE = (
         parts=decode_parts,
         tokens=lambda s: s["batch"],
         group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
     ),
 )
 
 
 def _collective(  # noqa: PLR0913, PLR0917 - one column each
-    name: str, summary: str, buffer: str, moved: str, sent: Share, read_and_written: Share, *, pair: bool = False
+    name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
 ) -> Operation:
     """Make a row of what GPUs do with one another's data.
 
@@ -366,9 +378,9 @@ def _collective(  # noqa: PLR0913, PLR0917 - one column each
         name: What it is called.
         summary: What it does.
         buffer: What the size `bytes` is.
-        moved: What goes to and from device memory.
+        words: What goes to and from device memory, and what is sent.
         sent: Bytes that a GPU must send, over those bytes and the number of GPUs.
-        read_and_written: Bytes that a GPU must read and write, over the same.
+        moved: Bytes that a GPU must read and write, over the same.
         pair: Two GPUs take part, no more.
     """
     sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), _GPUS)
@@ -382,10 +394,11 @@ def _collective(  # noqa: PLR0913, PLR0917 - one column each
         "vector",
         sizes,
         "none counted: one addition for each element received hides behind its link",
-        moved,
-        extra_bytes=lambda s: read_and_written(s["bytes"], group(s)),
+        words[0],
+        extra_bytes=lambda s: moved(s["bytes"], group(s)),
         group=group,
         sent_bytes=lambda s: sent(s["bytes"], group(s)),
+        sent_source=words[1],
     )
 
 
@@ -394,7 +407,7 @@ _COLLECTIVES = (
         "all-reduce",
         "GPUs add up their buffers, and each has the sums",
         "bytes of the buffer that each GPU has",
-        "buffer read, sums written",
+        ("buffer read, sums written", f"{_ALL_REDUCED} the buffer"),
         all_reduced,
         lambda size, _: 2 * size,
     ),
@@ -402,7 +415,7 @@ _COLLECTIVES = (
         "all-gather",
         "each GPU has what all have, one after the other",
         "bytes of the whole, gathered",
-        "own part read, the parts of the others written",
+        ("own part read, the parts of the others written", f"{_EXCHANGED} the whole"),
         gathered,
         lambda size, _: size,
     ),
@@ -410,7 +423,7 @@ _COLLECTIVES = (
         "reduce-scatter",
         "GPUs add up their buffers, and each has a part of the sums",
         "bytes of the whole buffer that each GPU has",
-        "buffer read, own part of the sums written",
+        ("buffer read, own part of the sums written", f"{_EXCHANGED} the buffer"),
         gathered,
         lambda size, gpus: size + size / gpus,
     ),
@@ -418,7 +431,7 @@ _COLLECTIVES = (
         "all-to-all",
         "each GPU gives every other one a part of its buffer, as experts need it",
         "bytes of the buffer that each GPU has",
-        "what goes to others read, what comes from others written",
+        ("what goes to others read, what comes from others written", f"{_EXCHANGED} the buffer"),
         exchanged,
         lambda size, gpus: 2 * exchanged(size, gpus),
     ),
@@ -426,7 +439,7 @@ _COLLECTIVES = (
         "broadcast",
         "each GPU has the buffer of one",
         "bytes of the buffer",
-        "buffer read by the GPU that has it, written by each other one",
+        ("buffer read by the GPU that has it, written by each other one", "the buffer"),
         lambda size, _: size,
         lambda size, _: size,
     ),
@@ -434,7 +447,7 @@ _COLLECTIVES = (
         "send",
         "one GPU gives another one its buffer",
         "bytes of the buffer",
-        "buffer read by one, written by the other",
+        ("buffer read by one, written by the other", "the buffer"),
         lambda size, _: size,
         lambda size, _: size,
         pair=True,

@@ -10,7 +10,7 @@ from rich.text import Text
 from rooflens.format import MISSING, count, printable, si, significant
 from rooflens.model.findings.table import RULES
 from rooflens.model.needs import tier_of
-from rooflens.model.roofline.datasheets import LINK_NAMES
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
@@ -63,8 +63,8 @@ def case_table(cases: Sequence[Case]) -> Table:
 
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
-    """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
-    numbers = ("CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS))
+    """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
+    numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
     table = new_table(("gpu", "short name", *numbers), right=numbers, wrapping=())
     for gpu in gpus:
         peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
@@ -75,9 +75,16 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
             f"{gpu.sm_count.value:.0f}",
             si(gpu.boost_clock.value, "Hz"),
             si(gpu.dram_bandwidth.value, "B/s"),
+            _fastest_link(gpu),
             *peaks,
         )
     return table
+
+
+def _fastest_link(gpu: Datasheet) -> str:
+    """Write `NVLink 4 450 GB/s`: what a GPU can send over its fastest link."""
+    link = next((gpu.links[kind] for kind in LINK_KINDS if kind in gpu.links), None)
+    return f"{link.name} {si(link.bytes_per_s_per_direction, 'B/s')}" if link else "-"
 
 
 def gpu_details(gpu: Datasheet) -> Table:

@@ -211,6 +211,16 @@ def test_a_gpu_without_the_link_is_left_out_and_named() -> None:
     assert "warning: `NVIDIA GeForce RTX 4090`: it has no NVLink" in done.stderr
 
 
+def test_help_says_what_is_sent() -> None:
+    """Operations that GPUs can share say how much of what each sends; the others do not speak of it."""
+    assert "Sent by each of N GPUs: 2 (N - 1) / N of the buffer." in " ".join(
+        run("predict", "all-reduce", "-h").stdout.split()
+    )
+    for name, operation in OPERATIONS.items():
+        shared = any(size.name in {"gpus", "tensor_parallel", "expert_parallel", "combine"} for size in operation.sizes)
+        assert bool(operation.sent_source) == (shared or name == "send"), name
+
+
 def test_headroom_is_what_is_left_below_the_roof() -> None:
     """64 FLOP/B on an H100 can reach 214.4 TFLOP/s; a kernel at half of it can become twice as fast."""
     custom = ("predict", "custom", "--flop", "64", "--bytes", "1", "--format", "json")

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from rooflens.model.roofline.datasheets import matching_datasheets
-from rooflens.report.text.listings import gpu_details, metric_names, metrics_table, passes_text
+from rooflens.report.text.listings import gpu_details, gpu_table, metric_names, metrics_table, passes_text
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,16 @@ def test_a_gpu_lists_its_links(name: str, lines: tuple[str, str]) -> None:
 def test_an_unknown_link_is_left_out() -> None:
     """What a GB200 talks to PCIe boards over is not in its documents."""
     assert not [cell for cell, _ in gpu_cells("gb200") if cell.startswith("PCIe")]
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("h100-sxm", "NVLink 4 450 GB/s"), ("rtx-4090", "PCIe 4 32.0 GB/s"), ("jetson-thor", "-")],
+)
+def test_the_list_of_gpus_has_the_fastest_link(name: str, link: str) -> None:
+    """NVLink before PCIe, in one direction; a GPU with neither has none."""
+    columns = {str(column.header): list(column.cells) for column in gpu_table(matching_datasheets(name)).columns}
+    assert columns["link"] == [link]
 
 
 def gpu_cells(name: str) -> list[tuple[str, str]]:
