@@ -110,7 +110,10 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     shown = rows[:MAX_PLANES]
     figures = _figures(shown)
-    specs = {figure.key: _spec(figure.plane) for figure in figures if figure.plane is not None}
+    offered = live(rows)
+    # What the calculator starts with needs no other picture.
+    drawn = [] if offered.alone else [figure for figure in figures if figure.plane is not None]
+    specs = {figure.key: _spec(figure.plane) for figure in drawn if figure.plane is not None}
     title = predict_words.title(rows)
     few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
@@ -126,7 +129,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         untabled=len(rows) - min(len(rows), MAX_TABLES),
         columns=forecasts.columns(rows[0]),
         words=predict_words,
-        live=live(rows),
+        live=offered,
         launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
@@ -141,6 +144,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         styles=(*STYLES, "forecast/calculator.css"),
         scripts=SCRIPTS,
         skip=("tables", "Skip to the tables"),
+        charts=bool(specs),
     )
 
 

@@ -66,10 +66,11 @@ def fragment(page: Page) -> str:
 
 
 def dot(page: Page) -> tuple[float, float]:
-    """Find the middle of the dot on the page."""
-    box = page.locator("#calculator svg .dot.first").bounding_box()
-    assert box
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    """Find the middle of the dot in the plane."""
+    x, y = page.locator("#calculator svg .dot.first").evaluate(
+        "dot => [dot.getBBox()].flatMap(box => [box.x + box.width / 2, box.y + box.height / 2])"
+    )
+    return x, y
 
 
 @pytest.fixture

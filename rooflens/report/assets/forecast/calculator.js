@@ -91,23 +91,28 @@
     return kind ? { kind, ...gpu.links[kind] } : null;
   }
 
-  function predict(gpuId, sizes = state.sizes) {
+  // Why these sizes cannot be predicted on a GPU, or the link that they need.
+  function check(gpu, sizes) {
+    const { refusal, group } = lens.programs.check(operation(), sizes);
+    const link = group > 1 ? linkOf(gpu, group) : null;
+    if (refusal || group === 1 || link) return { refusal, link };
+    const kind = LINKS[state.link] || "link";
+    return { refusal: `${gpu.name} has no ${kind} that joins ${group.toLocaleString("en")} GPUs`, link };
+  }
+
+  function predict(gpuId) {
     const gpu = all.gpus[gpuId];
     const program = operation();
     const type = all.dtypes[state.dtype];
-    const inputs = { ...sizes, element_bytes: type.bytes, bandwidth: gpu.bandwidth[0], achieved: state.achieved };
+    const inputs = { ...state.sizes, element_bytes: type.bytes, bandwidth: gpu.bandwidth[0], achieved: state.achieved };
     for (const unit of program.units) {
       const name = pipe(gpu, state.dtype, unit);
       if (!name) return { refusal: `${gpu.name} has no published peak for ${state.dtype}` };
       inputs[`${unit} pipe`] = name;
       [inputs[`${unit} peak`]] = gpu.peaks[name];
     }
-    const group = lens.programs.group(program, inputs);
-    const link = group > 1 ? linkOf(gpu, group) : null;
-    if (group > 1 && !link) {
-      const kind = LINKS[state.link] || "link";
-      return { refusal: `${gpu.name} has no ${kind} that joins ${group.toLocaleString("en")} GPUs` };
-    }
+    const { refusal, link } = check(gpu, state.sizes);
+    if (refusal) return { refusal };
     if (link) [inputs.link, inputs["link rate"]] = [link.kind, link.rate[0]];
     return { ...lens.programs.forecast(program, inputs), gpu, link };
   }
@@ -134,7 +139,10 @@
     const names = state.together && together.includes(name) ? together : [name];
     return { ...state.sizes, ...Object.fromEntries(names.map((one) => [one, value])) };
   }
-  const allowed = (size) => marks(size).filter((value) => !predict(state.gpu, withSize(size.name, value)).refusal);
+  function allowed(size) {
+    const gpu = all.gpus[state.gpu];
+    return marks(size).filter((value) => !check(gpu, withSize(size.name, value)).refusal);
+  }
 
   function nearest(values, wanted) {
     const far = (value) => Math.abs(Math.log((value + 0.5) / (wanted + 0.5)));
@@ -213,11 +221,14 @@
     return names.map((name) => `${name} ${text(name)}`).join(", ") || "usual sizes";
   }
 
+  // The plane's width is asked for once, and then told: asking again would lay the page out at every change.
+  let width = 0;
   function drawPlane(found) {
     const figure = svg.closest("figure");
     figure.hidden = !found.some(results.drawable);
     if (figure.hidden) return;
-    lens.plane.draw(svg, results.scene(found, `${state.op}, ${state.dtype}: ${sizesText()}`));
+    if (!width) width = svg.clientWidth;
+    lens.plane.draw(svg, width, results.scene(found, `${state.op}, ${state.dtype}: ${sizesText()}`));
     const [{ gpu }] = found;
     const said = `${results.sentence(found[0])} Roofline of ${gpu.name}; the tables below hold the same data.`;
     svg.setAttribute("aria-label", said);
@@ -330,10 +341,10 @@
   box.hidden = false;
   for (const element of document.querySelectorAll("[data-replaced]")) element.hidden = true;
   follow();
-  let width = svg.clientWidth;
-  new ResizeObserver(() => {
-    if (svg.clientWidth === width) return;
-    width = svg.clientWidth;
+  new ResizeObserver(([entry]) => {
+    const now = Math.round(entry.contentRect.width);
+    if (!now || now === width) return;
+    width = now;
     show(document.activeElement);
   }).observe(svg);
 })();
