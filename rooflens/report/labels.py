@@ -12,7 +12,7 @@ from rooflens.model.verdict.flags import FLAGS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Bound, Evidence, Hotspot
+    from rooflens.model.records import Evidence, Hotspot
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""

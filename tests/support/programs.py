@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from operator import add, eq, floordiv, le, lt, mod, mul, neg, pow, sub
+from operator import add, eq, floordiv, le, lt, mod, mul, neg, sub
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "/": _divided,
     "//": lambda a, b: floordiv(a, b) if b else inf,
     "%": lambda a, b: mod(a, b) if b else inf,
-    "**": pow,
+    "**": lambda a, b: a**b,
     "neg": neg,
     "<": lt,
     "<=": le,

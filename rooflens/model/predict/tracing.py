@@ -3,11 +3,13 @@
 The same Python functions that predict are run once with symbols. Each operation on a symbol becomes a step of the
 program; where a function asks whether a symbol is true, both answers are followed, and what they give is put together
 by a step that chooses. A page that runs the program has the numbers of the formulas without a second copy of them.
+
+`is None` cannot be followed: a formula asks by its truth whether a number is there.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from math import isinf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -75,10 +77,10 @@ class Program:
             return yes if one.number == other.number else self._add("?", condition.number, one.number, other.number)
         if type(yes) is not type(no):
             raise TypeError(f"two paths give {type(yes).__name__} and {type(no).__name__}")
-        if is_dataclass(yes):
+        if is_dataclass(yes) and not isinstance(yes, type):
             parts = {name.name: (getattr(yes, name.name), getattr(no, name.name)) for name in fields(yes)}
             chosen = {name: self._either(condition, *both) for name, both in parts.items()}
-            return type(yes)(**chosen)  # type: ignore[call-arg] - a dataclass takes its fields
+            return replace(yes, **chosen)
         if isinstance(yes, dict) and yes.keys() == no.keys():
             return {name: self._either(condition, yes[name], no[name]) for name in yes}
         if isinstance(yes, (tuple, list)) and len(yes) == len(no):
@@ -113,7 +115,7 @@ class Program:
         return self._known[condition.number]
 
 
-class _Undecided(BaseException):  # noqa: N818 - no error: it tells `paths` where a path divides
+class _Undecided(BaseException):
     """A function asks for the truth of a symbol that its path has not chosen yet."""
 
     def __init__(self, condition: Symbol) -> None:
@@ -123,7 +125,7 @@ class _Undecided(BaseException):  # noqa: N818 - no error: it tells `paths` wher
 class Symbol:
     """What a step of a program gives; a formula treats it as the number it stands for."""
 
-    __hash__ = None  # type: ignore[assignment] - symbols that are not yet known cannot be told apart
+    __hash__ = None  # type: ignore[assignment]  # as long as they are not known, they cannot be told apart
 
     def __init__(self, program: Program, number: int) -> None:
         self._program = program
@@ -193,7 +195,7 @@ class Symbol:
     def __ge__(self, other: Any) -> Symbol:
         return self._program.operate("<=", other, self)
 
-    def __eq__(self, other: object) -> Symbol:  # type: ignore[override] - equality is a step, too
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]  # equality is a step, too
         return self._program.operate("==", self, other)
 
 

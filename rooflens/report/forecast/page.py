@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.predict.forecast import ELEMENT_BYTES
+from rooflens.model.predict.forecast import ELEMENT_BYTES, LAUNCH_FLOOR_S
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
@@ -35,6 +35,7 @@ SCRIPTS = (
     "shared/format.js",
     "forecast/programs.js",
     "forecast/plane.js",
+    "forecast/results.js",
     "forecast/calculator.js",
 )
 
@@ -109,7 +110,10 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     shown = rows[:MAX_PLANES]
     figures = _figures(shown)
-    specs = {figure.key: _spec(figure.plane) for figure in figures if figure.plane is not None}
+    offered = live(rows)
+    # What the calculator starts with needs no other picture.
+    drawn = [] if offered.alone else [figure for figure in figures if figure.plane is not None]
+    specs = {figure.key: _spec(figure.plane) for figure in drawn if figure.plane is not None}
     title = predict_words.title(rows)
     few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
@@ -125,7 +129,8 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         untabled=len(rows) - min(len(rows), MAX_TABLES),
         columns=forecasts.columns(rows[0]),
         words=predict_words,
-        live=live(rows),
+        live=offered,
+        launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
@@ -139,6 +144,7 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         styles=(*STYLES, "forecast/calculator.css"),
         scripts=SCRIPTS,
         skip=("tables", "Skip to the tables"),
+        charts=bool(specs),
     )
 
 

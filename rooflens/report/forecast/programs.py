@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,6 @@ from rooflens.errors import UsageError
 from rooflens.model.predict.forecast import (
     ELEMENT_BYTES,
     check_shape,
-    checked_sizes,
     composite,
     limits,
     pipes_for,
@@ -168,12 +167,18 @@ def traced(operation: Operation) -> dict[str, Any]:
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
-        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it,
-        and `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another, or null.
+        each step of a composite operation with its label; `group`, the step that counts the GPUs which share it, and
+        `shared`, whether there can be more than one; `refusal`, the step that says why sizes do not fit one another, or
+        null; `early`, how many steps those two need.
     """
     program = Program()
     sizes: Any = {size.name: program.input(size.name) for size in operation.sizes}
     group = program.paths(lambda: operation.group(sizes))
+    early = {
+        "group": program.number_of(group),
+        "refusal": program.number_of(program.paths(lambda: _refusal(sizes))),
+        "early": len(program.steps()),
+    }
     whole, parts = _forecast(program, operation, sizes, group)
     achieved: Any = program.input("achieved")
     numbers = program.paths(lambda: forecasts.numbers(whole))
@@ -185,14 +190,13 @@ def traced(operation: Operation) -> dict[str, Any]:
             {
                 "label": part.label,
                 "count": program.number_of(part.count),
-                **_numbered(program, program.paths(lambda result=result: forecasts.numbers(result))),
+                **_numbered(program, program.paths(partial(forecasts.numbers, result))),
             }
             for part, result in zip(parts, whole.parts, strict=True)
         ],
         "units": sorted({operation.unit, *units}),
-        "group": program.number_of(group),
+        **early,
         "shared": not isinstance(group, int) or group > 1,
-        "refusal": program.number_of(program.paths(lambda: _refusal(sizes))),
         "steps": program.steps(),
     }
 

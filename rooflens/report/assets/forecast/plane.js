@@ -6,6 +6,7 @@ lens.plane = (() => {
   const GAP_PX = 6;
   const LINE_PX = 15;
   const EDGE_PX = 24;
+  const NARROW_PX = 480;
   const SAVE_PX = 112;
   const MINOR_FROM_PX = 72;
   const BIG_X = 1e5;
@@ -53,11 +54,20 @@ lens.plane = (() => {
     return [left, y - LINE_PX - Math.sin(angle) * width, left + Math.cos(angle) * width, y + 4];
   }
 
+  // Widths of texts without a layout of the page for each.
+  const ruler = document.createElement("canvas").getContext("2d");
+  const FONTS = { strong: "600 13px" };
+  function widthOf(text, kind, family) {
+    ruler.font = `${FONTS[kind] || "12px"} ${family}`;
+    return ruler.measureText(text).width;
+  }
+
   class Drawing {
-    constructor(svg, scene) {
+    constructor(svg, width, scene) {
       this.svg = svg;
-      this.narrow = svg.clientWidth < 480;
-      this.width = Math.max(240, svg.clientWidth);
+      this.family = getComputedStyle(svg).fontFamily;
+      this.narrow = width < NARROW_PX;
+      this.width = Math.max(240, width);
       this.height = this.narrow ? 300 : 420;
       this.left = this.narrow ? 72 : MARGIN.left;
       this.right = this.width - MARGIN.right;
@@ -88,28 +98,21 @@ lens.plane = (() => {
 
     // A text at the first place where it meets no other one, whole or shorter; if it must stand, at the first inside.
     text(names, places, { kind = "label", must = true } = {}) {
-      const made = this.add("text", { class: kind });
       const meets = ([a, b, c, d]) => this.taken.some(([e, f, g, h]) => a < g && c > e && b < h && d > f);
       const inside = ([a, b, c, d]) => a >= this.left - 2 && c <= this.right + 2 && b >= 0 && d <= this.bottom + 2;
       let found = null;
       let anyway = null;
       for (const name of names) {
-        made.textContent = unbroken(name);
-        const width = made.getComputedTextLength();
+        const width = widthOf(unbroken(name), kind, this.family);
         const spots = places.map((place) => ({ ...place, name, width, box: boxOf(place, width) }));
         found = spots.find(({ box }) => inside(box) && !meets(box));
         anyway = spots.find(({ box }) => inside(box)) || spots[0];
         if (found) break;
       }
       const spot = found || (must ? anyway : null);
-      if (!spot) {
-        made.remove();
-        return;
-      }
-      made.textContent = unbroken(spot.name);
-      made.setAttribute("x", spot.x);
-      made.setAttribute("y", spot.y);
-      made.setAttribute("text-anchor", spot.anchor);
+      if (!spot) return;
+      const place = { class: kind, x: spot.x, y: spot.y, "text-anchor": spot.anchor };
+      const made = this.add("text", place, unbroken(spot.name));
       if (spot.turn) {
         made.setAttribute("transform", `rotate(${-spot.turn} ${spot.x} ${spot.y})`);
         this.keepSlope(spot);
@@ -249,15 +252,17 @@ lens.plane = (() => {
    * scene: title, subtitle; machines [{who, kind, bandwidth, memory, l2, link, pipes: [{label, peak}], dot, parts}];
    * extra [{x, y, words}]. A dot is {x, y, regime, names}, a part {x, y, regime, words, share}, with its share of the lower bound.
    */
-  function draw(svg, scene) {
+  function draw(svg, width, scene) {
     svg.replaceChildren();
-    const plane = new Drawing(svg, scene);
+    const plane = new Drawing(svg, width, scene);
     svg.setAttribute("viewBox", `0 0 ${plane.width} ${plane.height}`);
     svg.setAttribute("height", plane.height);
     plane.add("text", { class: "title", x: plane.left, y: 16 }, scene.title);
-    const subtitle = plane.add("text", { class: "note", x: plane.left, y: 34 }, scene.subtitle);
     // A narrow drawing has no room for many sizes; the fields beside it show them.
-    if (subtitle.getComputedTextLength() > plane.right - plane.left - SAVE_PX) subtitle.remove();
+    const room = plane.right - plane.left - SAVE_PX;
+    if (widthOf(scene.subtitle, "note", plane.family) <= room) {
+      plane.add("text", { class: "note", x: plane.left, y: 34 }, scene.subtitle);
+    }
     plane.grid();
     for (const machine of [...scene.machines].reverse()) plane.roofs(machine);
     const [first] = scene.machines;

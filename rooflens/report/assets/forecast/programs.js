@@ -17,31 +17,37 @@ lens.programs = (() => {
   };
 
   // What every step makes, for these inputs; steps only look back.
-  function run(steps, inputs) {
+  function run(steps, inputs, count = steps.length) {
     const made = [];
-    for (const step of steps) {
+    for (let i = 0; i < count; i += 1) {
+      const step = steps[i];
       if (!Array.isArray(step)) made.push(step);
       else if (step[0] === "in") made.push(inputs[step[1]]);
-      else made.push(DO[step[0]](...step.slice(1).map((number) => made[number])));
+      else made.push(DO[step[0]](made[step[1]], made[step[2]], made[step[3]]));
     }
     return made;
   }
 
   const read = (numbers, made) => Object.fromEntries(Object.entries(numbers).map(([name, at]) => [name, made[at]]));
 
-  // How many GPUs share an operation: the link between them is chosen before the rest can be worked out.
-  const group = (operation, inputs) => run(operation.steps, inputs)[operation.group];
-
-  // The forecast under the names of `--format json`; `refusal` says in words why the sizes do not fit one another.
-  function forecast(operation, inputs) {
-    const made = run(operation.steps, inputs);
+  // What sizes alone decide: why they do not fit one another, in words, and how many GPUs share the operation.
+  function check(operation, sizes) {
+    const made = run(operation.steps, sizes, operation.early);
     const refusal = made[operation.refusal];
     return {
       refusal: refusal && refusal.replace(/\{(\d+)\}/g, (_, number) => made[number].toLocaleString("en")),
+      group: made[operation.group],
+    };
+  }
+
+  // The forecast under the names of `--format json`.
+  function forecast(operation, inputs) {
+    const made = run(operation.steps, inputs);
+    return {
       ...read(operation.whole, made),
       parts: operation.parts.map(({ label, ...numbers }) => ({ label, ...read(numbers, made) })),
     };
   }
 
-  return { forecast, group };
+  return { check, forecast };
 })();
