@@ -64,6 +64,7 @@ format: $(STAMP) ## rewrite the code in the project's style
 
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py
+	$(BIN)/python benchmarks/page_latency.py
 	$(BIN)/python benchmarks/report.py
 
 accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
