@@ -93,6 +93,17 @@ class Opened:
         return found.nth(found.evaluate_all(script, key))
 
 
+def faults_everywhere(opened: Opened, axe: str) -> list[str]:
+    """List axe's faults in the light at full width, then of the colours in the dark, then of a telephone's layout."""
+    found = faults(opened.page, axe)
+    opened.page.emulate_media(color_scheme="dark")
+    opened.settle()
+    found += faults(opened.page, axe, only="color-contrast")
+    opened.page.set_viewport_size({"width": 390, "height": 900})
+    opened.settle()
+    return found + faults(opened.page, axe)
+
+
 def placed() -> list[Analysis]:
     """Make one kernel per verdict, in two processes on two devices, in three NVTX ranges and none."""
     ranges = ("train/step/forward", "train/step/backward", None)
@@ -105,10 +116,17 @@ def placed() -> list[Analysis]:
     ]
 
 
-def faults(page: Page, axe: str) -> list[str]:
-    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by."""
+def faults(page: Page, axe: str, *, only: str = "") -> list[str]:
+    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by.
+
+    Args:
+        page: What to judge, as it stands.
+        axe: The script of axe.
+        only: One rule, where nothing else can have changed; all of `AXE_RULES` otherwise.
+    """
     page.evaluate(axe)
-    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", AXE_RULES)
+    rules = AXE_RULES | ({"runOnly": {"type": "rule", "values": [only]}} if only else {})
+    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", rules)
     return [
         f"{fault['id']}: {node['html'][:160]} {node['failureSummary']}"
         for fault in found

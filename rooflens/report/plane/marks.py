@@ -1,12 +1,11 @@
-"""Layers of Vega-Lite, made without Altair: it copies a chart at every change, and a page has two hundred layers."""
+"""Layers of Vega-Lite as plain values: a chart of a page is a specification, and nothing has to be imported for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
+from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.plane.placement import LEAD_TO_PART
 
 if TYPE_CHECKING:
@@ -69,9 +68,14 @@ def quantity(field: str, **more: Any) -> Layer:
     return {"field": field, "type": "quantitative", **more}
 
 
+def nominal(field: str, **more: Any) -> Layer:
+    """Encode a field of names or of text."""
+    return {"field": field, "type": "nominal", **more}
+
+
 def words(field: str = "words") -> Layer:
-    """Encode a field of text."""
-    return {"text": {"field": field, "type": "nominal"}}
+    """Write a field of text."""
+    return {"text": nominal(field)}
 
 
 def lookup(key: str, data: str, fields: Sequence[str]) -> Layer:
@@ -126,7 +130,7 @@ def specify(
 ) -> dict[str, Any]:
     """Put layers, parameters and rows into one specification."""
     return {
-        "$schema": alt.SCHEMA_URL,
+        "$schema": SCHEMA_URL,
         # The title may not be wider than the plane: the page fits the whole drawing to its room.
         "title": {
             "text": title,

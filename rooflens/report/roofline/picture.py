@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import vl_convert
 
 from rooflens.errors import InputError
 from rooflens.format import cut_middle
 from rooflens.report.html import theme
+from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
@@ -81,7 +81,7 @@ def _draw(plane: Plane, page: Content, *, dark: bool) -> str:
     spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={})
     svg: str = vl_convert.vegalite_to_svg(
         _drawable(spec),
-        vl_version=".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]),
+        vl_version=VEGA_LITE.rpartition(".")[0],
         config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
         allowed_base_urls=[],
     )

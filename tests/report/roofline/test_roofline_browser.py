@@ -12,10 +12,10 @@ from rooflens.report.html.embed import content_policy, json_block, script, vega_
 from rooflens.report.html.theme import LIGHT, vega_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
@@ -26,6 +26,8 @@ window.drawn = vegaEmbed("#chart", data("spec"), options).then((result) => (wind
 """
 """Draws a specification as the page does: interpreted, for its content policy forbids code made of strings."""
 
+DRAWN = "drawn.then(() => view.runAsync()).then(() => true)"
+
 DOMAIN = "axis => view.scale(`plane_${axis}`).domain()"
 BOXES = """marks => marks.map(mark => {
   const box = mark.getBoundingClientRect();
@@ -35,9 +37,8 @@ CENTRE = (400, 300)
 
 
 @pytest.fixture
-def draw(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Open a page that holds one chart; at the end, hold it to no console message and no error."""
-    troubles: list[str] = []
+def draw(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Page]:
+    """Open a page that holds one chart."""
 
     def draw_(spec: Mapping[str, Any], width: int = 730, height: int = 440, **signals: Any) -> Page:
         chosen = {"w": width, "h": height} | signals
@@ -54,17 +55,9 @@ def draw(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         body = f'<body style="height: 3000px; margin: 0"><div id="chart"></div>{blocks}{script(bundle)}{script(DRAW)}'
         file = tmp_path / "chart.html"
         file.write_text(f"<!doctype html><meta charset=utf-8>{policy}{body}", encoding="utf-8")
-        page = browser.new_page(viewport={"width": 1000, "height": 700})
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.goto(file.as_uri())
-        page.evaluate("drawn.then(() => view.runAsync()).then(() => true)")
-        return page
+        return open_file(file, viewport={"width": 1000, "height": 700}, ready=DRAWN)
 
-    yield draw_
-    for context in browser.contexts:
-        context.close()
-    assert troubles == []
+    return draw_
 
 
 def domains(page: Page) -> list[list[float]]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from rooflens.ingest.reports.load import Loaded
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 
@@ -364,9 +365,8 @@ def test_anchors_are_unique() -> None:
 
 
 @pytest.mark.corpus
-def test_cards_of_real_reports_stay_small(corpus: Path) -> None:
+def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
     """A hundred cards of full reports, and a hundred of all published ones, take 11 kB each on average."""
-    loaded = load_reports(find_inputs([str(corpus)]).jobs)
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
     for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
