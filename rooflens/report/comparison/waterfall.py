@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import altair as alt
+
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
-from rooflens.report.html.embed import SCHEMA_URL
-from rooflens.report.plane.marks import Rows, expr, nominal, quantity, values, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflens.report.comparison.rows import Program, Row
-    from rooflens.report.plane.marks import Layer, Style
+
+    Style = Mapping[str, Any]
 
 Kind = Literal["total", "gain", "loss", "noise"]
 
@@ -132,17 +133,21 @@ def _begin_ns(steps: Sequence[Step]) -> float:
 
 def waterfall_spec(found: Waterfall, *, title: str) -> dict[str, Any]:
     """Specify the bars, one below the other; the page sets the signals `kernel` and `w`."""
-    subtitle = {"subtitle": f"Bars begin at {fmt.duration(found.begin_ns)}."} if found.begin_ns else {}
-    return {
-        "$schema": SCHEMA_URL,
-        "width": WIDTH,
-        "height": ROW_PX * len(found.steps),
-        "title": {"text": title, **subtitle, "limit": expr("w"), "fontSize": expr("w < 320 ? 12 : 14")},
-        "params": values(kernel="", w=WIDTH),
-        "data": {"name": "steps"},
-        "layer": _layers(found),
-        "datasets": {"steps": [_row(i, step) for i, step in enumerate(found.steps)]},
-    }
+    steps = alt.NamedData(name="steps")
+    layers = _layers(found)
+    subtitle = f"Bars begin at {fmt.duration(found.begin_ns)}." if found.begin_ns else ""
+    size: Style = {"limit": alt.ExprRef("w"), "fontSize": alt.ExprRef("w < 320 ? 12 : 14")}
+    more: Style = {"subtitle": subtitle} if subtitle else {}
+    chart = alt.layer(*layers, data=steps).properties(
+        width=WIDTH,
+        height=ROW_PX * len(found.steps),
+        title=alt.Title(title, **more, **size),
+    )
+    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec.pop("config", None)
+    spec["params"] = [{"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
+    spec["datasets"] = {"steps": [_row(i, step) for i, step in enumerate(found.steps)]}
+    return spec
 
 
 def _row(i: int, step: Step) -> dict[str, Any]:
@@ -160,15 +165,15 @@ def _row(i: int, step: Step) -> dict[str, Any]:
     }
 
 
-def _layers(found: Waterfall) -> list[Layer]:
+def _layers(found: Waterfall) -> list[alt.Chart]:
     count = len(found.steps)
-    rows = {"domain": [count, 0], "nice": False, "zero": False}
+    rows = alt.Scale(domain=[count, 0], nice=False, zero=False)
     longest = max((max(step.start_ns, step.end_ns) for step in found.steps), default=1.0) or 1.0
-    times = {"domain": [found.begin_ns, longest * 1.001], "nice": False, "zero": False, "clamp": True}
+    times = alt.Scale(domain=[found.begin_ns, longest * 1.001], nice=False, zero=False, clamp=True)
     # A layer without marks would be an empty group to a screen reader.
     present = {step.kind for step in found.steps}
     return [
-        _ties(rows, times, count),
+        *_ties(rows, times, count),
         _ground(rows),
         *(_bar(kind, look, rows, times) for kind, look in _LOOKS if kind in present),
         *_tips(rows, times),
@@ -177,74 +182,77 @@ def _layers(found: Waterfall) -> list[Layer]:
     ]
 
 
-_LIT = expr(f"kernel === '' || datum.g === kernel || datum.kind === 'total' ? 1 : {FAINT}")
+def _lit() -> alt.ExprRef:
+    return alt.ExprRef(f"kernel === '' || datum.g === kernel || datum.kind === 'total' ? 1 : {FAINT}")
 
-_LINES = Rows().having(mid="datum.i + 0.32", words="w < 360 ? datum.u : datum.t")
 
-
-def _ground(rows: Layer) -> Layer:
+def _ground(rows: alt.Scale) -> alt.Chart:
     """Clear the ground for the words beside the names, so that no tie runs through them."""
-    channels: Style = {"y": _at("mid", rows), **words(), "x": {"value": "width"}}
-    return _LINES.mark("text", channels, style="halo", align="right", aria=False)
-
-
-def _words(rows: Layer) -> list[Layer]:
-    mid = _at("mid", rows)
-    bold = expr("datum.kind === 'total' ? 600 : 400")
-    limit = expr("w < 360 ? w - 90 : w - 170")
-    name: Style = {"y": mid, **words("name"), "x": {"value": 0}, "tooltip": nominal("full", title="Kernel")}
-    time: Style = {"y": mid, **words(), "x": {"value": "width"}}
-    return [
-        _LINES.mark("text", name, style="label", align="left", limit=limit, fontWeight=bold, opacity=_LIT),
-        _LINES.mark("text", time, style="label", align="right", fontWeight=bold, opacity=_LIT),
-    ]
-
-
-def _bar(kind: Kind, look: Style, rows: Layer, times: Layer) -> Layer:
-    bars = _of(kind).having(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    channels: Style = {
-        "x": _at("from", times),
-        "x2": {"field": "to"},
-        "y": _at("top", rows),
-        "y2": {"field": "bottom"},
-        "tooltip": [nominal("full", title="Kernel"), nominal("t", title="Difference")],
-    }
-    said = expr("datum.full + ', ' + datum.t")
-    return bars.mark("rect", channels, cursor="pointer", opacity=_LIT, description=said, **look)
-
-
-def _tips(rows: Layer, times: Layer) -> list[Layer]:
-    """Point to the side that time went to: left where it was won, right where it was lost."""
-    channels: Style = {"x": _at("to", times), "y": _at("mid", rows)}
-    sides: tuple[tuple[Kind, Style], ...] = (
-        ("gain", {"style": "ring", "shape": "triangle-left", "filled": False, "xOffset": -6}),
-        ("loss", {"style": "label", "shape": "triangle-right", "filled": True, "xOffset": 6}),
+    words = alt.Chart().transform_calculate(mid="datum.i + 0.32", words="w < 360 ? datum.u : datum.t")
+    drawn: alt.Chart = words.mark_text(style="halo", align="right", aria=False).encode(
+        alt.Y("mid:Q", axis=None, scale=rows), alt.Text("words:N"), x=alt.value("width")
     )
+    return drawn
+
+
+def _words(rows: alt.Scale) -> list[alt.Chart]:
+    words = alt.Chart().transform_calculate(mid="datum.i + 0.32", words="w < 360 ? datum.u : datum.t")
+    y = alt.Y("mid:Q", axis=None, scale=rows)
+    bold = alt.ExprRef("datum.kind === 'total' ? 600 : 400")
+    name = words.mark_text(
+        style="label", align="left", limit=alt.ExprRef("w < 360 ? w - 90 : w - 170"), fontWeight=bold, opacity=_lit()
+    )
+    time = words.mark_text(style="label", align="right", fontWeight=bold, opacity=_lit())
     return [
-        _of(kind).having(mid="datum.i + 0.71").mark("point", channels, size=44, opacity=_LIT, aria=False, **look)
-        for kind, look in sides
+        name.encode(y, alt.Text("name:N"), x=alt.value(0), tooltip=alt.Tooltip("full:N", title="Kernel")),
+        time.encode(y, alt.Text("words:N"), x=alt.value("width")),
     ]
 
 
-def _ties(rows: Layer, times: Layer, count: int) -> Layer:
+def _bar(kind: Kind, look: Style, rows: alt.Scale, times: alt.Scale) -> alt.Chart:
+    bars = alt.Chart().transform_filter(f"datum.kind === '{kind}'")
+    bars = bars.transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
+    said = alt.ExprRef("datum.full + ', ' + datum.t")
+    drawn: alt.Chart = bars.mark_rect(cursor="pointer", opacity=_lit(), description=said, **look).encode(
+        alt.X("from:Q", axis=None, scale=times),
+        alt.X2("to"),
+        alt.Y("top:Q", axis=None, scale=rows),
+        alt.Y2("bottom"),
+        tooltip=[alt.Tooltip("full:N", title="Kernel"), alt.Tooltip("t:N", title="Difference")],
+    )
+    return drawn
+
+
+def _tips(rows: alt.Scale, times: alt.Scale) -> list[alt.Chart]:
+    """Point to the side that time went to: left where it was won, right where it was lost."""
+    layers = []
+    for kind, shape, filled, off in (("gain", "triangle-left", False, -6), ("loss", "triangle-right", True, 6)):
+        tips = alt.Chart().transform_filter(f"datum.kind === '{kind}'").transform_calculate(mid="datum.i + 0.71")
+        mark = tips.mark_point(
+            style="ring" if kind == "gain" else "label",
+            shape=shape,
+            filled=filled,
+            size=44,
+            xOffset=off,
+            opacity=_lit(),
+            aria=False,
+        )
+        layers.append(mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("mid:Q", axis=None, scale=rows)))
+    return layers
+
+
+def _ties(rows: alt.Scale, times: alt.Scale, count: int) -> list[alt.Chart]:
     """Lead from the end of each bar to the next one."""
-    ties = Rows().where(f"datum.i < {count - 1}").having(top="datum.i + 0.86", bottom="datum.i + 1.56")
-    channels: Style = {"x": _at("to", times), "y": _at("top", rows), "y2": {"field": "bottom"}}
-    return ties.mark("rule", channels, style="note", strokeDash=[1, 3], opacity=0.8, aria=False)
+    ties = alt.Chart().transform_filter(f"datum.i < {count - 1}")
+    ties = ties.transform_calculate(top="datum.i + 0.86", bottom="datum.i + 1.56")
+    mark = ties.mark_rule(style="note", strokeDash=[1, 3], opacity=0.8, aria=False)
+    return [mark.encode(alt.X("to:Q", axis=None, scale=times), alt.Y("top:Q", axis=None, scale=rows), alt.Y2("bottom"))]
 
 
-def _cuts(rows: Layer, found: Waterfall) -> list[Layer]:
+def _cuts(rows: alt.Scale, found: Waterfall) -> list[alt.Chart]:
     """Cut the totals visibly where they do not begin at 0."""
     if not found.begin_ns:
         return []
-    channels: Style = {"y": _at("mid", rows), "x": {"value": 16}}
-    slash: Style = {"shape": "M-0.25,1L0.25,-1", "strokeWidth": 3, "filled": False, "size": 150}
-    return [_of("total").having(mid="datum.i + 0.71").mark("point", channels, style="halo", aria=False, **slash)]
-
-
-def _of(kind: Kind) -> Rows:
-    return Rows().where(f"datum.kind === '{kind}'")
-
-
-def _at(field: str, scale: Layer) -> Layer:
-    return quantity(field, axis=None, scale=scale)
+    totals = alt.Chart().transform_filter("datum.kind === 'total'").transform_calculate(mid="datum.i + 0.71")
+    slash = totals.mark_point(style="halo", shape="M-0.25,1L0.25,-1", strokeWidth=3, filled=False, size=150, aria=False)
+    return [slash.encode(alt.Y("mid:Q", axis=None, scale=rows), x=alt.value(16))]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.plane import plane
 from rooflens.report.plane.viewport import CROWD
 from rooflens.report.roofline.chart import default_level, roofline_spec
@@ -65,6 +64,9 @@ def charts(content: Content) -> Markup:
     figures = [_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus)]
     specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
     if content.total_ns:
+        # Altair takes as long to import as a small page to build: only a page with this chart waits for it.
+        from rooflens.report.page.time_chart import time_spec
+
         specs["time"] = time_spec(content)
     untimed = sum(not group.duration_ns for group in content.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]

@@ -145,7 +145,7 @@ def test_sliders_move_the_dot_and_the_address(opened: Callable[..., Page]) -> No
 
 
 def test_what_cannot_be_is_refused_in_words(opened: Callable[..., Page]) -> None:
-    """A size of no sense, sizes that do not fit, a type that the GPU lacks: a message, and numbers stay as they were."""
+    """A senseless size, sizes that do not fit, a type the GPU lacks: a message, and numbers stay as they were."""
     page = opened("#op=prefill")
     before = shown(page)
     refusal = page.get_by_role("alert")
