@@ -65,7 +65,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     gpu = _gpu_at_hand()
     return (
         _module("report reader", "ncu_report", "pip install ncu-report"),
-        _module("page", "jinja2", "pip install jinja2"),
+        _module("page", "altair", "pip install altair"),
         _module("pictures", "vl_convert", "pip install vl-convert-python", without="warn"),
         _driver(gpu, root),
         _gpu(gpu),

@@ -240,7 +240,7 @@ def test_bars_begin_later_only_where_steps_would_be_too_short() -> None:
     assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("Bars begin at ")
 
 
-@pytest.mark.parametrize("state", ["all that can become of a kernel", "single samples"])
+@pytest.mark.parametrize("state", ["all that can become of a kernel", "single runs"])
 def test_waterfall_follows_the_schema(state: str) -> None:
     """Vega-Lite's own schema accepts the chart, with bars that begin at 0 and later."""
     alt.LayerChart.from_dict(block(render_comparison(STATES[state](), None), "spec-waterfall-p0"), validate=True)
