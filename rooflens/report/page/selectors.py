@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
@@ -32,7 +31,7 @@ NAME_WIDTH = 400
 ROW_PX = 1264
 """Room of one row of the bar on a wide screen; what two rows do not hold opens on demand."""
 
-LIST_PX, SLIDER_PX, SEARCH_PX, MORE_PX, TALLY_PX = 118, 216, 136, 116, 216
+LIST_PX, SLIDER_PX, SEARCH_PX, MORE_PX, TALLY_PX = 118, 188, 136, 116, 216
 
 GAP_PX = 16
 
@@ -141,20 +140,19 @@ def _words_px(words: Iterable[tuple[str, str]]) -> int:
 
 
 def _places(pickers: Sequence[Picker], above_px: float, beside_px: float) -> Places:
-    """Place what says whence a launch comes above, what is left beside the verdicts, and on demand what has no room."""
-    whence = [picker for picker in pickers if picker.key in WHENCE]
-    above = _fitting(whence, above_px)
-    rest = [picker for picker in pickers if picker not in above]
-    beside = _fitting(rest, beside_px)
-    if len(beside) < len(rest):
-        beside = _fitting(rest, beside_px - MORE_PX)
-    return Places(above, beside, rest[len(beside) :])
-
-
-def _fitting(pickers: Sequence[Picker], room_px: float) -> Sequence[Picker]:
-    """Take the first ones that fit into a room."""
-    ends_px = accumulate(picker.width_px for picker in pickers)
-    return pickers[: sum(end_px <= room_px for end_px in ends_px)]
+    """Place what says whence a launch comes above if it can be, the rest beside, and on demand what has no room."""
+    for reserved_px in (0, MORE_PX):
+        rooms_px = {"above": above_px, "beside": beside_px - reserved_px}
+        placed: dict[str, list[Picker]] = {"above": [], "beside": [], "more": []}
+        for picker in pickers:
+            rows = ("above", "beside") if picker.key in WHENCE else ("beside", "above")
+            row = next((row for row in rows if rooms_px[row] >= picker.width_px), "more")
+            placed[row].append(picker)
+            if row in rooms_px:
+                rooms_px[row] -= picker.width_px
+        if not placed["more"]:
+            break
+    return Places(**placed)
 
 
 def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:

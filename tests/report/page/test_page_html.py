@@ -77,10 +77,9 @@ def test_every_state_renders_every_section(state: str) -> None:
 
 
 def test_sections_are_one_ordered_tuple() -> None:
-    """The page is the list of its sections: a new part is one function and one entry."""
+    """Below the first screen the page is the list of its sections: a new part is one function and one entry."""
     assert [section.__name__ for section in SECTIONS] == [
-        "header", "banner", "summary", "what_first", "many", "selectors", "charts", "sweeps", "what_if", "predicted",
-        "kernels", "cards", "method",
+        "kernels", "cards", "sweeps", "predicted", "what_if", "method",
     ]  # fmt: skip
 
 
@@ -234,7 +233,7 @@ def test_the_list_says_what_its_factors_bound() -> None:
     """Each line has its factor as written, and the list says what the ranking is by and what can go below it."""
     text = text_of(make(*STATES["every verdict"]))
     assert "3.8x as written" in text
-    assert "Ranked by the time above each kernel's floor" in text
+    assert "By the time above each kernel's floor" in text
     assert "A change of algorithm can go below it." in text
 
 

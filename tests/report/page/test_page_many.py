@@ -91,4 +91,4 @@ def test_header_and_table_count_what_is_not_drawn() -> None:
     table = html.partition('id="kernels-table"')[2].partition("</table>")[0]
     assert 0 < table.count("data-k=") <= MAX_SUMS + MAX_FAILED
     assert len(re.findall(r'class="card\b', html)) <= cards.MAX_CARDS
-    assert said.count("550 launches") == len(BOUNDS)
+    assert html.count('title="550 launches"') == len(BOUNDS)

@@ -142,7 +142,7 @@
       if (!event.target.closest("a") && getSelection().isCollapsed) lens.set({ k: k === lens.state.k ? "" : k });
     });
   }
-  let drawn = lens.hidden();
+  let drawn = null;
   lens.on(() => {
     const hidden = lens.hidden();
     if (drawn !== hidden) {

@@ -86,7 +86,7 @@
     const rest = others ? `, ${others} more in one sum` : "";
     if (tally) tally.textContent = text || `${count.format(every)} ${noun}${rest}`;
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
-    byId("shown").textContent = text;
+    if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
     // A chip counts what pressing it alone would leave.
     const without = lens.hidden({ verdicts: [] });
