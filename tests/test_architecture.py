@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
     "model/aggregate": "model/records model/roofline",
-    "model/launches": "format model/records model/aggregate",
+    "model/launches": "format model/records model/aggregate model/verdict",
     "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze",
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
     "model/compare": "format errors model/records model/aggregate model/verdict model/findings",
@@ -63,9 +63,10 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
-    "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary",
+    "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
+    "report/text",
     "report/forecast": "format model/* report/labels report/html report/plane report/roofline report/text",
-    "report/history": "format model/* report/labels report/html report/plane report/text",
+    "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import by_stake, cautions, grouped, time_part
+from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import bottleneck_words, distance_words
-from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.model.verdict.sentences import distance_words, limit_words
+from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rooflens.model.launches import Group, Launch
     from rooflens.model.records import Analysis, Bound
@@ -35,8 +35,6 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
-
-FLAGS_NAMED = 2
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -74,12 +72,11 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
-    """What the header says of flags: the launches that have any, the most frequent ones, and what each means."""
+class Caveat:
+    """One sentence on what makes verdicts other than they look, and how many launches it is about."""
 
+    meaning: str
     launches: int
-    names: str
-    meanings: str
 
 
 def synthetic_words(content: Content) -> str:
@@ -145,12 +142,12 @@ def _where(analysis: Analysis) -> str:
 
 def wall(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
-    label = BOUND_LABELS[launch.bound]
+    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:
         return label
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{bottleneck_words(launch.bottleneck, launch.gpu)}{roof}"
+    return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
 def what_it_says(analysis: Analysis) -> str:
@@ -168,7 +165,7 @@ def at_limit(content: Content) -> str:
         return ""
     kernels = grouped(limited, content.total_ns)
     named = [
-        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)} ({bottleneck_words(longest.bottleneck, kernel.gpu)})"
+        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)} ({limit_words(longest.analysis)})"
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
@@ -271,22 +268,21 @@ def noun(content: Content) -> str:
     return "kernel" if len(content.groups) == len(timed(content.analyses)) else "launch"
 
 
-def flag_counts(content: Content) -> list[tuple[str, int]]:
-    """Count the launches of each flag that is to be read with care, the most frequent flag first."""
-    amounts = Counter(flag for analysis in timed(content.analyses) for flag in cautions(analysis))
+def flag_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
+    """Count the launches of each flag that changes verdicts, the most frequent flag first."""
+    return _amounts(analyses, cautions)
+
+
+def note_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
+    """Count the launches of each flag that is information, the most frequent flag first."""
+    return _amounts(analyses, notes)
+
+
+def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]]) -> list[tuple[str, int]]:
+    amounts = Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis))
     return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def flagged(content: Content) -> Flagged | None:
-    """Name the most frequent flags, and count the others."""
-    launches = sum(bool(cautions(analysis)) for analysis in timed(content.analyses))
-    if not launches:
-        return None
-    amounts = flag_counts(content)
-    others = len(amounts) - FLAGS_NAMED
-    names = ", ".join(flag_name(flag) for flag, _ in amounts[:FLAGS_NAMED])
-    return Flagged(
-        launches=launches,
-        names=f"{names} and {others} more" if others > 0 else names,
-        meanings="\n".join(f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in amounts),
-    )
+def caveats(content: Content) -> tuple[Caveat, ...]:
+    """Say each trap that changes verdicts, with the launches that it applies to; the most frequent first."""
+    return tuple(Caveat(flag_label(flag), amount) for flag, amount in flag_counts(content.analyses))

@@ -27,15 +27,16 @@ class Gate:
     per_kernel: bool = False
 
     def failures(self, compared: Iterable[Compared]) -> list[str]:
-        """Name what became slower by more than the gate allows and more than its noise; never single samples."""
+        """Name what became slower by more than the gate allows and more than its noise; never from a single run."""
         return [line for one in compared for line in self._of(one)]
 
     def _of(self, one: Compared) -> Iterator[str]:
         if one.comparison.total.outcome(self.fail_on) == "slower":
             yield f"{one.program}: GPU time {growth_words(one.comparison.total)}"
         for change in one.comparison.changes if self.per_kernel else ():
-            if change.timing.outcome(self.fail_on) == "slower":
-                yield f"{one.program}: {plain_name(change.name)} {growth_words(change.timing)}"
+            if change.speed.outcome(self.fail_on) == "slower":
+                launch = " (mean launch)" if change.counts_differ else ""
+                yield f"{one.program}: {plain_name(change.name)}{launch} {growth_words(change.speed)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,12 @@ STEPPED_SHARE = 0.02
 
 
 def timing_words(timing: Timing, threshold: float) -> str:
+    """Say how much faster or slower, whether that is more than noise, and which side has a single run."""
+    words = factor_words(timing, threshold)
+    return f"{words} ({timing.runs})" if timing.outcome(threshold) == "single" else words
+
+
+def factor_words(timing: Timing, threshold: float) -> str:
     """Say how much faster or slower, and whether that is more than noise."""
     factor, outcome = timing.factor, timing.outcome(threshold)
     if factor is None or outcome == "unknown":
@@ -29,11 +35,10 @@ def timing_words(timing: Timing, threshold: float) -> str:
     if outcome == "same":
         return f"no change beyond noise ({_signed(timing)})"
     if outcome == "single" and abs(factor - 1) < AS_FAST:
-        return "as fast as before (single sample)"
+        return "unchanged"
     if abs(factor - 1) < AS_FAST:
         return f"{outcome} ({_signed(timing)})"
-    words = f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
-    return f"{words} (single sample)" if outcome == "single" else words
+    return f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
 
 
 def _signed(timing: Timing) -> str:
@@ -47,11 +52,18 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
     if before is None or after is None:
         return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
     parts = [part for part in (_moved(before, after), _walls(before, after)) if part]
-    return f"{timing_words(change.timing, comparison.threshold)}: {', '.join(parts)}"
+    return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
+
+
+def speed_words(change: Change, threshold: float) -> str:
+    """Say how much faster a kernel became: where launch counts differ, how much faster its mean launch."""
+    words = timing_words(change.speed, threshold)
+    before, after = change.launches
+    return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
 
 
 def _only(one: Analysis | None) -> str:
-    return "" if one is None else _wall(one)
+    return "" if one is None else wall_sentence(one)
 
 
 def _moved(before: Analysis, after: Analysis) -> str:
@@ -108,11 +120,12 @@ def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
 def _walls(before: Analysis, after: Analysis) -> str:
     """Compare the verdicts."""
     if (before.verdict.bound, before.verdict.resource) == (after.verdict.bound, after.verdict.resource):
-        return f"still {_wall(after)}"
-    return f"{_wall(before)} -> {_wall(after)}"
+        return f"still {wall_sentence(after)}"
+    return f"{wall_sentence(before)} -> {wall_sentence(after)}"
 
 
-def _wall(one: Analysis) -> str:
+def wall_sentence(one: Analysis) -> str:
+    """Name the class of a verdict, where its wall is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":

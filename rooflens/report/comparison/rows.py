@@ -1,4 +1,4 @@
-"""A comparison as its page counts it: programs, their kernels by falling difference, and the words for both."""
+"""A comparison as its page counts it: programs, their kernels, largest change first, and the words for both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.compare.findings import changed_findings, findings_sentence
-from rooflens.model.compare.sentences import change_sentence, range_words, timing_words
+from rooflens.model.compare.sentences import change_sentence, factor_words, range_words
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
@@ -27,7 +27,6 @@ LEAST_ROWS = 12
 
 MINUS = "\u2212"
 ARROW = "\u2192"
-SINGLE = " (single sample)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +84,22 @@ class Row:
     @property
     def outcome(self) -> Outcome:
         """Faster, slower, or no more than noise."""
-        return self.change.timing.outcome(self.comparison.threshold)
+        return self.change.speed.outcome(self.comparison.threshold)
 
     @property
     def timing(self) -> Timing:
         """Its GPU time on both sides."""
         return self.change.timing
+
+    @property
+    def took(self) -> tuple[str, str]:
+        """Its GPU time on both sides, with that of the mean launch where one side has more; empty where it is not."""
+        sides = ((self.change.base, self.timing.base), (self.change.head, self.timing.head))
+        before, after = (spread_words(spread) if analysis else "" for analysis, spread in sides)
+        if not self.change.counts_differ:
+            return before, after
+        first, last = self.change.mean_launch.base, self.change.mean_launch.head
+        return f"{before}, mean {fmt.duration(first.median_ns)}", f"{after}, mean {fmt.duration(last.median_ns)}"
 
     @property
     def difference(self) -> str:
@@ -102,7 +111,8 @@ class Row:
         """Its outcome in a few words: `1.78x faster`, `within noise`, `new`."""
         if not self.is_matched:
             return self.change.how
-        return "within noise" if self.outcome == "same" else factor_words(self.timing, self.comparison.threshold)
+        words = "within noise" if self.outcome == "same" else factor_words(self.change.speed, self.comparison.threshold)
+        return f"{words}, mean launch" if self.change.counts_differ else words
 
     @property
     def is_matched(self) -> bool:
@@ -139,7 +149,7 @@ class Program:
     """One program of the page.
 
     Attributes:
-        rows: Its kernels by falling difference, the listed ones.
+        rows: Its kernels, largest change first, the listed ones.
         rest: Those with smaller differences; None where all are listed.
     """
 
@@ -201,7 +211,7 @@ class Program:
 
 
 def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
-    """Put programs in order of falling difference, number their kernels, and share the page's rows between them."""
+    """Put programs in order, largest change first, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
     found, first = [], 0
     ordered = sorted(compared, key=lambda pair: -abs(pair.comparison.total.lost_ns))
@@ -220,7 +230,7 @@ def _rest(changes: Sequence[Change]) -> Rest | None:
 def _counts(comparison: Comparison) -> Iterable[str]:
     yield fmt.count(len(comparison.changes), "kernel")
     outcomes = [
-        change.timing.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
+        change.speed.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
     ]
     hows = [change.how for change in comparison.changes]
     for words, amount in (
@@ -252,18 +262,13 @@ def wall_words(found: Wall) -> str:
     return f"{BOUND_LABELS[found.bound]}{near}"
 
 
-def factor_words(timing: Timing, threshold: float) -> str:
-    """Say how much faster or slower; that it is a single sample is said beside it."""
-    return timing_words(timing, threshold).removesuffix(SINGLE)
-
-
 def judgement(timing: Timing, threshold: float) -> str:
     """Say why a change counts or does not."""
     outcome = timing.outcome(threshold)
     if outcome == "unknown":
         return "Not judged: a side holds no durations."
     if outcome == "single":
-        return "Single sample: with one recording on a side noise is not known, so nothing is judged."
+        return "With a single run on a side noise is not known, so nothing is judged."
     least = given_percent(threshold)
     if outcome == "same":
         if _meet(timing):

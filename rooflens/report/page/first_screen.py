@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
+from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import distance_words
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts, roofline_figures
@@ -17,10 +18,10 @@ from rooflens.report.program import program_lines
 from rooflens.report.summary import (
     Segment,
     at_limit,
+    caveats,
     cannot_tell,
     counts,
     facts,
-    flagged,
     noun,
     ranked,
     ranking,
@@ -40,6 +41,9 @@ KEPT = 40
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
 MOVES_NAMED = 3
+
+CAVEATS_NAMED = 2
+"""Caveats that stand in the header; the others open below them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,9 @@ def header(content: Content) -> Markup:
         facts=facts(content),
         counts=counts(content),
         programs=program_lines(content.reports),
-        flagged=flagged(content),
+        caveats=caveats(content),
+        named=CAVEATS_NAMED,
+        launches=len(timed(content.analyses)),
         noun=noun(content),
     )
 

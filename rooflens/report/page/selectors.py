@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.model.records import BOUNDS, LEVELS
-from rooflens.model.verdict.sentences import bottleneck_words, resource_label
+from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "device": "" if kernel.device is None else str(kernel.device),
         "ns": launch.duration_ns,
         "won": launch.winnable_ns,
-        "full": bottleneck_words(launch.bottleneck, launch.gpu) if launch.analysis.verdict.at_roof else "",
+        "full": limit_words(launch.analysis) if launch.analysis.verdict.at_roof else "",
         # A share without a duration is not known to be small, but it is in no top by time either.
         "cum": 1.0 if launch.duration_ns is None else round(min(launch.cumulative_share, 1.0), 6),
     }

@@ -400,7 +400,7 @@ def test_a_full_load_store_unit_is_memory() -> None:
     """Load and store instructions that fill L1's input are a wall of memory, and the move is to issue fewer of them."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
-    assert "its lsu input stage is 94 % busy" in found.sentence
+    assert "its LSU input stage is 94 % busy" in found.sentence
     assert found.advice[0].startswith("load wider")
 
 

@@ -9,7 +9,7 @@ from rooflens import format as fmt
 from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, stage_label
 from rooflens.report.labels import UNITS, stall_label
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
     return Bar(
         label=label,
         share=level.share,
-        part=f"{stage.replace('_', ' ').replace('l2', 'L2')} stage" if stage else "",
+        part=f"{stage_label(stage)} stage" if stage else "",
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount=", ".join([*amount, *per_byte, *attainable]),
         mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
