@@ -88,8 +88,7 @@ def first_screen(content: Content, anchors: Sequence[tuple[str, str]]) -> Markup
         anchors: Name in the address and words of each part of the page.
     """
     figures = roofline_figures(content)
-    single = len(content.groups) == 1
-    answer = verdict(content) if single else summary(content) + what_first(content)
+    answer = verdict(content) if len(content.groups) == 1 else summary(content) + what_first(content)
     return selectors(content, figures, anchors) + render(
         "report/first_screen",
         answer=answer,
