@@ -18,8 +18,8 @@ from rooflens.report.program import program_lines
 from rooflens.report.summary import (
     Segment,
     at_limit,
-    caveats,
     cannot_tell,
+    caveats,
     counts,
     facts,
     noun,
@@ -95,7 +95,6 @@ def first_screen(content: Content, anchors: Sequence[tuple[str, str]]) -> Markup
         content=content,
         charts=charts(content, figures),
         many=many(content),
-        single=single,
     )
 
 
