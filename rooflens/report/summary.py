@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import by_stake, cautions, notes
+from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import distance_words, limit_words
-from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
+from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ RANKED_FROM_SHARE = 0.01
 
 GPUS_NAMED = 3
 
-FLAGS_NAMED = 2
+KERNELS_NAMED = 3
+
+NAME_WIDTH = 40
+
+LIMITED_FROM_SHARE = 0.01
+"""Less of the GPU time than this at a hardware limit is not worth a line."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -67,12 +72,11 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
-    """What the header says of the flags that change verdicts: launches, the most frequent ones, and their meanings."""
+class Caveat:
+    """One sentence on what makes verdicts other than they look, and how many launches it is about."""
 
+    meaning: str
     launches: int
-    names: str
-    meanings: str
 
 
 def synthetic_words(content: Content) -> str:
@@ -105,10 +109,11 @@ def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
     """Rank kernels as `ranking` does."""
     first = by_stake(groups)[:RANKED_SHOWN]
     worth = [group for group in first if group.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
-    return tuple(_ranked(place, group) for place, group in enumerate(worth, start=1))
+    return tuple(ranked(place, group) for place, group in enumerate(worth, start=1))
 
 
-def _ranked(place: int, group: Group) -> Ranked:
+def ranked(place: int, group: Group) -> Ranked:
+    """Say of a kernel what limits it, how far it is from that, and the one move."""
     verdict = aggregate([launch.analysis for launch in group.launches]).verdict
     worst = group.worst.analysis
     return Ranked(
@@ -143,6 +148,40 @@ def wall(launch: Launch) -> str:
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
+
+
+def what_it_says(analysis: Analysis) -> str:
+    """Return the sentence of the verdict without its move, which stands by itself."""
+    verdict = analysis.verdict
+    move = next(iter(verdict.advice), "")
+    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
+
+
+def at_limit(content: Content) -> str:
+    """Say how much of the GPU time is spent at a hardware limit, and by which kernels; empty where it is hardly any."""
+    limited = [launch for launch in content.counted if launch.analysis.verdict.at_roof]
+    share = time_part(limited)
+    if share is None or share < LIMITED_FROM_SHARE:
+        return ""
+    kernels = grouped(limited, content.total_ns)
+    named = [
+        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)} ({limit_words(longest.analysis)})"
+        for kernel in kernels[:KERNELS_NAMED]
+        for longest in kernel.launches[:1]
+    ]
+    others = len(kernels) - len(named)
+    words = ", ".join(named) + (f" and {others:,} more" if others else "")
+    return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {words}."
+
+
+def cannot_tell(content: Content) -> str:
+    """Say that no kernel of the page has what a verdict needs; empty where one has."""
+    launches = content.counted
+    if not launches or any(launch.bound != "unknown" for launch in launches):
+        return ""
+    report = "This report has" if len(content.runs) == 1 else f"These {len(content.runs)} reports have"
+    kernels = "this kernel" if len(content.groups) == 1 else "these kernels"
+    return f"{report} no throughput counters, so what limits {kernels} cannot be told."
 
 
 def facts(content: Content) -> list[str]:
@@ -244,16 +283,6 @@ def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[
     return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def flagged(content: Content) -> Flagged | None:
-    """Name the most frequent flags, and count the others."""
-    launches = sum(bool(cautions(analysis)) for analysis in timed(content.analyses))
-    if not launches:
-        return None
-    amounts = flag_counts(content.analyses)
-    others = len(amounts) - FLAGS_NAMED
-    names = ", ".join(flag_name(flag) for flag, _ in amounts[:FLAGS_NAMED])
-    return Flagged(
-        launches=launches,
-        names=f"{names} and {others} more" if others > 0 else names,
-        meanings="\n".join(f"{fmt.count(amount, 'launch')}: {flag_label(flag)}" for flag, amount in amounts),
-    )
+def caveats(content: Content) -> tuple[Caveat, ...]:
+    """Say each trap that changes verdicts, with the launches that it applies to; the most frequent first."""
+    return tuple(Caveat(flag_label(flag), amount) for flag, amount in flag_counts(content.analyses))

@@ -15,7 +15,7 @@ from rooflens.report.roofline.rows import LEVEL_MARKS, clock_text
 from rooflens.report.summary import ranking
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -55,15 +55,19 @@ class RooflineFigure:
         return f"{self.plane.gpu}, SM {clock}" if clock else self.plane.gpu
 
 
-def charts(content: Content) -> Markup:
-    """Place the roofline of each GPU and the time by kernel side by side."""
-    if not content.timed:
+def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
+    """Place the launches of each GPU in the plane of its roofline; the GPU with the longest launch comes first."""
+    gpus = dict.fromkeys(launch.gpu for launch in content.timed)
+    return tuple(_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus))
+
+
+def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
+    """Draw the roofline of each GPU, and the time by kernel where there are several."""
+    if not figures:
         return render("report/no_charts", content=content)
     ranks = {row.group.worst.key: row.rank for row in ranking(content)}
-    gpus = dict.fromkeys(launch.gpu for launch in content.timed)
-    figures = [_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus)]
     specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
-    if content.total_ns:
+    if content.total_ns and len(content.groups) > 1:
         # Altair takes as long to import as a small page to build: only a page with this chart waits for it.
         from rooflens.report.page.time_chart import time_spec  # noqa: PLC0415 - see above
 

@@ -1,19 +1,63 @@
-"""The first screen: what ran where, warnings, the share of time by verdict, and what to fix first."""
+"""The first screen: what ran where, warnings, time by verdict, what to fix first, and the charts beside it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.model.launches import bound_times_ns, time_part
+from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
+from rooflens.model.records import timed
+from rooflens.model.verdict.sentences import distance_words
 from rooflens.report.html.templates import render
+from rooflens.report.page.charts import charts, roofline_figures
+from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
-from rooflens.report.summary import Segment, counts, facts, flagged, noun, ranking, synthetic_words, unranked
+from rooflens.report.summary import (
+    Segment,
+    at_limit,
+    cannot_tell,
+    caveats,
+    counts,
+    facts,
+    noun,
+    ranked,
+    ranking,
+    synthetic_words,
+    unranked,
+    what_it_says,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.launches import Group
     from rooflens.report.content import Content
+    from rooflens.report.summary import Ranked
+
+KEPT = 40
+"""Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
+
+MOVES_NAMED = 3
+
+CAVEATS_NAMED = 2
+"""Caveats that stand in the header; the others open below them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of the ranking; of a kernel whose launches have several verdicts there is one more for each.
+
+    Attributes:
+        part: The verdict of the launches it speaks of; empty where it speaks of all of the kernel's.
+        shown: True where it stands in the list before anything is filtered.
+    """
+
+    row: Ranked
+    part: str
+    shown: bool
 
 
 def header(content: Content) -> Markup:
@@ -24,7 +68,9 @@ def header(content: Content) -> Markup:
         facts=facts(content),
         counts=counts(content),
         programs=program_lines(content.reports),
-        flagged=flagged(content),
+        caveats=caveats(content),
+        named=CAVEATS_NAMED,
+        launches=len(timed(content.analyses)),
         noun=noun(content),
     )
 
@@ -34,9 +80,27 @@ def banner(content: Content) -> Markup:
     return render("report/banner", content=content, synthetic=synthetic_words(content))
 
 
+def first_screen(content: Content, anchors: Sequence[tuple[str, str]]) -> Markup:
+    """Answer which kernel to fix first, and how, beside its roofline; filters and links to the other parts stand above.
+
+    Args:
+        content: The page.
+        anchors: Name in the address and words of each part of the page.
+    """
+    figures = roofline_figures(content)
+    answer = verdict(content) if len(content.groups) == 1 else summary(content) + what_first(content)
+    return selectors(content, figures, anchors) + render(
+        "report/first_screen",
+        answer=answer,
+        content=content,
+        charts=charts(content, figures),
+        many=many(content),
+    )
+
+
 def summary(content: Content) -> Markup:
-    """Show the share of GPU time by verdict as one bar with words."""
-    times = bound_times_ns(content.counted)
+    """Show the share of GPU time by verdict as one bar with words; nothing where no verdict could be reached."""
+    times = {} if cannot_tell(content) else bound_times_ns(content.counted)
     segments = [
         Segment(
             bound,
@@ -51,9 +115,52 @@ def summary(content: Content) -> Markup:
 
 def what_first(content: Content) -> Markup:
     """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
-    shown = ranking(content)
     rest = unranked(content)
-    return render("report/ranking", content=content, ranking=shown, more=len(rest), more_share=time_part(rest))
+    return render(
+        "report/ranking",
+        content=content,
+        entries=list(_entries(content)),
+        more=len(rest),
+        more_share=time_part(rest),
+        limited=at_limit(content),
+        untold=cannot_tell(content),
+    )
+
+
+def verdict(content: Content) -> Markup:
+    """Answer for a page of one kernel: its sentence, its distances and what to try first."""
+    (kernel,) = content.groups
+    row = ranked(1, kernel)
+    analysis = kernel.worst.analysis
+    single_class = len(kernel.bound_ns) <= 1
+    return render(
+        "report/verdict",
+        content=content,
+        kernel=kernel,
+        row=row,
+        sentence=cannot_tell(content) or what_it_says(analysis),
+        distance=distance_words(analysis.verdict, kernel.gpu),
+        moves=analysis.verdict.advice[:MOVES_NAMED],
+        classes=Markup() if single_class else summary(content),
+    )
+
+
+def _entries(content: Content) -> Iterator[Entry]:
+    """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
+    shown = ranking(content)
+    kept = by_stake(content.groups)[:KEPT]
+    for place, kernel in enumerate(kept):
+        is_shown = place < len(shown)
+        yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
+        parts = list(_parts(kernel))
+        if len(parts) > 1:
+            yield from (Entry(ranked(place + 1, part), part.worst.bound, shown=False) for part in parts)
+
+
+def _parts(kernel: Group) -> Iterator[Group]:
+    """Part a kernel by the verdicts of its launches."""
+    for bound in dict.fromkeys(launch.bound for launch in kernel.launches):
+        yield from grouped([launch for launch in kernel.launches if launch.bound == bound], 0.0)
 
 
 def many(content: Content) -> Markup:

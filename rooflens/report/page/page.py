@@ -10,13 +10,12 @@ from rooflens.report.content import build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
 from rooflens.report.page.cards.card import cards
-from rooflens.report.page.charts import charts
 from rooflens.report.page.expectations import predicted, with_predictions
-from rooflens.report.page.first_screen import banner, header, many, summary, what_first
+from rooflens.report.page.first_screen import banner, first_screen, header
 from rooflens.report.page.kernels_table import kernels
 from rooflens.report.page.method import method
 from rooflens.report.page.other_gpu import what_if
-from rooflens.report.page.selectors import items, selectors
+from rooflens.report.page.selectors import items
 from rooflens.report.page.sweep_chart import sweeps
 
 if TYPE_CHECKING:
@@ -31,27 +30,23 @@ if TYPE_CHECKING:
 
     Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (
-    header,
-    banner,
-    summary,
-    what_first,
-    many,
-    selectors,
-    charts,
-    sweeps,
-    what_if,
-    predicted,
-    kernels,
-    cards,
-    method,
-)
-"""What the page shows, from top to bottom; a new part is a function of `Content` and an entry here."""
+SECTIONS: tuple[Section, ...] = (kernels, cards, sweeps, predicted, what_if, method)
+"""What stands below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
+
+ANCHORS: Mapping[Section, tuple[str, str]] = {
+    kernels: ("kernels", "Kernels"),
+    sweeps: ("sweeps", "Sweeps"),
+    predicted: ("predicted", "Predicted and measured"),
+    what_if: ("what-if", "On another GPU"),
+    method: ("method", "Method"),
+}
+"""Name in the address of a section that the bar at the top links to, and its words."""
 
 STYLES = (
     "shared/page.css",
-    "report/cards.css",
+    "report/first_screen.css",
     "report/selectors.css",
+    "report/cards.css",
     "shared/charts.css",
     "report/kernels_table.css",
     "report/other_gpu.css",
@@ -62,6 +57,7 @@ STYLES = (
 SCRIPTS = (
     "shared/format.js",
     "report/selectors.js",
+    "report/first_screen.js",
     "report/kernels_table.js",
     "report/cards.js",
     "report/other_gpu.js",
@@ -93,9 +89,11 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     """
     content = build_content(reports, title, limits or default_thresholds(), unread)
     content = with_predictions(content, predictions, rules)
+    below = {section: written for section in SECTIONS if (written := section(content)).strip()}
+    anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        [section(content) for section in SECTIONS],
+        [header(content), banner(content), first_screen(content, anchors), *below.values()],
         blocks=[json_block("items", items(content))],
         styles=STYLES,
         scripts=SCRIPTS,

@@ -1,4 +1,4 @@
-"""The bar of selectors: what of the page's launches the charts and the table show."""
+"""The bar of filters: what of the page's launches everything below it shows."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.model.records import BOUNDS
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
     from rooflens.report.content import Content
+    from rooflens.report.page.charts import RooflineFigure
 
 
 LABEL_WIDTH = 40
@@ -26,6 +27,16 @@ MANY = 3
 """From so many launches on, the shorter ones can be left out by a slider."""
 
 NAME_WIDTH = 400
+
+ROW_PX = 1264
+"""Room of one row of the bar on a wide screen; what two rows do not hold opens on demand."""
+
+LIST_PX, SLIDER_PX, SEARCH_PX, MORE_PX, TALLY_PX = 118, 188, 136, 116, 216
+
+GAP_PX = 16
+
+CHARACTER_PX = 7
+"""About as wide as a character of small text is."""
 
 FAILED = "failed"
 """Stands in place of a verdict for launches that have none because they failed."""
@@ -47,6 +58,18 @@ class Picker:
     label: str
     choices: tuple[Choice, ...]
 
+    @property
+    def width_px(self) -> int:
+        """About how much room it takes."""
+        return GAP_PX + (LIST_PX + CHARACTER_PX * len(self.label) if self.choices else SLIDER_PX)
+
+
+WHENCE = frozenset({"gpu", "report", "range", "process", "device"})
+"""Lists of what a launch comes from."""
+
+SLIDER = Picker("top", "", ())
+"""Stands for the slider among the lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Chip:
@@ -55,23 +78,89 @@ class Chip:
     bound: str
     launches: int
 
+    @property
+    def width_px(self) -> int:
+        """About how much room it takes."""
+        return CHARACTER_PX * (len(self.bound) + len(f"{self.launches:,}")) + 50
 
-def selectors(content: Content) -> Markup:
-    """Offer the selectors that part the launches of this page; a page of one launch has none."""
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where each list stands: beside the links, beside the verdicts, or under a button of its own."""
+
+    above: Sequence[Picker]
+    beside: Sequence[Picker]
+    more: Sequence[Picker]
+
+
+def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequence[tuple[str, str]]) -> Markup:
+    """Offer what parts the launches of this page, the level of its rooflines, and links to its parts.
+
+    Args:
+        content: The page.
+        figures: Its rooflines.
+        anchors: Name in the address and words of each part of the page.
+    """
     rows = items(content)
     counts = Counter[str]()
     for row in rows:
         counts[row["bound"]] += row["n"]
     chips = tuple(Chip(bound, counts[bound]) for bound in (*BOUNDS, FAILED) if counts[bound])
-    pickers = tuple(picker for picker in _pickers(rows) if len(picker.choices) > 1)
-    slider = bool(content.total_ns) and len(rows) >= MANY
-    shown = chips if len(chips) > 1 else ()
-    return render("report/selectors", content=content, shown=len(rows) > 1, chips=shown, pickers=pickers, slider=slider)
+    chips = chips if len(chips) > 1 else ()
+    levels = _levels(figures)
+    pickers = [picker for picker in _pickers(content, rows) if len(picker.choices) > 1]
+    if content.total_ns and len(rows) >= MANY:
+        pickers.append(SLIDER)
+    return render(
+        "report/selectors",
+        content=content,
+        anchors=anchors,
+        shown=len(rows) > 1,
+        chips=chips,
+        levels=levels,
+        places=_places(
+            pickers,
+            above_px=ROW_PX - TALLY_PX - _words_px(anchors),
+            beside_px=ROW_PX - SEARCH_PX - _words_px(levels) - sum(chip.width_px for chip in chips),
+        ),
+    )
 
 
-def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:
+def _levels(figures: Sequence[RooflineFigure]) -> tuple[tuple[str, str], ...]:
+    """List the levels that can be shown, and all of them at once; none where there is no choice."""
+    present = {level for figure in figures for level, _ in figure.levels}
+    if len(present) < 2:
+        return ()
+    gpus = [figure.plane.gpu for figure in figures if figure.levels]
+    return (*((level, resource_label(level, *gpus)) for level in LEVELS if level in present), ("all", "all"))
+
+
+def _words_px(words: Iterable[tuple[str, str]]) -> int:
+    return sum(CHARACTER_PX * len(label) + 22 for _, label in words)
+
+
+def _places(pickers: Sequence[Picker], above_px: float, beside_px: float) -> Places:
+    """Place what says whence a launch comes above if it can be, the rest beside, and on demand what has no room."""
+    for reserved_px in (0, MORE_PX):
+        rooms_px = {"above": above_px, "beside": beside_px - reserved_px}
+        placed: dict[str, list[Picker]] = {"above": [], "beside": [], "more": []}
+        for picker in pickers:
+            rows = ("above", "beside") if picker.key in WHENCE else ("beside", "above")
+            row = next((row for row in rows if rooms_px[row] >= picker.width_px), "more")
+            placed[row].append(picker)
+            if row in rooms_px:
+                rooms_px[row] -= picker.width_px
+        if not placed["more"]:
+            break
+    return Places(**placed)
+
+
+def _pickers(content: Content, rows: list[dict[str, Any]]) -> Iterable[Picker]:
+    yield _picker("precision", "Pipe", rows, resource_label)
     yield _picker("gpu", "GPU", rows)
-    yield _picker("precision", "Precision", rows, resource_label)
+    present = {row["r"] for row in rows}
+    labels = [label for label in content.report_labels.values() if label in present]
+    yield Picker("report", "Report", tuple(_choice(label) for label in labels))
     yield _picker("range", "NVTX range", rows)
     yield _picker("process", "Process", rows)
     yield _picker("device", "Device", rows, "device {}".format)
@@ -80,15 +169,20 @@ def _pickers(rows: list[dict[str, Any]]) -> Iterable[Picker]:
 def _picker(key: str, label: str, rows: Iterable[Mapping[str, Any]], words: Callable[[str], str] = str) -> Picker:
     """List the values in order of falling time, as the launches come."""
     values = dict.fromkeys(row[key] for row in rows if row[key])
-    return Picker(key, label, tuple(Choice(value, fmt.cut_middle(words(value), LABEL_WIDTH)) for value in values))
+    return Picker(key, label, tuple(_choice(value, words) for value in values))
+
+
+def _choice(value: str, words: Callable[[str], str] = str) -> Choice:
+    return Choice(value, fmt.cut_middle(words(value), LABEL_WIDTH))
 
 
 def items(content: Content) -> list[dict[str, Any]]:
     """List the launches in order of falling time; missing text is empty.
 
-    Keys: `k` launch, `g` kernel, `n` launches it stands for, `cum` share of GPU time before it; the rest by name.
+    Keys: `k` launch, `g` kernel, `n` launches it stands for, `r` label of its report, `ns` GPU time and `won` what can
+    be won of it, null where unknown, `full` the unit at its limit, `cum` share of GPU time before it; the rest by name.
     """
-    return [_item(launch) for launch in content.launches]
+    return [_item(content, launch) for launch in content.launches]
 
 
 def precision(launch: Launch) -> str:
@@ -97,7 +191,7 @@ def precision(launch: Launch) -> str:
     return max(flop, key=lambda dtype: flop[dtype], default="")
 
 
-def _item(launch: Launch) -> dict[str, Any]:
+def _item(content: Content, launch: Launch) -> dict[str, Any]:
     kernel = launch.analysis.kernel
     return {
         "k": launch.key,
@@ -105,11 +199,15 @@ def _item(launch: Launch) -> dict[str, Any]:
         "n": launch.analysis.launches,
         "name": fmt.cut_middle(launch.shown, NAME_WIDTH),
         "gpu": launch.gpu,
+        "r": content.report_labels.get(kernel.digest, ""),
         "bound": FAILED if launch.failed else launch.bound,
         "precision": precision(launch),
         "range": kernel.nvtx_range or "",
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),
+        "ns": launch.duration_ns,
+        "won": launch.winnable_ns,
+        "full": limit_words(launch.analysis) if launch.analysis.verdict.at_roof else "",
         # A share without a duration is not known to be small, but it is in no top by time either.
         "cum": 1.0 if launch.duration_ns is None else round(min(launch.cumulative_share, 1.0), 6),
     }

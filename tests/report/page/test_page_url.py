@@ -39,7 +39,7 @@ def test_choices_come_back_from_the_address(open_page: Callable[..., Page]) -> N
     assert second.page.locator("#top").input_value() == "95"
     assert second.page.locator("[data-verdict=memory]").get_attribute("aria-pressed") == "true"
     assert second.page.locator("th[data-key=headroom]").get_attribute("aria-sort") == "descending"
-    assert second.page.locator("#roofline-0 input[value=l2]").is_checked()
+    assert second.page.locator(".levels input[value=l2]").is_checked()
 
 
 def test_isolation_comes_back_from_the_address(open_page: Callable[..., Page]) -> None:

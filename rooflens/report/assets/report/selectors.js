@@ -1,9 +1,10 @@
-// Selectors: the controls above the charts, the level of the roofline, what is isolated, and Escape.
+// The bar: filters, the level of the rooflines, what is isolated, links to the parts of the page, and Escape.
 (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
   const NAME_CHARS = 64;
   const count = new Intl.NumberFormat("en");
+  const more = document.querySelector("#filters .more");
   const narrow = matchMedia("(max-width: 720px)");
 
   for (const element of all(".scripted")) element.hidden = false;
@@ -22,14 +23,18 @@
   byId("show-all")?.addEventListener("click", () => lens.set({ k: "" }));
   addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.defaultPrevented) return;
-    if (lens.state.k) lens.set({ k: "" });
+    if (more?.open) closeMore(true);
+    else if (lens.state.k) lens.set({ k: "" });
     else if (lens.filtered()) lens.clear();
   });
-  for (const line of all(".ranking li")) {
-    const key = line.querySelector("a[href^='#k']")?.hash.slice(1);
-    line.dataset.k = key;
-    line.addEventListener("click", (event) => {
-      if (!event.target.closest("a") && getSelection().isCollapsed) lens.set({ k: key === lens.state.k ? "" : key });
+  // Rarely used filters open below their button, and close where something else is pressed.
+  function closeMore(back) {
+    more.open = false;
+    if (back) more.querySelector("summary").focus();
+  }
+  if (more && !narrow.matches) {
+    addEventListener("pointerdown", (event) => {
+      if (more.open && !more.contains(event.target)) closeMore(false);
     });
   }
 
@@ -39,6 +44,7 @@
   }
 
   // From the choices to the page.
+  const fresh = new Map(all("#filters .more select, #filters .more input").map((field) => [field, field.value]));
   function show(state) {
     for (const list of all("[data-choice]")) list.value = state[list.dataset.choice];
     for (const chip of all("[data-verdict]")) {
@@ -50,15 +56,29 @@
       byId("top").setAttribute("aria-valuetext", `${state.top} % of GPU time`);
     }
     if (byId("search") && byId("search").value !== state.q) byId("search").value = state.q;
+    showLevel(state);
     showCounts();
     showIsolated();
   }
 
+  // The level belongs to the roofline in sight: without a choice it is the one that this roofline opens with.
+  function showLevel(state) {
+    const plane = document.querySelector(".plane:not([hidden])");
+    if (!plane) return;
+    const known = plane.dataset.levels.split(" ");
+    const level = known.includes(state.level) ? state.level : plane.dataset.level;
+    for (const radio of all(".levels input")) {
+      radio.checked = radio.value === level;
+      radio.disabled = !known.includes(radio.value);
+    }
+  }
+
+  const sum = (items) => items.reduce((launches, item) => launches + item.n, 0);
   function showCounts() {
     const hidden = lens.hidden();
-    const sum = (items) => items.reduce((launches, item) => launches + item.n, 0);
-    const every = sum([...lens.items.values()]);
-    const left = sum([...lens.items.values()].filter((item) => !hidden[item.k]));
+    const items = [...lens.items.values()];
+    const every = sum(items);
+    const left = sum(items.filter((item) => !hidden[item.k]));
     const noun = every === 1 ? "launch" : "launches";
     const text = lens.filtered() ? `${count.format(left)} of ${count.format(every)} ${noun}` : "";
     const tally = byId("tally");
@@ -66,14 +86,23 @@
     const rest = others ? `, ${others} more in one sum` : "";
     if (tally) tally.textContent = text || `${count.format(every)} ${noun}${rest}`;
     if (byId("clear")) byId("clear").hidden = !lens.filtered();
-    byId("shown").textContent = text;
+    if (byId("shown")) byId("shown").textContent = text;
     document.documentElement.classList.toggle("filtered", lens.filtered());
+    // A chip counts what pressing it alone would leave.
+    const without = lens.hidden({ verdicts: [] });
+    for (const chip of all("[data-verdict]")) {
+      const mine = items.filter((item) => item.bound === chip.dataset.verdict && !without[item.k]);
+      chip.querySelector("small").textContent = count.format(sum(mine));
+    }
+    if (more) {
+      const set = [...more.querySelectorAll("select, input")].filter((field) => field.value !== fresh.get(field));
+      byId("more-set").textContent = set.length ? `(${set.length})` : "";
+    }
   }
 
   function showIsolated() {
     const bar = byId("isolated");
     const item = lens.picked();
-    for (const line of all(".ranking li")) line.classList.toggle("current", Boolean(item) && isOf(line.dataset.k, item));
     if (!bar) return;
     bar.hidden = !item;
     if (!item) return;
@@ -90,17 +119,34 @@
     const half = NAME_CHARS / 2;
     return name.length > NAME_CHARS ? `${name.slice(0, half)}\u2026${name.slice(-half)}` : name;
   };
-  const isOf = (key, item) => key === item.k || (item.g !== "" && lens.items.get(key)?.g === item.g);
 
   // On a telephone the selectors start folded, unless a shared view uses them.
   function fold(folded) {
     byId("fold").setAttribute("aria-expanded", String(!folded));
-    byId("selectors").classList.toggle("folded", folded);
+    byId("bar").classList.toggle("folded", folded);
   }
   if (byId("fold")) {
     byId("fold").addEventListener("click", () => fold(byId("fold").getAttribute("aria-expanded") === "true"));
     narrow.addEventListener("change", () => fold(narrow.matches));
     fold(narrow.matches && !lens.filtered());
   }
+
+  // What is folded opens where the address leads to it, and on paper; anchors stop below the bar, however high it is.
+  function unfold() {
+    const part = location.hash.length > 1 && byId(location.hash.slice(1))?.querySelector(":scope > details.part");
+    if (part) part.open = true;
+  }
+  addEventListener("hashchange", unfold);
+  unfold();
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = all("details.part:not([open])");
+    for (const part of opened) part.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const part of opened) part.open = false;
+  });
+  const measure = () => document.documentElement.style.setProperty("--bar", `${byId("bar").offsetHeight}px`);
+  new ResizeObserver(measure).observe(byId("bar"));
   lens.on(show);
 })();

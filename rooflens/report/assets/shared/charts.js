@@ -8,7 +8,7 @@
   const figures = [...document.querySelectorAll(".chart[data-spec]")].map((box) => {
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
-    const levels = [...(box.closest(".plane")?.querySelectorAll(".levels input") || [])].map((input) => input.value);
+    const levels = (box.closest(".plane")?.dataset.levels || "").split(" ");
     const turn = Promise.resolve();
     return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
   });

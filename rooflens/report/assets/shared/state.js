@@ -6,8 +6,9 @@
  * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
  * lens.save()     writes the fragment at once
  * lens.on(fn)     fn(state, before) runs once when the page is ready, and after every change
- * lens.items      launch key -> {k, g, n, name, gpu, bound, precision, range, process, device, cum}
+ * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, full, cum}
  * lens.hidden()   {key: true} of the launches that the filters leave out; the same object while they stay the same
+ * lens.hidden({verdicts: []})   what they would leave out with some choices changed
  * lens.picked()   the item of the isolated launch, or null
  * lens.linked()   the launch that the address links to by `#k3`, or ""
  * lens.filtered(), lens.clear()   whether any filter is set; lift them all
@@ -15,11 +16,11 @@
  */
 const lens = (() => {
   const DEFAULTS = Object.freeze({
-    gpu: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
+    gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
     top: 100, q: "", k: "", datasheet: "", sort: "",
   });
-  const FILTERS = ["gpu", "precision", "verdicts", "range", "process", "device", "top", "q"];
-  const EXACT = ["gpu", "precision", "range", "process", "device"];
+  const FILTERS = ["gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
+  const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
   const WRITE_AFTER_MS = 120;
 
   const data = (id) => {
@@ -104,19 +105,16 @@ const lens = (() => {
   const rows = document.querySelectorAll("#kernels-table tbody tr[data-k]");
   const words = new Map([...rows].map((row) => [row.dataset.k, row.textContent]));
   const texts = new Map([...items.values()].map((item) => {
-    const own = [item.name, item.gpu, item.bound, item.precision, item.range, item.process];
+    const own = [item.name, item.gpu, item.r, item.bound, item.precision, item.range, item.process];
     return [item.k, `${own.join(" ")} ${words.get(item.k) || ""}`.toLowerCase()];
   }));
 
-  // The same object as long as the filters are the same: listeners compare it.
-  let left = { filters: "", keys: {} };
-  function hiddenBy(choices) {
-    const filters = JSON.stringify(FILTERS.map((key) => choices[key]));
-    if (left.filters === filters) return left.keys;
+  function leftOut(choices) {
     const asked = choices.q.toLowerCase().split(/\s+/).filter(Boolean);
+    const exact = Object.entries(EXACT).filter(([key]) => choices[key] !== "");
     const keys = {};
     for (const item of items.values()) {
-      const stays = EXACT.every((key) => choices[key] === "" || choices[key] === item[key])
+      const stays = exact.every(([key, own]) => choices[key] === item[own])
         && (choices.verdicts.length === 0 || choices.verdicts.includes(item.bound))
         && (choices.top >= 100 || item.cum < choices.top / 100)
         && asked.every((word) => texts.get(item.k).includes(word));
@@ -124,10 +122,16 @@ const lens = (() => {
     }
     // The sum of all other kernels is no kernel that a filter could keep.
     if (Object.keys(keys).length) keys[""] = true;
-    left = { filters, keys };
     return keys;
   }
-  const hidden = () => hiddenBy(state);
+  // The same object as long as the filters are the same: listeners compare it.
+  let left = { filters: "", keys: {} };
+  function hiddenBy(choices) {
+    const filters = JSON.stringify(FILTERS.map((key) => choices[key]));
+    if (left.filters !== filters) left = { filters, keys: leftOut(choices) };
+    return left.keys;
+  }
+  const hidden = (part) => (part ? leftOut({ ...state, ...part }) : hiddenBy(state));
 
   const filtered = () => FILTERS.some((key) => String(state[key]) !== String(DEFAULTS[key]));
   const unfiltered = () => Object.fromEntries(FILTERS.map((key) => [key, DEFAULTS[key]]));

@@ -20,6 +20,7 @@ from rooflens.report.page.cards.nvidia import opinion
 from rooflens.report.page.cards.occupancy import resident
 from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
+from rooflens.report.summary import what_it_says
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -121,7 +122,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     return Card(
         launch=launch,
         wall=_wall(launch),
-        sentence=_sentence(analysis),
+        sentence=what_it_says(analysis),
         facts=_facts(launch),
         long=long,
         findings=findings(analysis),
@@ -147,13 +148,6 @@ def _wall(launch: Launch) -> str:
     if launch.failed:
         return "failed"
     return wall_words(BOUND_LABELS[verdict.bound], verdict.resource, launch.gpu)
-
-
-def _sentence(analysis: Analysis) -> str:
-    """Leave out the first move: it stands below the sentence."""
-    verdict = analysis.verdict
-    move = next(iter(verdict.advice), "")
-    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
 
 
 def _facts(launch: Launch) -> tuple[str, ...]:

@@ -1,0 +1,157 @@
+// The first screen follows the filters: shares of time by verdict, the ranking, and what is at a limit.
+(() => {
+  const SHOWN = 5;
+  const WORTH = 0.01;
+  const NAMED = 3;
+  const NAME_CHARS = 40;
+  const { count, duration, percent, unbroken } = lens.format;
+  const byId = (id) => document.getElementById(id);
+  const all = (selector) => [...document.querySelectorAll(selector)];
+
+  const items = [...lens.items.values()];
+  const total = (rows, key) => {
+    const known = rows.map((item) => item[key]).filter((value) => value !== null);
+    return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
+  };
+  const launches = (rows) => rows.reduce((sum, item) => sum + item.n, 0);
+  function byKernel(rows) {
+    const kernels = new Map();
+    for (const item of rows) if (item.g !== "") kernels.set(item.g, [...(kernels.get(item.g) || []), item]);
+    return [...kernels];
+  }
+  const pageNs = Number(byId("first").dataset.ns);
+  const part = (ns) => (ns !== null && pageNs ? ns / pageNs : null);
+
+  // The words of the page as it came count kernels that are not drawn too: they stand while nothing is filtered.
+  const list = document.querySelector("ol.ranking");
+  const entries = list ? [...list.children] : [];
+  const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
+  const hiding = ["summary-left", "ranking-none", "ranking-more", "at-limit"].map(byId).filter(Boolean);
+  const hides = new Map(hiding.map((element) => [element, element.hidden]));
+  const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
+  const widths = new Map(all(".summary .fill").map((fill) => [fill, fill.style.width]));
+  const titles = new Map(all(".summary .legend li").map((line) => [line, line.title]));
+  function write(element, text) {
+    if (element && element.textContent !== text) element.textContent = unbroken(text);
+  }
+  function restore() {
+    for (const [element, text] of texts) element.textContent = text;
+    for (const [element, hidden] of hides) element.hidden = hidden;
+    for (const [entry, { hidden, k }] of places) {
+      entry.hidden = hidden;
+      link(entry, k);
+    }
+    for (const [fill, width] of widths) {
+      fill.style.width = width;
+      fill.hidden = false;
+    }
+    for (const [line, title] of titles) {
+      line.hidden = false;
+      line.title = title;
+    }
+    list?.append(...entries);
+  }
+  function link(entry, key) {
+    entry.dataset.k = key;
+    entry.querySelector("a.name").href = `#${key}`;
+  }
+
+  function showShares(left) {
+    const note = byId("summary-left");
+    if (!note) return;
+    const leftNs = total(left, "ns") || 0;
+    note.hidden = false;
+    write(note, leftNs ? `Of the ${duration(leftNs)} that the filters leave, ${percent(part(leftNs))} of all`
+      : "The filters leave no GPU time");
+    for (const fill of widths.keys()) {
+      const mine = left.filter((item) => item.bound === fill.dataset.bound);
+      const ns = total(mine, "ns") || 0;
+      const line = document.querySelector(`.summary li[data-bound="${fill.dataset.bound}"]`);
+      fill.hidden = line.hidden = ns === 0;
+      if (ns === 0) continue;
+      fill.style.width = `${(100 * ns) / leftNs}%`;
+      write(line.querySelector("b"), percent(ns / leftNs));
+      write(line.querySelector("small"), duration(ns));
+      line.title = count(launches(mine), "launch");
+    }
+  }
+
+  // A kernel counts with what is left of it; where that has one verdict of several, the entry about that one speaks.
+  const stakeOf = (item) => (item.won === null ? item.ns || 0 : item.won);
+  const bounds = new Map(byKernel(items).map(([key, rows]) => [key, new Set(rows.map((item) => item.bound)).size]));
+  function standing([key, rows]) {
+    const worst = rows.reduce((most, item) => (stakeOf(item) > stakeOf(most) ? item : most));
+    const whole = new Set(rows.map((item) => item.bound)).size === bounds.get(key);
+    const stake = rows.reduce((sum, item) => sum + stakeOf(item), 0);
+    return { key, rows, worst, stake, part: whole ? "" : worst.bound, ns: total(rows, "ns") };
+  }
+  const entryOf = ({ key, part: named }) => entries.find((one) => one.dataset.g === key && one.dataset.part === named);
+
+  function showRanking(left) {
+    if (!list) return;
+    const kernels = byKernel(left).map(standing).sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+    const told = kernels.filter(entryOf).slice(0, SHOWN);
+    const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
+    for (const entry of entries) entry.hidden = true;
+    for (const [place, kernel] of first.entries()) {
+      const entry = entryOf(kernel);
+      entry.hidden = false;
+      list.append(entry);
+      link(entry, kernel.rows.some((item) => item.k === places.get(entry).k) ? places.get(entry).k : kernel.worst.k);
+      fill(entry, place + 1, kernel);
+    }
+    byId("ranking-none").hidden = kernels.length > 0;
+    const rest = kernels.filter((kernel) => !first.includes(kernel));
+    const more = byId("ranking-more");
+    more.hidden = rest.length === 0;
+    const share = part(total(rest.flatMap((kernel) => kernel.rows), "ns"));
+    write(more.querySelector("[data-live]"),
+      `${count(rest.length, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
+  }
+  function fill(entry, place, { rows, ns }) {
+    const amount = launches(rows);
+    const share = part(ns);
+    const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", ns === null ? lens.format.MISSING : duration(ns),
+      share === null ? "" : `${percent(share)} of GPU time`];
+    const won = total(rows, "won");
+    write(entry.querySelector(".rank"), String(place));
+    write(entry.querySelector(".took"), took.filter(Boolean).join(", "));
+    if (won !== null) write(entry.querySelector(".won"), duration(won));
+  }
+
+  function showLimit(left) {
+    const line = byId("at-limit");
+    if (!line) return;
+    const limited = byKernel(left.filter((item) => item.full)).map(standing).sort((a, b) => (b.ns || 0) - (a.ns || 0));
+    const share = part(total(limited.flatMap((kernel) => kernel.rows), "ns"));
+    line.hidden = share === null || share < WORTH;
+    if (line.hidden) return;
+    const named = limited.slice(0, NAMED).map(({ rows }) => `${short(rows[0].name)} (${rows[0].full})`);
+    const others = limited.length - named.length;
+    const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
+    write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
+  }
+  function short(name) {
+    const half = Math.floor(NAME_CHARS / 2);
+    return name.length > NAME_CHARS ? `${name.slice(0, half - 1)}\u2026${name.slice(1 - half)}` : name;
+  }
+
+  for (const entry of entries) {
+    entry.addEventListener("click", (event) => {
+      const { k } = entry.dataset;
+      if (!event.target.closest("a") && getSelection().isCollapsed) lens.set({ k: k === lens.state.k ? "" : k });
+    });
+  }
+  let drawn = null;
+  lens.on(() => {
+    const hidden = lens.hidden();
+    if (drawn !== hidden) {
+      const left = items.filter((item) => !hidden[item.k]);
+      if (left.length === items.length) restore();
+      else for (const show of [showShares, showRanking, showLimit]) show(left);
+    }
+    drawn = hidden;
+    const item = lens.picked();
+    for (const entry of entries) entry.classList.toggle("current", item !== null && item.g !== "" && entry.dataset.g === item.g);
+  });
+})();

@@ -1,0 +1,159 @@
+"""The first screen: what stands there before anything is chosen, and the words of its states."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+from support.rendered import rendered
+
+from rooflens.model.records import AnalyzedReport, Distances
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.page.first_screen import KEPT, summary, verdict, what_first
+from rooflens.report.page.selectors import items
+from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis
+    from rooflens.report.content import Content
+
+
+def page_of(*analyses: Analysis) -> Content:
+    """Build the page's rows over one report."""
+    return build_content([samples.report(analyses)], "test", default_thresholds())
+
+
+def words(html: object) -> str:
+    """Read the text of markup on one line."""
+    return " ".join(re.sub(r"<[^>]+>", " ", str(html)).replace("\u00a0", " ").split())
+
+
+def full(analysis: Analysis, *, at_roof: bool = True) -> Analysis:
+    """Put a kernel at its hardware limit, or away from it."""
+    return replace(analysis, verdict=replace(analysis.verdict, at_roof=at_roof))
+
+
+def as_versions(analyses: Sequence[Analysis]) -> list[AnalyzedReport]:
+    """Make two reports that hold the same kernels."""
+    runs = [samples.run(digest=digit * 64, source=f"silu-v{i}.ncu-rep") for i, digit in enumerate("ab", start=1)]
+    return [
+        AnalyzedReport(run, tuple(replace(a, kernel=replace(a.kernel, digest=run.digest)) for a in analyses))
+        for run in runs
+    ]
+
+
+def test_a_page_of_one_kernel_opens_with_its_sentence() -> None:
+    """One kernel has no share of 100 %, no ranking of one and no bar of its time: it has its sentence and its moves."""
+    analysis = samples.every_verdict()[0]
+    html = rendered([samples.report([analysis])], "one")
+    said = words(verdict(page_of(analysis)))
+    assert analysis.verdict.sentence.partition(". ")[0] in said
+    assert all(move[1:].replace("`", "") in said for move in analysis.verdict.advice[:3])
+    for part in ('class="summary"', 'class="ranking"', 'id="time-title"', "spec-time", 'id="search"'):
+        assert part not in html
+    assert 'class="roofline"' in html
+
+
+def test_one_kernel_of_several_verdicts_keeps_its_shares() -> None:
+    """Launches of one kernel that hit different walls are told apart by share, though the kernel is the only one."""
+    one, two = samples.every_verdict()[:2]
+    other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
+    assert "Share of GPU time by verdict" in words(verdict(page_of(one, other)))
+
+
+def test_the_next_kernels_wait_behind_the_shown_ones() -> None:
+    """A page shows the first kernels of the ranking and holds the next ones hidden, up to a bound."""
+    html = str(what_first(page_of(*samples.many(60))))
+    lines = re.findall(r"<li data-g[^>]*>", html)
+    assert len(lines) == KEPT
+    assert [" hidden" in line for line in lines] == [False] * RANKED_SHOWN + [True] * (KEPT - RANKED_SHOWN)
+
+
+def test_a_kernel_of_several_verdicts_has_words_for_each() -> None:
+    """Where filters leave the launches of one verdict, the entry that speaks of them is at hand."""
+    one, two = samples.every_verdict()[:2]
+    other = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
+    parts = re.findall(
+        r'<li data-g="(g\d)" data-part="(\w*)"', str(what_first(page_of(one, other, samples.many(1)[0])))
+    )
+    of_both = next(key for key, part in parts if part)
+    assert {part for key, part in parts if key == of_both} == {"", "memory", "compute"}
+
+
+def test_time_at_a_limit_is_named_with_its_kernels() -> None:
+    """The page says how much of the GPU time is spent at a hardware limit, and by which kernels, if there are any."""
+    memory, compute, *rest = (full(analysis, at_roof=False) for analysis in samples.every_verdict())
+    page = page_of(full(memory), compute, *rest)
+    share = next(group.time_share for group in page.groups if group.name == memory.kernel.name)
+    assert share is not None
+    said = at_limit(page).replace("\u00a0", " ")
+    assert said.startswith(f"{100 * share:.0f} % of GPU time is spent at a hardware limit: ")
+    assert "HBM2" in said
+    assert at_limit(page_of(memory, compute, *rest)) == ""
+
+
+def test_short_kernels_at_a_limit_are_not_worth_a_line() -> None:
+    """Less than a hundredth of the GPU time at a limit is not named."""
+    long, short = (full(analysis, at_roof=False) for analysis in samples.every_verdict()[:2])
+    counters = {**short.kernel.counters, "duration_ns": 1.0}
+    tiny = replace(full(short), kernel=replace(short.kernel, counters=counters))
+    assert at_limit(page_of(long, tiny)) == ""
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_without_counters_it_says_so(count: int) -> None:
+    """Where no kernel has throughput counters, the page says that no limit can be told and what would tell it."""
+    unknown = samples.every_verdict()[5]
+    page = page_of(*(replace(unknown, kernel=replace(unknown.kernel, name=f"k{i}", index=i)) for i in range(count)))
+    said = words(verdict(page) if count == 1 else summary(page) + what_first(page))
+    what = "this kernel" if count == 1 else "these kernels"
+    assert f"This report has no throughput counters, so what limits {what} cannot be told." in said
+    assert "ncu --set roofline" in said
+    assert "%" not in said
+    assert cannot_tell(page_of(unknown, samples.every_verdict()[0])) == ""
+
+
+def test_items_carry_what_sums_are_made_of() -> None:
+    """Each launch brings its time, what can be won of it and its report's label; the unknown is null, never zero."""
+    known, bare = samples.every_verdict()[0], samples.every_verdict()[5]
+    unknown = replace(bare, verdict=replace(bare.verdict, distances=Distances()))
+    reports = as_versions([known, unknown])
+    rows = items(build_content(reports, "versions", default_thresholds()))
+    assert {row["r"] for row in rows} == {"v1", "v2"}
+    assert {row["won"] for row in rows if row["bound"] == "unknown"} == {None}
+    first = next(row for row in rows if row["bound"] == "memory")
+    assert first["ns"] == known.kernel.duration_ns
+    assert 0 < first["won"] < first["ns"]
+
+
+def test_versions_of_a_kernel_are_ranked_apart() -> None:
+    """A kernel of two reports is two entries, each with the label of its report, and their times are not added up."""
+    page = build_content(as_versions(samples.every_verdict()[:1]), "versions", default_thresholds())
+    shown = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
+    assert len(shown) == 2
+    assert [words(entry).count("50 % of GPU time") for entry in shown] == [1, 1]
+    assert {label for entry in shown for label in ("v1", "v2") if label in words(entry)} == {"v1", "v2"}
+
+
+def test_rare_filters_open_on_demand() -> None:
+    """Where a report has more to filter by than a row holds, what says least opens under a button of its own."""
+    few = rendered([samples.report(samples.every_verdict())], "few")
+    assert "More filters" not in few
+    chips = [samples.A100, samples.T4]
+    mixed = [
+        replace(analysis, kernel=replace(analysis.kernel, gpu=chips[i % 2].name, nvtx_range=f"range {i}",
+                                         process=f"python {i}", device=i, index=i))
+        for i, analysis in enumerate(samples.every_verdict())
+    ]  # fmt: skip
+    runs = as_versions(mixed)
+    html = rendered(runs, "many filters")
+    more = html.partition('class="more"')[2].partition("</details>")[0]
+    assert 'data-choice="device"' in more or 'id="top"' in more
+    assert 'data-choice="gpu"' not in more
+    assert 'data-choice="report"' not in more

@@ -1,0 +1,261 @@
+"""The first screen in a browser: it follows the filters, fits the window, and its bar stays in sight."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from browsing import Opened, faults, placed
+from support import samples
+from support.rendered import rendered
+
+from rooflens.model.records import AnalyzedReport
+from rooflens.report.page.page import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+    from rooflens.model.records import Analysis
+
+pytestmark = pytest.mark.browser
+
+ANSWERS = "document.querySelector('.answers').innerText"
+BAR_END = "document.getElementById('bar').getBoundingClientRect().bottom"
+
+
+def ranked(page: Page) -> list[tuple[str, str]]:
+    """Read number and kernel of each entry of the ranking in sight."""
+    lines = page.locator(".ranking li:visible")
+    read = "lines => lines.map(line => [line.querySelector('.rank').textContent, line.dataset.k])"
+    return [(rank, key) for rank, key in lines.evaluate_all(read)]
+
+
+def plain(text: str) -> str:
+    """Write text with common spaces."""
+    return text.replace("\u00a0", " ")
+
+
+def faster(analysis: Analysis, times: float) -> dict[str, float]:
+    """Give a kernel a part of its time."""
+    return {"duration_ns": (analysis.kernel.duration_ns or 0.0) / times}
+
+
+def two_versions() -> list[AnalyzedReport]:
+    """Make two reports of the same kernels, the later one twice as fast."""
+    found = []
+    for version, digest in ((1, "a"), (2, "b")):
+        run = samples.run(digest=digest * 64, source=f"silu-v{version}.ncu-rep", created_unix_s=1_795_219_200 + version)
+        kernels = [
+            replace(a, kernel=replace(a.kernel, digest=run.digest, counters=a.kernel.counters | faster(a, version)))
+            for a in samples.every_verdict()
+        ]
+        found.append(AnalyzedReport(run, tuple(kernels)))
+    return found
+
+
+def test_the_answers_follow_the_filters(open_page: Callable[..., Page]) -> None:
+    """Bar, ranking and counts are those of what is left; lifted filters bring back what stood there at first."""
+    opened = Opened(open_page([*placed(), samples.failed(index=9)]))
+    page = opened.page
+    before, first = page.evaluate(ANSWERS), ranked(page)
+    page.click("[data-verdict=memory]")
+    page.click("[data-verdict=latency]")
+    assert {key for _, key in ranked(page)} <= {"k0", "k2"}
+    assert [rank for rank, _ in ranked(page)] == ["1", "2"][: len(ranked(page))]
+    assert page.locator(".summary .legend li:visible").count() == 2
+    ns = page.evaluate("['k0', 'k2'].map(key => lens.items.get(key).ns)")
+    shown = [plain(text) for text in page.locator(".summary .legend li:visible b").all_inner_texts()]
+    assert shown == [f"{100 * part / sum(ns):.0f} %" for part in sorted(ns, reverse=True)]
+    widths = page.locator(".summary .fill:visible").evaluate_all(
+        "fills => fills.map(fill => parseFloat(fill.style.width))"
+    )
+    assert sum(widths) == pytest.approx(100, abs=0.1)
+    assert page.locator("#summary-left").is_visible()
+    page.click(".more > summary")
+    page.select_option("[data-choice=device]", "0")
+    assert page.locator("[data-verdict=compute] small").inner_text() == "0"
+    assert page.locator("[data-verdict=memory] small").inner_text() == "1"
+    page.click("#clear")
+    page.click("[data-verdict=failed]")
+    assert ranked(page) == []
+    assert page.locator("#ranking-none").is_visible()
+    assert "no GPU time" in page.locator("#summary-left").inner_text()
+    page.click("#clear")
+    assert (page.evaluate(ANSWERS), ranked(page)) == (before, first)
+
+
+def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
+    """What filters take out of the ranking makes room for the next kernel, numbered anew; the rest is counted."""
+    opened = Opened(open_page(samples.many(12)))
+    page = opened.page
+    first = ranked(page)
+    assert [rank for rank, _ in first] == ["1", "2", "3", "4", "5"]
+    assert plain(page.locator("#ranking-more").inner_text()).startswith("7 more kernels, ")
+    gone = page.evaluate("key => lens.items.get(key).bound", first[0][1])
+    page.evaluate("bound => lens.set({verdicts: ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown']"
+                  ".filter(one => one !== bound)})", gone)  # fmt: skip
+    after = ranked(page)
+    assert [rank for rank, _ in after] == ["1", "2", "3", "4", "5"][: len(after)]
+    assert first[0] not in after
+    assert {key for _, key in after} - {key for _, key in first}
+    assert plain(page.locator("#ranking-more").inner_text()).startswith(f"{10 - len(after)} more kernels, ")
+    again = Opened(open_page(samples.many(12), fragment=opened.fragment()))
+    assert ranked(again.page) == after
+
+
+def test_a_part_of_a_kernel_speaks_for_itself(open_page: Callable[..., Page]) -> None:
+    """Of a kernel with launches of several verdicts, the entry is about those that are left, with their time alone."""
+    one, two, other, *_ = samples.every_verdict()
+    twin = replace(two, kernel=replace(two.kernel, name=one.kernel.name))
+    page = open_page([one, twin, other])
+    page.click("[data-verdict=compute]")
+    (entry,) = page.locator(".ranking li:visible").all()
+    assert entry.get_attribute("data-part") == "compute"
+    assert "x2" not in entry.inner_text()
+    assert "compute" in entry.locator(".why").inner_text()
+    href = entry.locator("a.name").get_attribute("href")
+    assert page.evaluate("key => lens.items.get(key).bound", (href or "").lstrip("#")) == "compute"
+
+
+def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp_path: Path, axe: str) -> None:
+    """A page of several reports has a list of them; a report chosen is all that bar, ranking and roofline show."""
+    file = tmp_path / "versions.html"
+    file.write_text(rendered(two_versions(), "versions"), encoding="utf-8")
+    page = open_file(file, viewport={"width": 1440, "height": 900})
+    opened = Opened(page)
+    labels = page.locator("[data-choice=report] option").all_inner_texts()
+    assert labels == ["all", "v1", "v2"]
+    page.select_option("[data-choice=report]", labels[2])
+    items = page.evaluate("[...lens.items.values()].map(item => [item.k, item.r])")
+    later = {key for key, label in items if label == labels[2]}
+    assert set(opened.points()) < later
+    assert {key for _, key in ranked(page)} <= later
+    assert opened.fragment() == f"#report={labels[2]}"
+    assert "Of the " in page.locator("#summary-left").inner_text()
+    assert faults(page, axe) == []
+
+
+def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Page]) -> None:
+    """The level chosen in the bar holds for the roofline of each GPU; a level one lacks cannot be chosen there."""
+    bare = samples.Sample("copy", "memory", 90, "dram", {"dram": 1e7}, {"fp32": 1e7}, chip=samples.T4)
+    opened = Opened(open_page([*placed(), samples.analysis(bare, index=6)]))
+    page = opened.page
+    assert page.locator(".levels").count() == 1
+    assert page.locator(".levels input[value=dram]").is_checked()
+    page.check(".levels input[value=l2]", force=True)
+    opened.choose(gpu="Tesla T4")
+    assert page.locator(".levels input[value=dram]").is_checked()
+    assert page.locator(".levels input[value=l2]").is_disabled()
+    opened.choose(gpu="")
+    assert page.locator(".levels input[value=l2]").is_checked()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page], scheme: str) -> None:
+    """At 1440 by 900 the first entries and the whole plane are seen at once; below 1,200 px one follows the other."""
+    page = open_page(placed(), scheme=scheme)
+    chart = page.locator(".plane:not([hidden]) .chart svg .role-axis-title").first.bounding_box()
+    second = page.locator(".ranking li:visible").nth(1).bounding_box()
+    assert chart is not None
+    assert second is not None
+    assert chart["y"] + chart["height"] <= 900
+    assert second["y"] + second["height"] <= 900
+    page.set_viewport_size({"width": 1200, "height": 900})
+    answers, roofline = (page.locator(part).bounding_box() for part in (".answers", ".first > .roofline"))
+    assert answers is not None
+    assert roofline is not None
+    assert roofline["x"] >= answers["x"] + answers["width"]
+    page.set_viewport_size({"width": 1199, "height": 900})
+    parts = [".summary", ".ranking", ".first > .roofline", ".first > .time", "#kernels"]
+    tops = [page.locator(part).evaluate("part => part.getBoundingClientRect().top") for part in parts]
+    assert tops == sorted(tops)
+
+
+def test_the_bar_stays_and_covers_no_anchor(open_page: Callable[..., Page]) -> None:
+    """However far one scrolls the filters are in sight; links to parts stop below them, and unfold what is folded."""
+    page = open_page(placed())
+    page.evaluate("document.documentElement.style.scrollBehavior = 'auto'")
+    page.locator(".contents a", has_text="Method").click()
+    Opened(page).until("document.querySelector('#method details').open")
+    assert page.evaluate("document.getElementById('bar').getBoundingClientRect().top") == 0
+    for anchor in ("kernels", "method"):
+        page.evaluate("anchor => { location.hash = ''; location.hash = anchor }", anchor)
+        top = page.locator(f"#{anchor}").evaluate("part => part.getBoundingClientRect().top")
+        assert top >= page.evaluate(BAR_END) or page.evaluate("scrollY + innerHeight >= document.body.scrollHeight - 1")
+    page.evaluate("scrollTo(0, 0)")
+    page.locator(".contents a", has_text="Overview").click()
+    assert page.locator("#first").evaluate("part => part.getBoundingClientRect().top") >= page.evaluate(BAR_END)
+
+
+def test_more_filters_open_and_close_by_keyboard(open_page: Callable[..., Page], axe: str) -> None:
+    """What has no room opens under a button; Escape closes it and returns to the button, which counts what is set."""
+    kernels = [
+        replace(a, kernel=replace(a.kernel, gpu=(a.kernel.gpu, "Tesla T4")[i % 2], nvtx_range=f"range {i}"))
+        for i, a in enumerate(placed())
+    ]
+    page = open_page(kernels)
+    more = page.locator(".more > summary")
+    more.focus()
+    page.keyboard.press("Enter")
+    assert page.locator(".panel-of-more").is_visible()
+    assert faults(page, axe) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 1440
+    page.locator("#top").fill("60")
+    page.keyboard.press("Escape")
+    assert page.locator(".panel-of-more").is_hidden()
+    assert page.evaluate("document.activeElement.matches('.more > summary')")
+    assert page.locator("#more-set").inner_text() == "(1)"
+    more.click()
+    page.mouse.click(700, 850)
+    assert page.locator(".panel-of-more").is_hidden()
+
+
+def test_filters_fold_on_a_telephone(open_page: Callable[..., Page], axe: str) -> None:
+    """At 390 px one button opens every filter; the bar scrolls in itself and nothing is wider than the screen."""
+    page = open_page(placed(), width=390)
+    fields = page.locator("#search, #whence, .chips")
+    assert not any(field.is_visible() for field in fields.all())
+    page.click("#fold")
+    assert all(field.is_visible() for field in fields.all())
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.evaluate("document.getElementById('bar').getBoundingClientRect().height <= innerHeight")
+    assert faults(page, axe) == []
+
+
+def test_unreadable_reports_fit_a_telephone(open_file: Callable[..., Page], tmp_path: Path) -> None:
+    """The paths and errors of reports that could not be read break where they must."""
+    unread = [("/work/" + "a_long_folder_name" * 20 + ".ncu-rep", "not a report: " + "x" * 200)]
+    file = tmp_path / "unread.html"
+    html = render_page([samples.report(samples.every_verdict()[:2])], title="t" * 300, unread=unread)
+    file.write_text(html, encoding="utf-8")
+    page = open_file(file, viewport={"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_one_kernel_answers_at_once(open_page: Callable[..., Page], axe: str) -> None:
+    """A page of one kernel has its sentence and its roofline side by side, a level to choose and nothing to filter."""
+    opened = Opened(open_page(samples.every_verdict()[:1]))
+    page = opened.page
+    sentence, plane = (page.locator(part).bounding_box() for part in ("#verdict-title", ".plane .chart svg"))
+    assert sentence is not None
+    assert plane is not None
+    assert sentence["x"] + sentence["width"] <= plane["x"]
+    page.check(".levels input[value=l1]", force=True)
+    opened.settle()
+    assert ", L1 " in (opened.point("k0").get_attribute("aria-label") or "")
+    assert faults(page, axe) == []
+
+
+def test_paper_has_the_method_and_no_controls(open_page: Callable[..., Page]) -> None:
+    """What is folded on screen is printed; the bar is not."""
+    page = open_page(placed())
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#bar").is_hidden()
+    assert page.locator("#method dl").first.is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#method details.part").get_attribute("open") is None
