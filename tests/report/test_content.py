@@ -14,7 +14,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
 from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
-from rooflens.report.page.kernels_table import kernels
+from rooflens.report.page.kernels.table import kernels
 from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import to_markdown
