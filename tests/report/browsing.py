@@ -75,7 +75,8 @@ class Opened:
 
     def row(self, key: str) -> Locator:
         """Find the row of a launch's kernel."""
-        return self.page.locator(f"#kernels-table > tbody > tr[data-launches~={key}]")
+        rows = "#kernels-table > tbody > tr"
+        return self.page.locator(f"{rows}[data-k={key}], {rows}[data-launches~={key}]")
 
     def card(self, key: str) -> Locator:
         """Find the card of a launch."""

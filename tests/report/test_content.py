@@ -110,7 +110,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     analysis = samples.every_verdict()[0]
     verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
     found = replace(analysis, verdict=verdict)
-    page = make_page(found)
+    page = make_page(found, samples.every_verdict()[1])
     for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
     assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)

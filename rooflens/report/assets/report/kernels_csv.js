@@ -14,7 +14,7 @@
   const whole = (row) => lens.cards.all.get(row.dataset.k)?.querySelector(".full-name")?.textContent;
   function values(row) {
     const cells = [...row.cells].flatMap((data, column) => {
-      const also = list.heads[column].dataset.also ? [data.dataset.also || ""] : [];
+      const also = list.heads[column].dataset.also ? [data.dataset.also ?? data.dataset.order] : [];
       return [...also, data.dataset.order];
     });
     return [whole(row) || cells[0], ...cells.slice(1)];

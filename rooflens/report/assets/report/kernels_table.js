@@ -1,14 +1,15 @@
 // The list of kernels: DataTables sorts, pages and hides its rows; columns come and go; the keyboard walks the rows.
 // lens.list: what other scripts ask of it; null where the page has no list.
 lens.list = (() => {
-  const PAGE_FROM = 100;
+  const PAGE_FROM = 60;
   const PAGE_ROWS = 50;
   const element = document.getElementById("kernels-table");
   const rows = element ? [...element.tBodies[0].rows] : [];
   if (rows.length === 0) return null;
-  const keysOf = (row) => row.dataset.launches.split(" ");
+  const keysOf = (row) => (row.dataset.launches || row.dataset.k).split(" ");
   const rowByKey = new Map(rows.flatMap((row) => keysOf(row).map((key) => [key, row])));
   const linkOf = (row) => row.querySelector("a");
+  for (const row of rows) linkOf(row).title = row.cells[0].dataset.order;
 
   // What is missing stands last, whichever way the rest is sorted.
   const known = (way) => (a, b) => {
@@ -24,7 +25,7 @@ lens.list = (() => {
   const heads = [...element.tHead.rows[0].cells];
   const columnOf = (key) => heads.findIndex((head) => head.dataset.key === key);
   const columns = heads.map((head) => {
-    const words = !head.classList.contains("n");
+    const words = head.classList.contains("w");
     // Filtering is the page's own: DataTables would parse the names of kernels as HTML to search them.
     const orderSequence = words ? ["asc", "desc"] : ["desc", "asc"];
     return { type: words ? "words" : "measure", orderSequence, searchable: false };
@@ -96,14 +97,14 @@ lens.list = (() => {
   });
 
   // One row is in the order of the Tab key, by the link of its name; arrows move from there.
-  const shown = () => [...element.tBodies[0].children].filter((row) => row.dataset.launches);
+  const shown = () => [...element.tBodies[0].children].filter((row) => row.dataset.g);
   function reach(row) {
     for (const other of rows) linkOf(other).tabIndex = other === row ? 0 : -1;
   }
   const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
   const ownRow = (event) => {
     const row = event.target.closest("tr");
-    return row?.dataset.launches ? row : null;
+    return row?.dataset.g ? row : null;
   };
   element.tBodies[0].addEventListener("keydown", (event) => {
     const row = ownRow(event);
@@ -144,7 +145,7 @@ lens.list = (() => {
       const cell = row.cells[launches];
       const left = keysOf(row).filter((key) => !hidden[key]).reduce((sum, key) => sum + lens.items.get(key).n, 0);
       const text = `${left < Number(cell.dataset.order) ? `${number.format(left)} of ` : ""}${number.format(cell.dataset.order)}`;
-      if (cell.dataset.also === String(left) && cell.textContent === text) continue;
+      if (cell.textContent === text) continue;
       cell.dataset.also = left;
       cell.textContent = text;
     }

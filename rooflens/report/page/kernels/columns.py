@@ -110,15 +110,16 @@ def subject(group: Group, label: str) -> Subject:
 
 def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
     """List the columns; GPU and report are there from the start where the page has several."""
-    words = {"is_number": False}
     return (
-        Column("name", "Kernel", "Kernel", _name, **words),
-        Column("report", "Report", "Report", _report, shown=reports > 1, **words),
-        Column("gpu", "GPU", "GPU", _gpu, shown=gpus > 1, **words),
+        Column("name", "Kernel", "Kernel", _name, is_number=False),
+        Column("report", "Report", "Report", _report, shown=reports > 1, is_number=False),
+        Column("gpu", "GPU", "GPU", _gpu, shown=gpus > 1, is_number=False),
         Column("launches", "Launches", "Launches", _launches, also="Launches left by the filters"),
         Column("time", "Time", "GPU time of all launches (ns)", _time),
-        Column("share", "Share", "Share of GPU time (fraction)", _share, hint="of the GPU time of this page, by verdict"),
-        Column("bound", "Verdict", "Verdict", _bound, **words),
+        Column(
+            "share", "Share", "Share of GPU time (fraction)", _share, hint="of the GPU time of this page, by verdict"
+        ),
+        Column("bound", "Verdict", "Verdict", _bound, is_number=False),
         Column("leader", "Busiest unit", "Share of its peak (fraction)", _leader, also="Busiest unit"),
         Column("roof", "Of its roof", "Rate over its lowest roof (fraction)", _roof, hint=_ROOF_HINT),
         Column("potential", "Potential", "Potential (factor)", _potential, hint=_POTENTIAL_HINT),
@@ -129,6 +130,15 @@ def columns(*, gpus: int, reports: int) -> tuple[Column, ...]:
         *_WORK_COLUMNS,
     )
 
+
+def filled(offered: Iterable[Column], rows: Sequence[Subject]) -> list[tuple[Column, list[Cell]]]:
+    """Work the cells of each column out, and leave out columns in which no kernel of the page has a value."""
+    every = [(column, [column.cell(row) for row in rows]) for column in offered]
+    return [(column, cells) for column, cells in every if column.key in _KEPT or any(cell.raw for cell in cells)]
+
+
+_KEPT = frozenset({"name", "launches", "time", "bound"})
+"""Columns that a list has even where they are empty."""
 
 _ROOF_HINT = "achieved rate over the lowest roof above it, of any memory level or of its pipes"
 _POTENTIAL_HINT = "how much faster at most when proven waste goes"

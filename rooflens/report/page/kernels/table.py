@@ -1,13 +1,13 @@
-"""The list of kernels: a row for each, sortable and searchable, whose card opens below it; plain text without scripts."""
+"""The list of kernels: a row for each, sorted and filtered, whose card opens below it; plain text without scripts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import cards
-from rooflens.report.page.kernels.columns import SETS, columns, longest_share, subject, time_parts
+from rooflens.report.page.kernels.columns import SETS, columns, filled, longest_share, subject, time_parts
 from rooflens.report.page.kernels.launches import launches
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Group
     from rooflens.report.content import Content
     from rooflens.report.page.cards.card import Cards
-    from rooflens.report.page.kernels.columns import Cell, Column
+    from rooflens.report.page.kernels.columns import Cell, Subject
     from rooflens.report.page.kernels.launches import Launches
 
 
@@ -51,18 +51,17 @@ class Row:
 
 
 def kernels(content: Content) -> Markup:
-    """List the kernels in order of time, the failed ones last; columns without a value wait among those on offer."""
+    """List the kernels in order of time, the failed ones last."""
     written = cards(content)
-    offered = columns(gpus=len(content.gpus), reports=len(content.runs))
     longest = longest_share(content.listed)
-    rows = [_row(content, group, offered, written, longest) for group in content.listed]
-    empty = {column.key for i, column in enumerate(offered) if not any(row.cells[i].raw for row in rows)}
-    shown = [replace(column, shown=column.shown and column.key not in empty) for column in offered]
+    subjects = [_subject(content, group) for group in content.listed]
+    offered = filled(columns(gpus=len(content.gpus), reports=len(content.runs)), subjects)
+    rows = [_row(one, [cells[i] for _, cells in offered], written, longest) for i, one in enumerate(subjects)]
     return render(
         "report/kernels_table",
         content=content,
-        columns=shown,
-        sets=[(name, [column for column in shown[1:] if column.of == name]) for name in SETS],
+        columns=[column for column, _ in offered],
+        sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,
         has_gains=written.has_gains,
@@ -71,13 +70,17 @@ def kernels(content: Content) -> Markup:
     )
 
 
-def _row(content: Content, group: Group, offered: Sequence[Column], written: Cards, longest: float) -> Row:
+def _subject(content: Content, group: Group) -> Subject:
     label = content.report_labels.get(group.worst.analysis.kernel.digest) or group.report
-    row = subject(group, label)
+    return subject(group, label)
+
+
+def _row(row: Subject, cells: Sequence[Cell], written: Cards, longest: float) -> Row:
+    group = row.group
     keys = (group.worst.key, *(launch.key for launch in group.launches if launch is not group.worst))
     return Row(
         group=group,
-        cells=tuple(column.cell(row) for column in offered),
+        cells=tuple(cells),
         flags=row.flags,
         at_roof=row.mean.verdict.at_roof,
         parts=time_parts(group, longest),
