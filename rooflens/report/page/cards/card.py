@@ -113,7 +113,8 @@ def cards(content: Content) -> Cards:
         _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_CARDS)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
-    shared = {"common": bool(usual), "long_cards": LONG_CARDS, "content": content, "alone": len(content.listed) == 1}
+    alone = content.listed[0].worst if len(content.listed) == 1 else None
+    shared = {"common": bool(usual), "long_cards": LONG_CARDS, "content": content, "alone": alone}
     return Cards(
         by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
