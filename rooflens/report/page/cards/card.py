@@ -16,8 +16,10 @@ from rooflens.report.page.cards.expectation import predicted_rows
 from rooflens.report.page.cards.findings import findings, has_costing
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.nvidia import opinion
-from rooflens.report.page.cards.occupancy import resident
+from rooflens.report.page.cards.memory_chart import memory_chart
+from rooflens.report.page.cards.mix import opcode_mix
+from rooflens.report.page.cards.nvidia import opinion, shared_texts
+from rooflens.report.page.cards.occupancy import curves, resident
 from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
 
@@ -33,8 +35,9 @@ if TYPE_CHECKING:
     from rooflens.report.page.cards.findings import Findings
     from rooflens.report.page.cards.hot_lines import HotLines
     from rooflens.report.page.cards.memory import Memory
+    from rooflens.report.page.cards.memory_chart import MemoryChart
     from rooflens.report.page.cards.nvidia import Opinion
-    from rooflens.report.page.cards.occupancy import Resident
+    from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident
     from rooflens.report.page.cards.sources import Rows
     from rooflens.report.page.cards.times import Times
 
@@ -45,7 +48,7 @@ _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
 LONG_CARDS = 8
-"""Cards of so many of the longest launches give notes and NVIDIA's messages at length."""
+"""Cards of so many of the longest launches give notes at length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,10 @@ class Card:
         wall: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which stands below it.
         facts: Confidence, distances and launch shape.
-        long: It gives notes and NVIDIA's messages at length, and not their titles only.
+        long: It gives notes at length, and not their titles only.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
+        mix: What the shares of opcodes are of, and the groups.
         sums: What the numbers are where the launch stands for several; empty for a single one.
         predicted: Rows of predicted against measured work; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
@@ -79,8 +83,11 @@ class Card:
     levels: Bars
     pipes: Bars
     stalls: Bars
+    mix: tuple[str, Bars]
+    memory_chart: MemoryChart | None
     memory: Memory
     resident: Resident | None
+    curves: tuple[OccupancyCurve, ...]
     predicted: tuple[PredictedRow, ...]
     nvidia: Opinion | None
     sources: Rows
@@ -103,7 +110,7 @@ def cards(content: Content) -> Markup:
         common=merged(usual),
         left_out=left_out,
         covered=time_part(shown),
-        long_cards=LONG_CARDS,
+        shared_texts=shared_texts([card.nvidia for card in written if card.nvidia]),
         content=content,
     )
 
@@ -118,6 +125,7 @@ def carded(content: Content) -> tuple[Launch, ...]:
 
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
     analysis = launch.analysis
+    chart = memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1)
     return Card(
         launch=launch,
         wall=_wall(launch),
@@ -134,8 +142,11 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
         stalls=stall_bars(analysis),
-        memory=memory(analysis),
+        mix=opcode_mix(analysis.kernel),
+        memory_chart=chart,
+        memory=memory(analysis, has_chart=chart is not None),
         resident=resident(analysis.kernel),
+        curves=curves(analysis.kernel),
         predicted=predicted_rows(content, launch),
         nvidia=opinion(launch),
         sources=sources,
