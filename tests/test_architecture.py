@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/needs": "model/records model/counters model/hotspots model/findings",
     "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
     "model/aggregate": "model/records model/roofline",
-    "model/launches": "format model/records model/aggregate",
+    "model/launches": "format model/records model/aggregate model/verdict",
     "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze",
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
     "model/compare": "format errors model/records model/aggregate model/verdict model/findings",

@@ -81,7 +81,7 @@ def print_table(
         each_launch: Print a row for each launch, in place of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
-    from rooflens.report.text.next_steps import next_lines
+    from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import LEGEND, to_sections, to_table
 
     out = console()
@@ -91,11 +91,12 @@ def print_table(
         out.print()
         if plot:
             _print_plot(out, section.analyses)
-    if lines := next_lines(analyses, place):
-        out.print("Next:", style="bold")
-        for line in lines:
-            out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-        out.print()
+    for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
+        if lines:
+            out.print(f"{title}:", style="bold")
+            for line in lines:
+                out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+            out.print()
     if analyses:
         click.echo(LEGEND, err=True)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
 from rooflens.model.records import BOUNDS, ratio, timed
+from rooflens.model.verdict.flags import changes_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -131,8 +132,13 @@ class Launch:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Flags to be read with care."""
+        """Flags that change its verdict."""
         return cautions(self.analysis)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Flags that say how its numbers were made."""
+        return notes(self.analysis)
 
     @property
     def estimated(self) -> bool:
@@ -204,8 +210,16 @@ class Other:
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """Return the flags to be read with care; that data is synthetic is said once for the whole page."""
-    return tuple(flag for flag in analysis.flags if flag != "synthetic")
+    """Return the flags without which its verdict would be another: the few that are worth a badge."""
+    bottleneck = analysis.verdict.bottleneck
+    busiest = bottleneck.resource if bottleneck else None
+    return tuple(flag for flag in analysis.flags if changes_verdict(flag, busiest))
+
+
+def notes(analysis: Analysis) -> tuple[str, ...]:
+    """Return the other flags, which are information; that data is synthetic is said once for the whole page."""
+    changing = cautions(analysis)
+    return tuple(flag for flag in analysis.flags if flag not in changing and flag != "synthetic")
 
 
 def time_part(rows: Iterable[Launch | Group]) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.counters.balance import STALLS
-from rooflens.model.verdict.flags import MEANINGS
+from rooflens.model.verdict.flags import FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,10 +60,12 @@ def evidence_words(evidence: Evidence) -> str:
 
 
 def flag_name(flag: str) -> str:
-    """Say a flag in its few short words."""
-    return flag.replace("_", " ")
+    """Name a flag in a few words; one that the model does not know is shown by its key."""
+    known = FLAGS.get(flag)
+    return known.name if known else flag.replace("_", " ")
 
 
 def flag_label(flag: str) -> str:
-    """Explain a flag in the model's sentence; one that it does not know is shown by its name."""
-    return MEANINGS.get(flag, flag_name(flag))
+    """Explain a flag in the model's sentence; one that it does not know is shown by its key."""
+    known = FLAGS.get(flag)
+    return known.meaning if known else flag_name(flag)

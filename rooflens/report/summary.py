@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import by_stake, cautions
+from rooflens.model.launches import by_stake, cautions, notes
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import bottleneck_words, distance_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from rooflens.model.launches import Group, Launch
     from rooflens.model.records import Analysis, Bound
@@ -68,7 +68,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """What the header says of flags: the launches that have any, the most frequent ones, and what each means."""
+    """What the header says of the flags that change verdicts: launches, the most frequent ones, and their meanings."""
 
     launches: int
     names: str
@@ -229,9 +229,18 @@ def noun(content: Content) -> str:
     return "kernel" if len(content.groups) == len(timed(content.analyses)) else "launch"
 
 
-def flag_counts(content: Content) -> list[tuple[str, int]]:
-    """Count the launches of each flag that is to be read with care, the most frequent flag first."""
-    amounts = Counter(flag for analysis in timed(content.analyses) for flag in cautions(analysis))
+def flag_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
+    """Count the launches of each flag that changes verdicts, the most frequent flag first."""
+    return _amounts(analyses, cautions)
+
+
+def note_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
+    """Count the launches of each flag that is information, the most frequent flag first."""
+    return _amounts(analyses, notes)
+
+
+def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]]) -> list[tuple[str, int]]:
+    amounts = Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis))
     return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -240,7 +249,7 @@ def flagged(content: Content) -> Flagged | None:
     launches = sum(bool(cautions(analysis)) for analysis in timed(content.analyses))
     if not launches:
         return None
-    amounts = flag_counts(content)
+    amounts = flag_counts(content.analyses)
     others = len(amounts) - FLAGS_NAMED
     names = ", ".join(flag_name(flag) for flag, _ in amounts[:FLAGS_NAMED])
     return Flagged(

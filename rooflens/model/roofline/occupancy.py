@@ -132,12 +132,15 @@ def warps_of(threads: float) -> int:
 
 _REGISTER_UNIT = 256
 _SCHEDULERS = 4
+_SCHEDULERS_OF_P100 = 2
 
 
-def blocks_by_registers(registers: float, block_size: float, sm_registers: float) -> int:
-    """Return how many blocks an SM can hold by their registers a thread."""
+def blocks_by_registers(
+    registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS
+) -> int:
+    """Return how many blocks an SM can hold by their registers a thread; each scheduler has its part of them."""
     warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
-    warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
+    warps = schedulers * (sm_registers // schedulers // warp_registers)
     return int(warps // warps_of(block_size))
 
 
@@ -240,6 +243,7 @@ class _Sm:
     warps: float
     slots: float
     registers: float
+    schedulers: int
     smem_blocks: float
     smem_bytes: float | None
     driver_bytes: float
@@ -248,7 +252,7 @@ class _Sm:
     def occupancy(self, registers: float, threads: float, smem_blocks: float) -> float:
         """Return the warps of as many blocks as fit, over the slots for warps."""
         warps = warps_of(threads)
-        by_registers = blocks_by_registers(registers, threads, self.registers)
+        by_registers = blocks_by_registers(registers, threads, self.registers, self.schedulers)
         return min(self.warps // warps, self.slots, by_registers, smem_blocks) * warps / self.warps
 
 
@@ -276,6 +280,7 @@ def _sm(counters: Mapping[str, float], capability: tuple[int, int]) -> _Sm | Non
         warps=warps,
         slots=min(slots, counters.get("blocks_limit_barriers", slots)),
         registers=registers,
+        schedulers=_SCHEDULERS_OF_P100 if capability == (6, 0) else _SCHEDULERS,
         smem_blocks=smem_blocks,
         smem_bytes=counters.get("sm_smem_bytes"),
         driver_bytes=counters.get("smem_driver_bytes", 0.0),

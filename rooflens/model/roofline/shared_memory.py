@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Accuracy = Literal["exact", "lower", "upper"]
 
-FLAGS: dict[Accuracy, str] = {"lower": "smem_bytes_lower_bound", "upper": "smem_bytes_upper_bound"}
+ACCURACY_FLAGS: dict[Accuracy, str] = {"lower": "smem_bytes_lower_bound", "upper": "smem_bytes_upper_bound"}
 """How far an amount can be trusted -> the flag that says so."""
 
 _ASYNC_COPIES_FROM = (8, 0)

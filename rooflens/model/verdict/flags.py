@@ -1,14 +1,15 @@
-"""Flags: the traps that apply to a kernel, each with one sentence for people."""
+"""Flags: the traps that apply to a kernel, each with one sentence for people, in two classes."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import dram_clock_part, shares_of
-from rooflens.model.roofline.shared_memory import FLAGS, delivered_bytes
+from rooflens.model.roofline.shared_memory import ACCURACY_FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,39 +18,172 @@ if TYPE_CHECKING:
     from rooflens.model.roofline.flops import Flops
     from rooflens.model.verdict.thresholds import Thresholds
 
-MEANINGS: dict[str, str] = {
-    "all_counters_nan": "Profiling this kernel failed: every counter is NaN. It counts in no total.",
-    "atomics_cross_twice": "L2 bytes are low: an atomic goes to L2 and comes back, and is counted once.",
-    "bank_conflicts": "Many shared-memory wavefronts are replays of bank conflicts.",
-    "clocks_moved": "Cycles over time and the reported clock disagree: clocks changed between passes.",
-    "dram_clock_low": "Device memory ran below its own clock while profiled: its roof here is lower than it can be.",
-    "dram_writes_stay_in_l2": "The output stayed in L2, so DRAM writes are missing: the DRAM intensity looks too good.",
-    "fp16_is_upper_bound": "CUDA-core fp16 is an upper bound and in no total: compilers load constants with HFMA2.",
-    "fp16_not_measured": "The report counts no CUDA-core fp16: such work is not in the FLOPs.",
-    "l1_misses_async_copies": "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are not in.",
-    "no_dram_counters": "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
-    "no_flop": "The kernel does no floating-point work: it has bandwidth shares but no intensity.",
-    "no_flop_counters": "The report holds no FLOP counters: no intensity can be computed.",
-    "not_a_kernel": "This result is a range, graph or command list: launch figures do not exist for it.",
-    "one_side_only": "Only memory or only compute is measured: the other side may lead.",
-    "partial_counters": "Some counters of this result are missing or NaN.",
-    "peak_from_datasheet": "A peak is not in the report: the published one, scaled to the profiled clock, stands in.",
-    "share_over_one": "A share is above 100 %: the replay passes disagreed with one another.",
-    "short_and_replayed": "The kernel is short and was replayed in several passes: counters may not fit together.",
-    "slower_while_profiled": "Under the profiler the kernels took over twice their time: other clocks, or cold caches.",
-    "smem_bytes_lower_bound": "Shared memory delivered more: asynchronous copies or tensor reads are not counted.",
-    "smem_bytes_upper_bound": "Shared memory delivered less: shuffles are counted with it.",
-    "smem_tensor_width_unknown": "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
-    "sol_pair_only": "Only NVIDIA's two Speed-Of-Light per cents are in the report: no roofline position.",
-    "sparse_tensor_work": "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart.",
-    "synthetic": "This report was written by a generator, not recorded on a GPU.",
-    "tcgen05_without_operation_counters": "tcgen05 opcodes name no shape: FLOPs need operation counters.",
-    "tensor_counter_reads_zero": "The tensor pipe was busy but its operation counters read zero: wrong counters.",
-    "tensor_flop_estimated": "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high.",
-    "tensor_flop_unknown": "The tensor pipe was busy and nothing in the report says with how much work.",
-    "tensor_work_not_measured": "Nothing in the report speaks of the tensor cores: their work is not in the FLOPs.",
-    "wgmma_count_estimated": "Warpgroup work is counted as a quarter a warp: not yet run on a GPU.",
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """What a trap is called, and what it means for whoever reads the numbers.
+
+    Attributes:
+        name: A few words: what a badge says.
+        meaning: One sentence.
+        changes_verdict: True where class, busiest unit, distances or the place on the roofline would be others without
+            the trap. Others say how numbers were made, or repeat what the verdict and the findings say anyway.
+        unit: The unit whose share is off, where it is one; the verdict is another only where that is the busiest.
+    """
+
+    name: str
+    meaning: str
+    changes_verdict: bool = False
+    unit: str | None = None
+
+
+FLAGS: Mapping[str, Flag] = {
+    "all_counters_nan": Flag(
+        "profiling failed",
+        "Profiling this kernel failed: every counter is NaN. It counts in no total.",
+        changes_verdict=True,
+    ),
+    "atomics_cross_twice": Flag(
+        "atomics counted once", "L2 bytes are low: an atomic goes to L2 and comes back, and is counted once."
+    ),
+    "bank_conflicts": Flag("bank conflicts", "Many shared-memory wavefronts are replays of bank conflicts."),
+    "clocks_moved": Flag(
+        "clock changed",
+        "The clock changed while this was measured: shares of different passes do not fit together.",
+        changes_verdict=True,
+    ),
+    "dram_clock_low": Flag(
+        "memory clock low",
+        "Device memory ran below its rated clock: at full clock it would be less busy than the share shown.",
+        changes_verdict=True,
+        unit="dram",
+    ),
+    "dram_writes_stay_in_l2": Flag(
+        "output stayed in L2",
+        "The output stayed in L2: DRAM traffic is under-counted, and the intensity at DRAM looks too high.",
+        changes_verdict=True,
+    ),
+    "fp16_is_upper_bound": Flag(
+        "fp16 is an upper bound",
+        "CUDA-core fp16 is an upper bound and in no total: compilers load constants with HFMA2.",
+    ),
+    "fp16_not_measured": Flag(
+        "fp16 not counted", "The report counts no CUDA-core fp16: such work is not in the FLOPs."
+    ),
+    "l1_misses_async_copies": Flag(
+        "asynchronous copies not counted",
+        "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are missing from them.",
+    ),
+    "no_dram_counters": Flag(
+        "no DRAM counters",
+        "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
+        changes_verdict=True,
+    ),
+    "no_flop": Flag(
+        "no FLOPs", "The kernel does no floating-point work: it has no intensity, only shares of bandwidth."
+    ),
+    "no_flop_counters": Flag(
+        "FLOPs not counted",
+        "The report has no FLOP counters: how busy each unit was is known, FLOP/s and intensity are not.",
+    ),
+    "not_a_kernel": Flag(
+        "not one kernel", "This result is a range, graph or command list: it has no grid, registers or occupancy."
+    ),
+    "one_side_only": Flag(
+        "one side measured",
+        "Only memory or only compute was measured: the other side may be the busier one.",
+        changes_verdict=True,
+    ),
+    "partial_counters": Flag(
+        "counters missing",
+        "Some counters are missing or NaN: what was not measured may be the busiest unit.",
+        changes_verdict=True,
+    ),
+    "peak_from_datasheet": Flag(
+        "peak from the datasheet",
+        "A peak is not in the report: the published one stands in, scaled to the profiled clock.",
+    ),
+    "share_over_one": Flag(
+        "share above 100 %",
+        "A share is above 100 %: the replay passes disagreed, and other shares are as far off.",
+        changes_verdict=True,
+    ),
+    "short_and_replayed": Flag(
+        "short and replayed",
+        "The kernel is short and was replayed in several passes: its counters may not fit together exactly.",
+    ),
+    "slower_while_profiled": Flag(
+        "slower while profiled",
+        "Under the profiler the kernels took over twice their time: what limits them there may not limit the program.",
+        changes_verdict=True,
+    ),
+    "smem_bytes_lower_bound": Flag(
+        "shared-memory bytes are low",
+        "Shared memory delivered more bytes than counted: asynchronous copies or tensor reads are missing.",
+    ),
+    "smem_bytes_upper_bound": Flag(
+        "shared-memory bytes are high",
+        "Shared memory delivered fewer bytes than counted: shuffles are counted with it.",
+    ),
+    "smem_tensor_width_unknown": Flag(
+        "tensor reads without a width",
+        "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
+    ),
+    "sol_pair_only": Flag(
+        "two percentages only",
+        "The report has only NVIDIA's two Speed Of Light percentages: the busy unit and its intensity are not known.",
+        changes_verdict=True,
+    ),
+    "sparse_tensor_work": Flag(
+        "sparse tensor work", "Sparse tensor instructions ran (2 of 4): their nominal work is kept apart."
+    ),
+    "synthetic": Flag("synthetic", "This report was written by a generator, not recorded on a GPU."),
+    "tcgen05_without_operation_counters": Flag(
+        "tensor FLOPs unknown",
+        "tcgen05 opcodes name no shape: their FLOPs are not known without operation counters.",
+        changes_verdict=True,
+    ),
+    "tensor_counter_reads_zero": Flag(
+        "tensor FLOPs unknown",
+        "The tensor pipe was busy but its operation counters read zero: tensor FLOPs are not known.",
+        changes_verdict=True,
+    ),
+    "tensor_flop_estimated": Flag(
+        "tensor FLOPs estimated", "Tensor FLOPs are estimated from pipe activity, about 1 to 5 % high."
+    ),
+    "tensor_flop_unknown": Flag(
+        "tensor FLOPs unknown",
+        "The tensor pipe was busy and nothing in the report counts its work: tensor FLOPs are not known.",
+        changes_verdict=True,
+    ),
+    "tensor_work_not_measured": Flag(
+        "tensor cores not measured",
+        "The report does not measure the tensor cores: their work is not in the FLOPs, nor how busy they were.",
+        changes_verdict=True,
+    ),
+    "wgmma_count_estimated": Flag(
+        "wgmma FLOPs estimated",
+        "FLOPs of warpgroup products are worked out from their instructions, not counted by the GPU.",
+    ),
 }
+"""Key of a flag, as JSON and the store hold it -> what people read."""
+
+CHANGING = frozenset(key for key, flag in FLAGS.items() if flag.changes_verdict)
+"""Flags without which the verdict would be another; the others are information."""
+
+MEANINGS: Mapping[str, str] = {key: flag.meaning for key, flag in FLAGS.items()}
+
+
+def changes_verdict(flag: str, busiest: str | None = None) -> bool:
+    """Return whether a flag makes the verdict another; one that is not known does not.
+
+    Args:
+        flag: Its key.
+        busiest: The kernel's busiest unit: a flag about the share of one unit counts only where that is the one.
+    """
+    known = FLAGS.get(flag)
+    return known is not None and known.changes_verdict and known.unit in {None, busiest}
+
 
 _L2_LOOKUPS = "lts__t_sectors"
 """Source of L2 bytes that counts look-ups; what crossed between L1 and L2 is counted in both directions."""
@@ -100,8 +234,8 @@ def _of_traffic(kernel: Kernel, levels: Mapping[str, Level], limits: Thresholds)
     if _atomic_part(kernel) > limits.uncounted_l2_share:
         yield "atomics_cross_twice"
     delivered_by_smem = delivered_bytes(kernel)
-    if delivered_by_smem is not None and delivered_by_smem.accuracy in FLAGS:
-        yield FLAGS[delivered_by_smem.accuracy]
+    if delivered_by_smem is not None and delivered_by_smem.accuracy in ACCURACY_FLAGS:
+        yield ACCURACY_FLAGS[delivered_by_smem.accuracy]
     if counters.get("smem_tensor_wavefronts"):
         yield "smem_tensor_width_unknown"
     delivered, replayed = counters.get("smem_bytes"), counters.get("smem_conflict_bytes")

@@ -15,7 +15,7 @@ from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
 from rooflens.report.program import program_lines
-from rooflens.report.summary import counts, facts, flag_counts, ranking, synthetic_words, unranked
+from rooflens.report.summary import counts, facts, flag_counts, note_counts, ranking, synthetic_words, unranked
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
 if TYPE_CHECKING:
@@ -181,9 +181,9 @@ def _classes(times_ns: Mapping[Bound, float]) -> str:
 
 
 def _cautions(page: Content) -> str:
-    """Name what is in no number, and what is to be read with care."""
+    """Name what is in no number, and what changes a verdict."""
     lines = [*_failed(page), *_unread(page), *_flagged(page)]
-    return "### Read with care\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+    return "### Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
 def _failed(page: Content) -> list[str]:
@@ -203,14 +203,15 @@ def _unread(page: Content) -> list[str]:
 
 
 def _flagged(page: Content) -> list[str]:
-    """Explain the most frequent flags, and name the others."""
-    ordered = flag_counts(page)
-    lines = [
-        f"{fmt.count(amount, 'launch')}: {prose(flag_name(flag))}. {_sentence(flag_label(flag))}"
-        for flag, amount in ordered[:MAX_NAMED]
-    ]
-    others = ", ".join(f"{prose(flag_name(flag))} ({amount:,})" for flag, amount in ordered[MAX_NAMED:])
-    return [*lines, f"Other flags, with their launches: {others}."] if others else lines
+    """Explain the flags that change verdicts: the most frequent ones; the others are named."""
+    ordered = flag_counts(page.analyses)
+    lines = [f"{fmt.count(amount, 'launch')}: {prose(flag_label(flag))}" for flag, amount in ordered[:MAX_NAMED]]
+    others = _flag_names(ordered[MAX_NAMED:])
+    return [*lines, f"Also, with the launches of each: {others}."] if others else lines
+
+
+def _flag_names(amounts: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{prose(flag_name(flag))} ({amount:,})" for flag, amount in amounts)
 
 
 def _method(page: Content) -> str:
@@ -218,8 +219,10 @@ def _method(page: Content) -> str:
     usual = default_thresholds()
     changed = [f"{name} {value:g}" for name, value in asdict(page.limits).items() if value != getattr(usual, name)]
     reports = [f"{_file(run.source)} ({run.digest[:12]})" for run in page.runs]
+    notes = _flag_names(note_counts(page.analyses))
     lines = (
         METHOD,
+        f"About these numbers, with the launches of each note: {notes}." if notes else "",
         f"Thresholds changed: {prose(', '.join(changed))}." if changed else "",
         f"Reports, with the beginning of their SHA-256: {_named(reports, len(reports))}." if reports else "",
         f"Made by rooflens {__version__}; `rooflens report` draws the page with rooflines and a card for each kernel.",

@@ -1,14 +1,15 @@
-"""What to do next, below the table of `analyze`: the first kernels' moves, and the command that tells more."""
+"""What stands below the table of `analyze`: what to do next, and what makes a verdict another than it looks."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
-from rooflens.format import cut_name, plain_name, printable
+from rooflens.format import count, cut_name, plain_name, printable
 from rooflens.model.launches import counted_ns, grouped, keyed, ranked_launches
 from rooflens.model.verdict.advice import asks_for_more
-from rooflens.report.summary import first_move, rank
+from rooflens.report.labels import flag_label
+from rooflens.report.summary import first_move, flag_counts, rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,13 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
     command = [_move(lacking[0])] if lacking else [_command(ranked, place)] if place else []
     moves = [_move(row) for row in ranked if row not in lacking]
     return [*moves[: MOST_LINES - len(command)], *command]
+
+
+def caveat_lines(analyses: Sequence[Analysis]) -> list[str]:
+    """Explain each flag that changes a verdict, with its launches; at most three lines, the most frequent ones."""
+    return [f"{count(amount, 'launch')}: {printable(flag_label(flag))}" for flag, amount in flag_counts(analyses)][
+        :MOST_LINES
+    ]
 
 
 def _move(row: Ranked) -> str:

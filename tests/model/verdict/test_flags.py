@@ -8,11 +8,12 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.launches import cautions, notes
 from rooflens.model.records import Outside
 from rooflens.model.roofline import flops
 from rooflens.model.verdict import flags
 from rooflens.model.verdict.decide import _DOUBTS
-from rooflens.model.verdict.flags import MEANINGS
+from rooflens.model.verdict.flags import CHANGING, FLAGS, MEANINGS, changes_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -277,3 +278,26 @@ def test_atomics_are_told_by_their_opcodes(opcode: str, source: str, *, flagged:
     """Eight atomics that return a value move 256 of 10,000 bytes more, unless the bytes are those that crossed."""
     fields = {"warp_opcodes": {opcode: 8}, "counter_sources": {"l2_bytes": source}}
     assert ("atomics_cross_twice" in flags_of({"l2_bytes": 1e4}, **fields)) is flagged
+
+
+def test_few_flags_change_a_verdict() -> None:
+    """What is information changes no verdict, and no flag is in both classes or in none; an unknown one is harmless."""
+    assert frozenset(flag for flag in MEANINGS if FLAGS[flag].changes_verdict) == CHANGING
+    assert "dram_writes_stay_in_l2" in CHANGING
+    assert not CHANGING & {"synthetic", "no_flop", "no_flop_counters", "short_and_replayed", "bank_conflicts"}
+    assert not changes_verdict("flag_of_next_year")
+
+
+@pytest.mark.parametrize(
+    ("dram_share", "changes"), [(0.5, ("dram_clock_low",)), (0.1, ())], ids=["memory is busiest", "compute is"]
+)
+def test_a_low_memory_clock_matters_to_kernels_that_wait_for_memory(
+    dram_share: float, changes: tuple[str, ...]
+) -> None:
+    """A low memory clock is a caution where device memory is the busiest unit, and a note elsewhere."""
+    clocks = {"dram_peak_bytes_per_s": 0.8e12, "device_dram_peak_bytes_per_s": 1e12}
+    counters = {**clocks, "dram_share": dram_share, "alu_share": 0.3, "issue_share": 0.1}
+    analysis = analyze(make_kernel(counters, synthetic=True, **COUNTED))
+    assert cautions(analysis) == changes
+    assert ("dram_clock_low" in notes(analysis)) is not bool(changes)
+    assert "synthetic" not in {*cautions(analysis), *notes(analysis)}

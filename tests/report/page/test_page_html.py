@@ -204,20 +204,22 @@ def test_chart_says_which_kernels_have_no_bar() -> None:
 
 
 def test_flags_are_named() -> None:
-    """A chip says the one flag or counts several; the header names the most frequent ones; tooltips explain all."""
-    one, two, three = samples.every_verdict()[:3]
+    """A badge says the one flag that changes a verdict, or counts several; others stand in the card alone."""
+    one, two, three, four = samples.every_verdict()[:4]
     flagged = [
-        replace(one, flags=("no_flop",)),
-        replace(two, flags=("bank_conflicts", "no_flop")),
-        replace(three, flags=("bank_conflicts", "no_flop", "share_over_one")),
+        replace(one, flags=("clocks_moved",)),
+        replace(two, flags=("clocks_moved", "dram_writes_stay_in_l2")),
+        replace(three, flags=("clocks_moved", "dram_writes_stay_in_l2", "no_flop", "share_over_one")),
+        replace(four, flags=("no_flop", "short_and_replayed")),
     ]
     tags = Tags(make([samples.run()], flagged))
     text = " ".join("".join(tags.text).split())
-    assert "3 kernels flagged: no flop, bank conflicts and 1 more" in text
+    assert "3 kernels flagged: clock changed, output stayed in L2 and 1 more" in text
     chips = [attributes["title"] or "" for _, attributes in tags.elements if attributes.get("class") == "flag"]
     assert [chip.count("\n") for chip in chips] == [0, 1, 2]
-    assert all(MEANINGS["no_flop"] in chip for chip in chips)
-    assert "no flop" in text
+    assert all(MEANINGS["clocks_moved"] in chip for chip in chips)
+    assert not any(MEANINGS["no_flop"] in chip for chip in chips)
+    assert MEANINGS["no_flop"] in text
     assert "2 flags" in text
 
 

@@ -80,7 +80,7 @@ def test_no_others_are_named_where_all_kernels_are_drawn() -> None:
 def test_header_and_table_count_what_is_not_drawn() -> None:
     """The counts at the top and by verdict are of all launches and failures; rows and cards stop at their caps."""
     failed = [samples.failed(index=i) for i in range(70)]
-    flagged = [replace(a, flags=("bank_conflicts",)) for a in launches(300, 300)]
+    flagged = [replace(a, flags=("clocks_moved",)) for a in launches(300, 300)]
     html = rendered([*launches(3000, 1500), *flagged, *failed])
     said = text(html)
     assert "1,500 kernels" in said

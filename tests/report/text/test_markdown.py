@@ -175,13 +175,18 @@ def test_verdicts_that_differ_between_launches_are_both_named() -> None:
 
 
 def test_what_is_in_no_number_is_named() -> None:
-    """Failed launches, unread reports and flags are named, a few of each, and the others counted."""
+    """Failed launches, unread reports and flags that change verdicts are named; the other flags stand in the method."""
+    resident, *others = samples.every_verdict()
+    analyses = [replace(resident, flags=("dram_writes_stay_in_l2", "no_flop")), *others]
     failed = [samples.failed(f"late_{i}", i) for i in range(MAX_NAMED + 2)]
-    text = write([*samples.every_verdict(), *failed], unread=[("C:\\runs\\bad.ncu-rep", "truncated")])
+    text = write([*analyses, *failed], unread=[("C:\\runs\\bad.ncu-rep", "truncated")])
     assert "- 7 launches failed while being profiled, in no number here: `late_0`" in text
     assert "`late_4` and 2 more." in text
     assert "- 1 of 2 reports could not be read: `bad.ncu-rep` (truncated)." in text
-    assert "- 1 launch: dram writes stay in l2. The output stayed in L2" in text
+    caveats, _, method = text.partition("### Caveats")[2].partition("<details>")
+    assert "- 1 launch: The output stayed in L2: DRAM traffic is under-counted" in caveats
+    assert "no FLOPs" not in caveats
+    assert "no FLOPs (1)" in method
 
 
 def test_no_folder_of_this_machine_is_told() -> None:

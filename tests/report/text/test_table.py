@@ -12,7 +12,7 @@ from support.samples import Sample
 from rooflens.cli.group import COMMANDS
 from rooflens.model.records import Distances, Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.advice import collect_moves
-from rooflens.report.text.next_steps import next_lines
+from rooflens.report.text.next_steps import caveat_lines, next_lines
 from rooflens.report.text.table import to_sections, to_table
 
 if TYPE_CHECKING:
@@ -213,3 +213,12 @@ def test_next_of_nothing_and_of_failures() -> None:
     assert next_lines([], ["a.ncu-rep"]) == []
     (line,) = next_lines([samples.failed()], ["a.ncu-rep"])
     assert line.startswith("late_kernel: ")
+
+
+def test_caveats_name_only_what_changes_a_verdict() -> None:
+    """A flag that changes verdicts is explained once with its launches; information and clean reports make no line."""
+    one, two = launched("a", (10,), 3.0)[0], launched("b", (10,), 3.0)[0]
+    flagged = [replace(a, flags=("dram_writes_stay_in_l2", "no_flop")) for a in (one, two)]
+    (line,) = caveat_lines(flagged)
+    assert line.startswith("2 launches: The output stayed in L2: DRAM traffic is under-counted")
+    assert caveat_lines([replace(one, flags=("no_flop",))]) == []

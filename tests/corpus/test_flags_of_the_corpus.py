@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.launches import cautions
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+RARE = 1 / 8
+"""A badge on more launches than this says nothing."""
+
+
+def test_a_badge_is_rare(analyses: list[Analysis]) -> None:
+    """At most one launch in eight bears a flag that changes its verdict, though most bear some flag."""
+    flagged = sum(bool(cautions(analysis)) for analysis in analyses)
+    assert 0 < flagged <= RARE * len(analyses)
+    assert sum(bool(analysis.flags) for analysis in analyses) > len(analyses) / 2
