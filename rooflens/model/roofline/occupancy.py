@@ -135,9 +135,7 @@ _SCHEDULERS = 4
 _SCHEDULERS_OF_P100 = 2
 
 
-def blocks_by_registers(
-    registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS
-) -> int:
+def blocks_by_registers(registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS) -> int:
     """Return how many blocks an SM can hold by their registers a thread; each scheduler has its part of them."""
     warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
     warps = schedulers * (sm_registers // schedulers // warp_registers)
@@ -319,11 +317,12 @@ def _curve(of: Property, now: float, occupancy: float, steps: list[tuple[float, 
 
 
 def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
-    """Keep of neighbours that allow the same the last."""
+    """Keep of neighbours that allow the same the last, and of those at one value the first."""
     merged: list[tuple[float, float]] = []
     for value, occupancy in steps:
-        if merged and (merged[-1][1] == occupancy or merged[-1][0] == value):
-            value_before, before = merged.pop()
-            occupancy = before if value_before == value else occupancy
+        if merged and merged[-1][0] == value:
+            continue
+        if merged and merged[-1][1] == occupancy:
+            merged.pop()
         merged.append((value, occupancy))
     return tuple(merged)

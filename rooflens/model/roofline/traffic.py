@@ -135,10 +135,9 @@ class Links:
 
 
 def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
-    """Find what went each way.
+    """Find what went each way; `apart` tells reads from writes.
 
-    Args:
-        apart: Tell reads from writes. Where a record stands for launches that differ, only both together have a sum.
+    Where a record stands for launches that differ, only both directions together have a sum.
     """
     counters, levels = analysis.kernel.counters if apart else {}, analysis.levels
 

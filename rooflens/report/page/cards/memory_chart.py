@@ -25,8 +25,8 @@ _APART = 8
 _THIN, _THICKER = 2.0, 8.0
 """Width of an arrow, and what a full path adds to it."""
 _HEAD_LENGTH, _HEAD_MORE = 7, 3.5
-_BESIDE = 10
-"""From an arrow to its words."""
+_AIR, _BESIDE = 4, 10
+"""From an arrow to the boxes, and to its words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,8 @@ class Box:
 
     Attributes:
         busy: Share of its busiest stage as a length within its width.
-        facts: The share, and how often it held what was asked for.
+        share: The same in words; empty where it is not known.
+        hits: How often it held what was asked for; empty where that is not known.
     """
 
     x: int
@@ -43,8 +44,9 @@ class Box:
     width: int
     height: int
     name: str
-    busy: int
-    facts: tuple[str, ...]
+    busy: int = 0
+    share: str = ""
+    hits: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,13 @@ class Arrow:
         path: Its outline.
         x: Where its words stand.
         y: Where the first of them stands.
-        anchor: Which end of them.
+        ends: They end there.
     """
 
     path: str
     x: int
     y: int
-    anchor: str
+    ends: bool
     amount: str
     share: str
 
@@ -90,15 +92,15 @@ class _Part:
 def memory_chart(analysis: Analysis, *, apart: bool = True) -> MemoryChart | None:
     """Draw the levels that were measured; None where fewer than two are, or no bytes.
 
-    Args:
-        apart: Tell reads from writes, which launches that differ have no sum of.
+    `apart` tells reads from writes, of which launches that differ have no sums.
     """
     near, far = _parts(analysis, apart=apart)
     parts = (*near, *far)
     flows = [flow for part in parts for flow in part.link.flows]
     if len(parts) < 2 or all(flow.amount_bytes is None for flow in flows):
         return None
-    boxes, arrows = [_sms(analysis)], []
+    boxes = [_sms(analysis)]
+    arrows: list[Arrow] = []
     y = _LOW_BOX
     for row in (near, *((part,) for part in far)):
         if not row:
@@ -130,17 +132,15 @@ def _parts(analysis: Analysis, *, apart: bool) -> tuple[list[_Part], list[_Part]
 
 def _sms(analysis: Analysis) -> Box:
     count = analysis.kernel.counters.get("sm_count")
-    return Box(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs", 0, ())
+    return Box(0, 0, WIDTH, _LOW_BOX, fmt.count(round(count), "SM") if count else "SMs")
 
 
 def _box(part: _Part, column: int, columns: int, y: int) -> Box:
     width = _HALF if columns > 1 else WIDTH
-    facts = (
-        *([f"{fmt.percent(part.share)} busy"] if part.share is not None else []),
-        *([f"{fmt.percent(part.hits)} of sectors hit"] if part.hits is not None else []),
-    )
+    share = "" if part.share is None else f"{fmt.percent(part.share)} busy"
+    hits = "" if part.hits is None else f"{fmt.percent(part.hits)} of sectors hit"
     busy = round(width * min(1.0, part.share or 0.0))
-    return Box(column * (WIDTH - _HALF), y, width, _BOX, part.name, busy, facts)
+    return Box(column * (WIDTH - _HALF), y, width, _BOX, part.name, busy, share, hits)
 
 
 def _arrows(link: Link, x: int, y: int) -> Iterator[Arrow]:
@@ -157,17 +157,18 @@ def _arrow(flow: Flow, x: int, y: int, *, up: bool, down: bool) -> Arrow:
     half = (_THIN + _THICKER * min(1.0, flow.share or 0.0)) / 2
     only_up = up and not down
     return Arrow(
-        path=_outline(x, y + 4, y + _GAP - 4, half, up=up, down=down),
+        path=_outline((x, y), half, up=up, down=down),
         x=x - _BESIDE if only_up else x + _BESIDE,
         y=y + _GAP // 2 - 2,
-        anchor="end" if only_up else "start",
+        ends=only_up,
         amount="" if flow.amount_bytes is None else fmt.si(flow.amount_bytes, "B"),
         share="" if flow.share is None else fmt.percent(flow.share),
     )
 
 
-def _outline(x: float, top: float, bottom: float, half: float, *, up: bool, down: bool) -> str:
-    """Write an arrow's outline clockwise from its upper end."""
+def _outline(start: tuple[int, int], half: float, *, up: bool, down: bool) -> str:
+    """Write the outline of an arrow across the gap below a place, clockwise from its upper end."""
+    x, top, bottom = start[0], start[1] + _AIR, start[1] + _GAP - _AIR
     head = half + _HEAD_MORE
     upper, lower = top + _HEAD_LENGTH * up, bottom - _HEAD_LENGTH * down
     above = [(x - half, upper), (x - head, upper), (x, top), (x + head, upper), (x + half, upper)]
