@@ -60,8 +60,9 @@ MAY_IMPORT: dict[str, str] = {
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
     "report/page/cards": "format model/* report/labels report/content report/html report/roofline",
+    "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
-    "report/program report/summary report/page/cards",
+    "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",

@@ -61,8 +61,8 @@ class Opened:
         return self._marks(".time .chart", "[aria-roledescription='rect mark']")
 
     def rows(self) -> dict[str, bool]:
-        """Map the launches in the table to whether they are faint."""
-        found = self.page.locator("#kernels-table tbody tr[data-k]")
+        """Map the kernels in the list, by their worst launch, to whether they are faint."""
+        found = self.page.locator("#kernels-table > tbody > tr[data-k]")
         return dict(found.evaluate_all("rows => rows.map(row => [row.dataset.k, row.classList.contains('faint')])"))
 
     def point(self, key: str) -> Locator:
@@ -74,8 +74,13 @@ class Opened:
         return self._mark(".time .chart", "[aria-roledescription='rect mark']", key)
 
     def row(self, key: str) -> Locator:
-        """Find the row of a launch."""
-        return self.page.locator(f"#kernels-table tr[data-k={key}]")
+        """Find the row of a launch's kernel."""
+        rows = "#kernels-table > tbody > tr"
+        return self.page.locator(f"{rows}[data-k={key}], {rows}[data-launches~={key}]")
+
+    def card(self, key: str) -> Locator:
+        """Find the card of a launch."""
+        return self.page.locator(f"details.card#{key}")
 
     def _marks(self, chart: str, mark: str) -> dict[str, bool]:
         self.settle()

@@ -9,11 +9,10 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
-from rooflens.report.page.cards.card import cards
 from rooflens.report.page.charts import charts
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import banner, header, many, summary, what_first
-from rooflens.report.page.kernels_table import kernels
+from rooflens.report.page.kernels.table import kernels
 from rooflens.report.page.method import method
 from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items, selectors
@@ -43,7 +42,6 @@ SECTIONS: tuple[Section, ...] = (
     what_if,
     predicted,
     kernels,
-    cards,
     method,
 )
 """What the page shows, from top to bottom; a new part is a function of `Content` and an entry here."""
@@ -64,6 +62,7 @@ SCRIPTS = (
     "report/selectors.js",
     "report/kernels_table.js",
     "report/cards.js",
+    "report/kernels_csv.js",
     "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.launches import time_part
+from rooflens.model.launches import by_stake
 from rooflens.model.verdict.sentences import distance_words, wall_words
+from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards import layout
@@ -25,7 +26,7 @@ from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from markupsafe import Markup
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from rooflens.report.page.cards.times import Times
 
 MAX_CARDS = 100
-"""Cards written: the worst launch of every kernel first, then the longest launches."""
+"""Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
 
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
@@ -123,34 +124,57 @@ class Card:
         return layout.bars_height(self.resident.bars, len(self.resident.facts)) + drawn
 
 
-def cards(content: Content) -> Markup:
-    """Write the cards in order of time, and say how many launches have none."""
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards of a page.
+
+    Attributes:
+        by_launch: Card by the key of its launch, in order of falling time.
+        has_gains: A finding on one of them says how much faster its kernel gets.
+        common: Numbers -> the stored metrics that gave them on most of the cards.
+        texts: Texts of NVIDIA's rules that several cards link to, and their numbers.
+    """
+
+    by_launch: Mapping[str, Markup]
+    has_gains: bool
+    common: Rows
+    texts: Mapping[str, int]
+
+
+def cards(content: Content) -> Cards:
+    """Write the cards of a page."""
     shown = carded(content)
-    left_out = len(content.launches) - len(shown)
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
         _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_CARDS)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
-    return render(
-        "report/cards",
-        cards=written,
+    texts = shared_texts([card.nvidia for card in written if card.nvidia])
+    alone = len(content.listed) == 1
+    shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
+    return Cards(
+        by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
         common=merged(usual),
-        left_out=left_out,
-        covered=time_part(shown),
-        shared_texts=shared_texts([card.nvidia for card in written if card.nvidia]),
-        content=content,
+        texts=texts,
     )
 
 
 def carded(content: Content) -> tuple[Launch, ...]:
-    """Choose the launches that get a card."""
-    wanted = dict.fromkeys(group.worst.key for group in content.groups)
-    wanted |= dict.fromkeys(launch.key for launch in content.launches)
-    chosen = set(list(wanted)[:MAX_CARDS])
+    """Choose the launches that get a card: few, and different ones."""
+    kernels = content.listed
+    worst = [group.worst for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
+    looks = {_look(launch): launch.key for launch in reversed(worst)}
+    for launch in content.timed:
+        looks.setdefault(_look(launch), launch.key)
+    chosen = set(list(dict.fromkeys((*(launch.key for launch in worst), *looks.values())))[:MAX_CARDS])
     return tuple(launch for launch in content.launches if launch.key in chosen)
+
+
+def _look(launch: Launch) -> tuple[object, ...]:
+    """Tell apart what a card would show: the kernel, its verdict and its grid."""
+    return launch.group_key, launch.bound, launch.analysis.kernel.grid
 
 
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:

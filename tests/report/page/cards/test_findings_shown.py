@@ -15,8 +15,9 @@ from rooflens.model.records import Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words, place_label
-from rooflens.report.page.cards.card import LONG_CARDS, cards
+from rooflens.report.page.cards.card import LONG_CARDS
 from rooflens.report.page.cards.findings import CODE_WIDTH, code_of, findings
+from rooflens.report.page.kernels.table import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -52,8 +53,8 @@ def found(*several: Finding) -> Analysis:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the cards of a page."""
-    return str(cards(build_content([samples.report(analyses)], "test", default_thresholds())))
+    """Write the list of a page with its cards."""
+    return str(kernels(build_content([samples.report(analyses)], "test", default_thresholds())))
 
 
 def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
@@ -100,7 +101,9 @@ def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
 
 def test_long_pages_name_their_notes_only() -> None:
     """The first cards give notes at length, the others name them, so that a page of many stays small."""
-    text = words_of(html_of(*(found(NOTE) for _ in range(LONG_CARDS + 3))))
+    several = [found(NOTE) for _ in range(LONG_CARDS + 3)]
+    named = [replace(one, kernel=replace(one.kernel, name=f"kernel_{i}")) for i, one in enumerate(several)]
+    text = words_of(html_of(*named))
     assert text.count("Also true, and not what costs time: low occupancy") == LONG_CARDS + 3
     assert text.count("take fewer registers") == LONG_CARDS
 
