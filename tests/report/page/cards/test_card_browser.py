@@ -43,7 +43,8 @@ COLUMNS = """panels => {
   const boxes = [...panels.children].map(panel => panel.getBoundingClientRect());
   const left = Math.min(...boxes.map(box => box.left));
   const sides = [boxes.filter(box => box.left < left + 100), boxes.filter(box => box.left >= left + 100)];
-  return sides.map(side => side.length ? Math.max(...side.map(box => box.bottom)) - panels.getBoundingClientRect().top : 0);
+  const top = panels.getBoundingClientRect().top;
+  return sides.map(side => side.length ? Math.max(...side.map(box => box.bottom)) - top : 0);
 }"""
 """Heights of the two columns of panels in pixels."""
 
