@@ -19,6 +19,14 @@ AXE_RULES = {
     "resultTypes": ["violations"],  # thousands of elements that pass take as long to write down as to judge
 }
 
+OPEN_ALL = """() => {
+  const closed = document.querySelectorAll("#kernels-table > tbody > tr:has(a[aria-expanded=false])");
+  for (const row of closed) lens.cards.toggle(row);
+  lens.set({ k: "" });
+  for (const details of document.querySelectorAll("details")) details.open = true;
+}"""
+"""Opens every row of the list and everything that is folded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:

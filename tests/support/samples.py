@@ -190,6 +190,7 @@ def explained(index: int = 0) -> Analysis:
     }
     kernel = replace(
         base.kernel,
+        name="attention_fwd_mma",
         index=index,
         hotspots=(line,),
         code_totals={"samples": 1000.0},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from browsing import Opened, faults, placed
+from browsing import OPEN_ALL, Opened, faults, placed
 from support import samples
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str, wid
     """The page as it opens, and with every card and table of data open, breaks no rule."""
     page = open_page([*placed(), samples.explained(8), samples.failed(index=9)], width=width, scheme=scheme)
     assert faults(page, axe) == []
-    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+    page.evaluate(OPEN_ALL)
+    assert page.locator(".card .sentence:visible").count() == 8
     assert faults(page, axe) == []
 
 

@@ -92,7 +92,8 @@ def test_tab_reaches_every_control(open_page: Callable[..., Page]) -> None:
         "() => { const at = document.activeElement;"
         " const ring = at.matches('.segments input') ? at.nextElementSibling : at;"
         " const { choice, verdict, zoom, export: kind } = at.dataset;"
-        " return [at.id || choice || verdict || zoom || kind || at.closest('tr')?.dataset.k || at.name || at.textContent.trim(),"
+        " return [at.id || choice || verdict || zoom || kind || at.closest('tr')?.dataset.k || at.name ||"
+        " at.textContent.trim(),"
         " getComputedStyle(ring).outlineStyle] }"
     )
     for _ in range(80):

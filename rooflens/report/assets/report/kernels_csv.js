@@ -9,7 +9,7 @@
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const cell = (text) => quoted(guarded(text.replaceAll("\u00a0", " ").trim()));
 
-  const headings = list.heads.flatMap((head) => [...(head.dataset.also ? [head.dataset.also] : []), head.dataset.export]);
+  const headings = list.heads.flatMap((head) => [...(head.dataset.also ? [head.dataset.also] : []), head.dataset.csv]);
   // Names are cut in the list; the card has them whole.
   const whole = (row) => lens.cards.all.get(row.dataset.k)?.querySelector(".full-name")?.textContent;
   function values(row) {

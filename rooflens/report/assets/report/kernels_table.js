@@ -9,7 +9,7 @@ lens.list = (() => {
   const keysOf = (row) => (row.dataset.launches || row.dataset.k).split(" ");
   const rowByKey = new Map(rows.flatMap((row) => keysOf(row).map((key) => [key, row])));
   const linkOf = (row) => row.querySelector("a");
-  for (const row of rows) linkOf(row).title = row.cells[0].dataset.order;
+  for (const row of rows) Object.assign(linkOf(row), { title: row.cells[0].dataset.order, tabIndex: -1 });
 
   // What is missing stands last, whichever way the rest is sorted.
   const known = (way) => (a, b) => {

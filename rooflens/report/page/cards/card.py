@@ -151,7 +151,7 @@ def cards(content: Content) -> Cards:
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
     texts = shared_texts([card.nvidia for card in written if card.nvidia])
-    alone = len(content.listed) == 1
+    alone = content.listed[0].worst if len(content.listed) == 1 else None
     shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
     return Cards(
         by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import samples
 
+from rooflens import format as fmt
 from rooflens.model.records import Distances
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -66,7 +67,7 @@ def test_launches_that_differ_have_a_span() -> None:
     cells = row(one, other)
     assert (cells["grid"].text, cells["grid"].raw, cells["grid"].also) == ("64 to 1,024", "1024", "64")
     assert (cells["registers"].text, cells["block"].text) == ("40", "256")
-    assert (cells["smem"].text, cells["smem"].raw) == ("–", "")
+    assert (cells["smem"].text, cells["smem"].raw) == (fmt.MISSING, "")
 
 
 def test_occupancy_is_weighted_by_time_and_missing_where_one_lacks_it() -> None:
