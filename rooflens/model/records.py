@@ -389,7 +389,7 @@ class Verdict:
         resource: Level or pipe of the wall; None for latency, overhead and unknown.
         at_roof: The wall's resource reaches the at-roof share of its attainable roof where that is known, else of its
             peak.
-        cause: A short phrase: `grid below one wave`, `long_scoreboard`, ...; None where the class says all.
+        cause: A short phrase: `grid below one wave`, `waits for global memory`, ...; None where the class says all.
         distances: How far it is from what would bound it.
         sentence: The verdict in one sentence with its decisive numbers and the move.
         bottleneck: The busiest unit: the wall's resource where there is a wall; None where no share is known.

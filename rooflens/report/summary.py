@@ -10,7 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, cautions, notes
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import bottleneck_words, distance_words
+from rooflens.model.verdict.sentences import distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label, flag_name
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
@@ -137,12 +137,12 @@ def _where(analysis: Analysis) -> str:
 
 def wall(launch: Launch) -> str:
     """Name the verdict with the resource nearest its peak."""
-    label = BOUND_LABELS[launch.bound]
+    label = "near two limits" if launch.bound == "balanced" else BOUND_LABELS[launch.bound]
     if launch.bottleneck is None:
         return label
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
-    return f"{label}: {near}{bottleneck_words(launch.bottleneck, launch.gpu)}{roof}"
+    return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
 def facts(content: Content) -> list[str]:

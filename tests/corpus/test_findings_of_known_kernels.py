@@ -46,7 +46,7 @@ def test_flash_attention_on_blackwell_is_told_the_size_of_a_tile_that_fits_three
 ) -> None:
     """Its 40,960 bytes allow two blocks where registers allow four; its report's table has three from 33 kB down."""
     low = _findings(analyses, "blackwell-kernels", "flash_attn")["low_occupancy"]
-    assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in low.move
+    assert "41.0 kB of shared memory per block allow 2 blocks per SM, 33.0 kB would allow 3" in low.move
 
 
 def test_adamw_waits_for_memory_that_is_full(analyses: list[Analysis]) -> None:

@@ -191,8 +191,8 @@ def _single(pair: Pair) -> tuple[str, ...]:
     alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
     if not alone:
         return ()
-    who = "base and head have one recording each" if len(alone) == 2 else f"the {alone[0]} has one recording"
-    return (f"single sample: {who}, so that noise is not known",)
+    who = "base and head have one run each" if len(alone) == 2 else f"the {alone[0]} has one run"
+    return (f"{who}, so that noise is not known",)
 
 
 def _reports(place: str) -> list[AnalyzedReport]:
@@ -238,7 +238,7 @@ def _judge(compared: list[Compared], gate: Gate) -> None:
     for line in failures:
         click.echo(printable(f"gate failed: {line}"), err=True)
     for one in compared:
-        reason = {"single": "single sample", "unknown": "no total time on both sides"}.get(
+        reason = {"single": "a single run on a side", "unknown": "no total time on both sides"}.get(
             one.comparison.total.outcome(gate.fail_on)
         )
         if reason:

@@ -87,6 +87,14 @@ class Timing:
         """True when either side has one recording: no noise is known then."""
         return min(len(self.base.times_ns), len(self.head.times_ns)) == 1
 
+    @property
+    def runs(self) -> str:
+        """Say which side has a single run: `1 run each`, `1 run before`; empty where each has several, or one none."""
+        counts = len(self.base.times_ns), len(self.head.times_ns)
+        if min(counts) != 1:
+            return ""
+        return "1 run each" if max(counts) == 1 else "1 run before" if counts[0] == 1 else "1 run after"
+
     def outcome(self, threshold: float = DEFAULT_THRESHOLD) -> Outcome:
         """Judge the change: ranges disjoint and medians more than `threshold` apart."""
         if self.change is None:
@@ -173,7 +181,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two sides, kernel by kernel, by falling difference of time."""
+    """Two sides, kernel by kernel, largest change of time first."""
 
     base: Side
     head: Side

@@ -27,7 +27,7 @@ class Gate:
     per_kernel: bool = False
 
     def failures(self, compared: Iterable[Compared]) -> list[str]:
-        """Name what became slower by more than the gate allows and more than its noise; never single samples."""
+        """Name what became slower by more than the gate allows and more than its noise; never from a single run."""
         return [line for one in compared for line in self._of(one)]
 
     def _of(self, one: Compared) -> Iterator[str]:

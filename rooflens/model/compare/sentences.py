@@ -22,6 +22,12 @@ STEPPED_SHARE = 0.02
 
 
 def timing_words(timing: Timing, threshold: float) -> str:
+    """Say how much faster or slower, whether that is more than noise, and which side has a single run."""
+    words = factor_words(timing, threshold)
+    return f"{words} ({timing.runs})" if timing.outcome(threshold) == "single" else words
+
+
+def factor_words(timing: Timing, threshold: float) -> str:
     """Say how much faster or slower, and whether that is more than noise."""
     factor, outcome = timing.factor, timing.outcome(threshold)
     if factor is None or outcome == "unknown":
@@ -29,11 +35,10 @@ def timing_words(timing: Timing, threshold: float) -> str:
     if outcome == "same":
         return f"no change beyond noise ({_signed(timing)})"
     if outcome == "single" and abs(factor - 1) < AS_FAST:
-        return "as fast as before (single sample)"
+        return "unchanged"
     if abs(factor - 1) < AS_FAST:
         return f"{outcome} ({_signed(timing)})"
-    words = f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
-    return f"{words} (single sample)" if outcome == "single" else words
+    return f"{significant(factor)}x faster" if factor > 1 else f"{significant(1 / factor)}x slower"
 
 
 def _signed(timing: Timing) -> str:

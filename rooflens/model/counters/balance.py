@@ -42,7 +42,7 @@ STALLS: Mapping[str, str] = {
     "membar": "waits at memory fences",
     "gmma": "waits for warpgroup matrix instructions",
     "warpgroup_arrive": "waits for the warpgroup",
-    "wait": "waits for fixed instruction latency",
+    "wait": "waits on dependent instructions",
     "math_pipe_throttle": "waits for a math pipe",
     "dispatch_stall": "waits for the dispatcher",
     "branch_resolving": "waits for branches",

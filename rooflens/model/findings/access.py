@@ -250,7 +250,7 @@ def _by_request(facts: Facts, side: _Side) -> _Use | None:
         used=most / a_request,
         sectors=sectors,
         evidence=(Evidence(f"global_{side}_sectors_per_request", a_request, "sectors/request", "sectors / requests"),),
-        said=f"global {side}s take {significant(a_request)} sectors a request, where the widest coalesced one takes "
+        said=f"global {side}s take {significant(a_request)} sectors per request, where the widest coalesced one takes "
         f"{significant(most)}",
         confidence="medium",
     )

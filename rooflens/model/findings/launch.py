@@ -25,7 +25,7 @@ def short_kernel(facts: Facts) -> Found | None:
     return Found(
         evidence=(facts.measured("duration_ns", "ns"),),
         move=f"fuse it with its neighbours, batch more work into it, or launch it from a CUDA graph: it runs "
-        f"{duration(time_ns)}, as short as its launch",
+        f"{duration(time_ns)}, no longer than a launch takes",
         bears_on=frozenset({LATENCY}),
     )
 

@@ -115,7 +115,7 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
     counters, at_cap, cap = kernel.counters, _is_at_cap(kernel), register_cap(kernel)
     if at_cap is None:
         return f"keep it in registers: {said}; hold fewer values at a time, and index arrays with constants"
-    registers = f"{counters['registers_per_thread']:.0f} registers a thread"
+    registers = f"{counters['registers_per_thread']:.0f} registers per thread"
     if spills is False or (spills is None and not at_cap):
         raised = "" if at_cap else f", or raise launch bounds or `-maxrregcount` if they cap the {registers}"
         held = f" (it has {registers})" if at_cap else ""
@@ -126,7 +126,7 @@ def _move(kernel: Kernel, said: str, *, spills: bool | None) -> str:
         return f"hold fewer values at a time, with smaller tiles or less unrolling: {said}, at {registers}, the most"
     return (
         f"take smaller blocks, or hold fewer values at a time: {said}, as blocks of {counters['block_size']:,.0f} "
-        f"threads leave {cap} registers a thread, of which {counters['registers_per_thread']:.0f} are in use"
+        f"threads leave {cap} registers per thread, of which {counters['registers_per_thread']:.0f} are in use"
     )
 
 

@@ -42,7 +42,7 @@ def low_occupancy(facts: Facts) -> Found | None:
             facts.measured("theoretical_occupancy", "share"),
             *(number for limit in limits for number in limit.evidence),
         ),
-        move=f"make room for more warps on an SM, now at most {percent(allowed)} of its slots{because}{together}",
+        move=f"raise occupancy, now at most {percent(allowed)}{because}{together}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(min([1 / allowed, *(limit.more for limit in limits if limit.more)])),
         severity=_severity(facts),
@@ -98,11 +98,11 @@ def _limit(facts: Facts, limiter: str, blocks: float, room: float) -> _Limit:
     more = ratio(min(step.blocks, room), blocks)
     if limiter == "registers":
         words = (
-            f"{step.now:.0f} registers a thread allow {_blocks(blocks)}, {step.to:.0f} would allow {step.blocks:.0f}"
+            f"{step.now:.0f} registers per thread allow {_blocks(blocks)}, {step.to:.0f} would allow {step.blocks:.0f}"
         )
     elif limiter == "shared memory":
         now, to = si(step.now, "B"), si(step.to, "B")
-        words = f"{now} of shared memory a block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
+        words = f"{now} of shared memory per block allow {_blocks(blocks)}, {to} would allow {step.blocks:.0f}"
     else:
         words, more = (
             _resized(limiter, step, blocks),
@@ -143,7 +143,7 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
     if held is None or most is None or not block or most // block <= blocks:
         return None
     words = (
-        f"{si(block - driver, 'B')} of shared memory a block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
+        f"{si(block - driver, 'B')} of shared memory per block allow {_blocks(blocks)} in the {si(held, 'B')} that the "
         f"SM set aside, and it can set aside {si(most, 'B')}, enough for {most // block:.0f} (the carveout preference)"
     )
     numbers = (
@@ -154,7 +154,7 @@ def _wider(facts: Facts, blocks: float, room: float) -> _Limit | None:
 
 
 def _blocks(limit: float) -> str:
-    return f"{count(int(limit), 'block')} an SM"
+    return f"{count(int(limit), 'block')} per SM"
 
 
 def achieved_occupancy_gap(facts: Facts) -> Found | None:
@@ -174,8 +174,7 @@ def achieved_occupancy_gap(facts: Facts) -> Found | None:
     numbers = (facts.measured("theoretical_occupancy", "share"), facts.measured("achieved_occupancy", "share"))
     return Found(
         evidence=numbers if few is None else (*numbers, few),
-        move=f"{_fill(facts, few)}: warps fill {percent(achieved)} of an SM's slots where the launch allows "
-        f"{percent(allowed)}",
+        move=f"{_fill(facts, few)}: achieved occupancy is {percent(achieved)}, theoretical {percent(allowed)}",
         bears_on=_WAITS,
         speedup_up_to=facts.without_wait(allowed / achieved),
         severity="note" if _is_small(facts) or _has_warps_enough(facts) else None,
@@ -211,7 +210,8 @@ def _fill(facts: Facts, few: Evidence | None) -> str:
     if _is_small(facts):
         return f"launch more blocks than the {significant(facts.counter('waves'))} waves of this grid"
     if few is not None:
-        return f"loop over several elements a thread, as each warp executes {count(round(few.value), 'instruction')}"
+        executed = count(round(few.value), "instruction")
+        return f"loop over several elements per thread, as each warp executes only {executed}"
     return "give blocks and the warps in them equal work"
 
 
@@ -219,7 +219,7 @@ OCCUPANCY: tuple[FindingRule, ...] = (
     FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
     FindingRule(
         "achieved_occupancy_gap",
-        "fewer warps than the launch allows",
+        "low achieved occupancy",
         achieved_occupancy_gap,
         (("theoretical_occupancy", "achieved_occupancy"),),
     ),

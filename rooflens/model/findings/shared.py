@@ -119,7 +119,7 @@ def _move(found: _Conflicts, ways: float | None, *, collide_only: bool) -> str:
             f"leave its shared-memory layout: {said} are replays, but the addresses of each warp are free of "
             "conflicts, so they are collisions with other traffic"
         )
-    many = f", {significant(ways)} passes an access," if ways is not None else ""
+    many = f", {significant(ways)} passes per access," if ways is not None else ""
     return f"pad or swizzle shared memory: {said}{many} are bank conflicts"
 
 

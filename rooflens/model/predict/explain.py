@@ -348,10 +348,10 @@ def _wall(facts: _Facts) -> Iterator[Gap]:
         return
     part = percent(facts.checked.measured.wall_share or 0.0)
     if is_expected(wall, prediction):
-        text = f"The wall is the expected one: {wall_words(*wall)} for {part} of the time."
+        text = f"What limits it is as expected: {wall_words(*wall)} for {part} of the time."
         yield Gap("wall", text, as_predicted=True)
         return
-    found = f"The wall found is {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
+    found = f"What limits it is {wall_words(*wall)} for {part} of the time{_cause(facts, wall)}."
     why = f": {prediction.why}" if prediction.why else ""
     yield Gap("wall", found, (f"Expected was {wall_words(prediction.bound, prediction.resource)}{why}.",))
 

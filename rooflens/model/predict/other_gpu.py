@@ -163,7 +163,7 @@ class Effect:
 
     @property
     def changed(self) -> Tally:
-        """All that change side."""
+        """All that switch."""
         return Tally(sum(t.count for t in self.to.values()), sum(t.time_ns for t in self.to.values()))
 
 

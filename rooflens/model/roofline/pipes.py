@@ -1,7 +1,7 @@
 """Execution pipes of a kernel: the FLOP pipes, and those that bind kernels with few FLOPs.
 
-Random-number, integer, hashing and exp-heavy kernels are bound by issue slots or by the ALU, XU or LSU pipe; by FLOP
-pipes alone they would look latency-bound.
+Random-number, integer, hashing and exp-heavy kernels are limited by instruction issue or by the ALU, XU or LSU pipe; by
+FLOP pipes alone they would look latency-bound.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _instruction_pipe(key: str, label: str, *shares: str) -> PipeRow:
 
 
 PIPE_ROWS: tuple[PipeRow, ...] = (
-    PipeRow("issue", "issue slots", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
+    PipeRow("issue", "instruction issue", "inst", ("issue_share",), "issued_inst", "issue_peak_inst_per_s"),
     _instruction_pipe("alu", "ALU pipe", "alu_busy_share", "alu_heavy_busy_share"),
     _instruction_pipe("xu", "XU pipe"),
     _instruction_pipe("lsu", "LSU pipe"),

@@ -99,7 +99,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
     "lsu": (_Move("load wider: one 16-byte access in place of four"), _Move("keep re-used values in registers")),
-    "smem": (_Move("take larger tiles a warp, so that bytes per operation fall"),),
+    "smem": (_Move("take larger tiles per warp, so that bytes per operation fall"),),
 }
 """Moves after the first one, which has the kernel's own numbers."""
 
@@ -119,7 +119,7 @@ _COMPUTE: Mapping[str, tuple[_Move, ...]] = {
     ),
     "alu": (
         _Move("strength-reduce index arithmetic and comparisons; hoist them out of the loop"),
-        _Move("process several elements a thread, so that addresses are computed once"),
+        _Move("process several elements per thread, so that addresses are computed once"),
     ),
     "xu": (
         _Move("use exp2 in place of exp, share reciprocals, replace divisions and conversions"),
@@ -177,7 +177,7 @@ def _fewer_reloads(move: str, near: str, far: str, levels: Mapping[str, Level]) 
 
 def _more_reuse(smem: Level) -> str:
     intensity = smem.intensity_flop_per_byte
-    now = f": today {significant(intensity)} FLOP a byte" if intensity else ""
+    now = f": today {significant(intensity)} FLOP per byte" if intensity else ""
     return f"re-use each loaded value more often in registers{now}"
 
 

@@ -12,11 +12,12 @@ from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, 
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Kernel, Level, Phases, Pipe
+    from rooflens.model.records import Analysis, Kernel, Level, Phases, Pipe
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -62,6 +63,17 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     if name == "l1" and _is_shared_memory(case, shares):
         return Bottleneck("smem", shares["l1"])
     return Bottleneck(name, shares[name])
+
+
+def both_sides(analysis: Analysis) -> list[Bottleneck]:
+    """Find the busiest memory level and the busiest pipe of an analyzed kernel, the busier one first."""
+    case = Case(analysis.kernel, analysis.levels, analysis.pipes, analysis.flags, default_thresholds())
+    return in_order(memory_bottleneck(case), compute_bottleneck(case))
+
+
+def in_order(*sides: Bottleneck | None) -> list[Bottleneck]:
+    """Put the sides that are known in order of falling share."""
+    return sorted((side for side in sides if side is not None), key=lambda side: -side.share)
 
 
 _PARTIAL: Mapping[str, frozenset[str]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,17 +11,32 @@ from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiter
 from rooflens.model.roofline.pipes import PIPE_ROWS
+from rooflens.model.verdict.bottleneck import both_sides, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Distances, Finding, Kernel, Level, Phases, Pipe, Verdict
+    from rooflens.model.records import (
+        Analysis,
+        Bottleneck,
+        Bound,
+        Distances,
+        Finding,
+        Kernel,
+        Level,
+        Phases,
+        Pipe,
+        Verdict,
+    )
     from rooflens.model.unprofiled import InProgram
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
-_SPOKEN = {"smem": "shared memory", "issue": "issue slots"}
+_SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """What a sentence says where it does not take the label, with its article."""
+_UNITS = re.compile(r"\b(lsu|l2)\b")
+_ENOUGH_READY = 1.0
+"""One warp that is ready in every cycle is what a scheduler can issue."""
 _SHOWN_SHARE = 0.01
 _WORTH_NAMING = 0.1
 _WORTH_A_WORD = 1.05
@@ -57,9 +73,18 @@ def resource_label(resource: str | None, *gpus: str | None) -> str:
     return known or (resource.upper() if resource.startswith("fp") else resource.replace("_", " "))
 
 
+def stage_label(stage: str) -> str:
+    """Name a stage of a memory level: `LSU input`, `bank reads`, `to L2`."""
+    return _UNITS.sub(lambda unit: unit[0].upper(), stage.replace("_", " "))
+
+
 def wall_words(bound: str, resource: str | None, *gpus: str | None) -> str:
-    """Name a wall: `compute at tensor bf16`, `memory at HBM3`, `latency`."""
-    return f"{bound} at {resource_label(resource, *gpus)}" if resource else bound
+    """Name a wall: `compute at tensor bf16`, `memory at HBM3`, `instruction issue`, `latency`."""
+    if resource is None:
+        return bound
+    if bound == "balanced":
+        return f"near two limits ({resource_label(resource, *gpus)} nearest)"
+    return resource_label(resource) if resource == "issue" else f"{bound} at {resource_label(resource, *gpus)}"
 
 
 def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: str = "") -> str:
@@ -67,18 +92,31 @@ def bottleneck_words(bottleneck: Bottleneck | None, *gpus: str | None, missing: 
     return f"{resource_label(bottleneck.resource, *gpus)} {percent(bottleneck.share)}" if bottleneck else missing
 
 
+def limit_words(analysis: Analysis, missing: str = "") -> str:
+    """Name the unit nearest its peak, with its share; of a kernel near two limits both: `FP32 74 %, HBM3 70 %`."""
+    kernel, found = analysis.kernel, analysis.verdict.bottleneck
+    sides = [found] if analysis.verdict.bound != "balanced" else both_sides(analysis)
+    return ", ".join(bottleneck_words(side, kernel.gpu, missing=missing) for side in sides)
+
+
 def distance_words(verdict: Verdict, *gpus: str | None) -> str:
     """Say how far a kernel is from its limits; empty where unknown.
 
-    For example `1.9x as written, up to 2.3x at the work and bytes it needs`.
+    For example `up to 1.4x faster as written (FP64 70 % busy), 2.3x with only the FLOPs and bytes it needs`.
     """
     distances = verdict.distances
-    written = [f"{factor(distances.headroom)} as written{_full(verdict, *gpus)}"] if distances.headroom else []
-    return ", ".join((*written, *_beyond(distances)))
+    said = _as_written(distances.headroom, _busy(verdict, *gpus)) if distances.headroom else []
+    return ", ".join((*said, *_beyond(distances)))
 
 
-def _full(verdict: Verdict, *gpus: str | None) -> str:
-    return f" ({resource_label(verdict.resource, *gpus)} is full)" if verdict.at_roof and verdict.resource else ""
+def _as_written(headroom: float, busy: str) -> list[str]:
+    """Say what is left with the same instructions and bytes: next to nothing where the busiest unit is full."""
+    more = f"up to {factor(headroom)} faster" if headroom > _WORTH_A_WORD else "nothing to win"
+    return [f"{more} as written{busy}"]
+
+
+def _busy(verdict: Verdict, *gpus: str | None) -> str:
+    return f" ({bottleneck_words(verdict.bottleneck, *gpus)} busy)" if verdict.bottleneck else ""
 
 
 def _beyond(distances: Distances) -> Iterator[str]:
@@ -86,9 +124,9 @@ def _beyond(distances: Distances) -> Iterator[str]:
     shown = distances.headroom or 1.0
     if distances.potential is not None and distances.potential > _WORTH_A_WORD * shown:
         shown = distances.potential
-        yield f"up to {factor(shown)} at the work and bytes it needs"
+        yield f"up to {factor(shown)} with only the FLOPs and bytes it needs"
     if distances.potential_by_reuse is not None and distances.potential_by_reuse > _WORTH_A_WORD * shown:
-        how = "by fusing only" if distances.by_fusing_only else "with its operands kept on chip"
+        how = "by fusing it away" if distances.by_fusing_only else "with all operands kept on chip"
         yield f"up to {factor(distances.potential_by_reuse)} {how}"
 
 
@@ -144,7 +182,7 @@ def _level_numbers(facts: Facts, wall: Bottleneck | None) -> str:
     stage = binding_stage(level)
     if stage is None and level.bytes_per_s is not None and level.peak_bytes_per_s:
         return f"moves {si(level.bytes_per_s, 'B/s')} of {si(level.peak_bytes_per_s, 'B/s')} ({share})"
-    return f"its {(stage or 'busiest').replace('_', ' ')} stage is {share} busy"
+    return f"its {stage_label(stage or 'busiest')} stage is {share} busy"
 
 
 def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
@@ -156,7 +194,8 @@ def _intensity(facts: Facts, wall: Bottleneck | None) -> str:
 def _compute(facts: Facts) -> str:
     wall = facts.wall
     resource = wall.resource if wall else None
-    return f"Compute-bound by {_spoken(resource, facts.kernel.gpu)}: {_pipe_numbers(facts, wall)}"
+    limit = "Limited" if resource == "issue" else "Compute-bound"
+    return f"{limit} by {_spoken(resource, facts.kernel.gpu)}: {_pipe_numbers(facts, wall)}"
 
 
 def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
@@ -170,21 +209,21 @@ def _pipe_numbers(facts: Facts, wall: Bottleneck | None) -> str:
 
 
 def _balanced(facts: Facts) -> str:
-    gpu = facts.kernel.gpu
-    sides = (f"{_spoken(side.resource, gpu)} {percent(side.share)}" for side in (facts.memory, facts.compute) if side)
-    return f"Balanced: {' and '.join(sides)}, level with each other"
+    sides = in_order(facts.memory, facts.compute)
+    return f"Near two limits: {', '.join(bottleneck_words(side, facts.kernel.gpu) for side in sides)}"
 
 
 def _latency(facts: Facts) -> str:
-    causes = "; ".join(cause.title for cause in facts.causes[:2])
-    return f"Latency-bound: {_none_above(facts)}{f'; {causes}' if causes else ''}"
+    ready = facts.kernel.counters.get("eligible_warps_per_cycle")
+    few = [f"only {significant(ready)} warps ready per cycle"] if ready is not None and ready < _ENOUGH_READY else []
+    return f"Latency-bound: {'; '.join((_none_above(facts), *few, *(cause.title for cause in facts.causes[:2])))}"
 
 
 def _overhead(facts: Facts) -> str:
     if facts.waiting is not None:
         what = f"the GPU waits {duration(facts.waiting.gap_ns)} beside a launch of {duration(facts.waiting.time_ns)}"
     else:
-        what = f"runs {duration(facts.kernel.duration_ns or 0.0)}, as short as its launch"
+        what = f"as short as its launch ({duration(facts.kernel.duration_ns or 0.0)})"
     return f"Overhead-bound: {what}; {_none_above(facts)}"
 
 
@@ -201,7 +240,7 @@ def _unknown(facts: Facts) -> str:
     if facts.kernel.failed:
         return "Unknown: profiling this kernel failed, every counter is NaN"
     duration_too = "" if facts.kernel.duration_ns is not None else "duration and no "
-    return f"Unknown: the report has no {duration_too}memory counters and no compute counters"
+    return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
 
 
 def _top(facts: Facts) -> float:
@@ -209,7 +248,7 @@ def _top(facts: Facts) -> float:
 
 
 def evidence_lines(bound: Bound, facts: Facts, gap_share: float) -> tuple[str, ...]:
-    """List the numbers behind the verdict, leading resources first.
+    """List the numbers behind the verdict, the busiest units first.
 
     Warps that miss what the launch allows by more than `gap_share` of an SM's slots are not limited by the launch.
     """
@@ -219,7 +258,7 @@ def evidence_lines(bound: Bound, facts: Facts, gap_share: float) -> tuple[str, .
 def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
     for side, what in ((facts.memory, "memory"), (facts.compute, "compute")):
         if side is not None:
-            yield f"busiest {what} resource: {_spoken(side.resource, facts.kernel.gpu)} {percent(side.share)}"
+            yield f"busiest {what} unit: {_spoken(side.resource, facts.kernel.gpu)} {percent(side.share)}"
     for name, level in facts.levels.items():
         if level.share is not None and level.share >= _SHOWN_SHARE:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
@@ -234,7 +273,7 @@ def _traffic(level: Level) -> str:
     if level.attainable_per_s:
         moved += f", attainable {si(level.attainable_per_s, 'B/s')}"
     stage = binding_stage(level)
-    return f"{moved}; busiest in its {stage.replace('_', ' ')} stage" if stage else moved
+    return f"{moved}; busiest in its {stage_label(stage)} stage" if stage else moved
 
 
 def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
@@ -245,4 +284,4 @@ def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
         yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiter}" if limiter else "")
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
-        yield f"{significant(eligible)} eligible warps a cycle and scheduler"
+        yield f"{significant(eligible)} warps ready per cycle and scheduler"

@@ -125,7 +125,7 @@ class GateOutcome:
 
     Attributes:
         failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
-        unjudged: Programs with a single sample or without a total time, which no gate judges.
+        unjudged: Programs with a single run on a side or without a total time, which no gate judges.
     """
 
     fail_on: str
@@ -266,7 +266,7 @@ def _most_changed(program: Program) -> list[Row]:
 
 
 def _changed(row: Row) -> bool:
-    """Return whether a kernel changed by more than noise; a single sample, by more than would count."""
+    """Return whether a kernel changed by more than noise; of a single run, by more than would count."""
     change = row.timing.change
     return change is not None and row.outcome != "same" and abs(change) > row.comparison.threshold
 

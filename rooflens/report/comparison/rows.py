@@ -1,4 +1,4 @@
-"""A comparison as its page counts it: programs, their kernels by falling difference, and the words for both."""
+"""A comparison as its page counts it: programs, their kernels, largest change first, and the words for both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.compare.findings import changed_findings, findings_sentence
-from rooflens.model.compare.sentences import change_sentence, range_words, timing_words
+from rooflens.model.compare.sentences import change_sentence, factor_words, range_words
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.comparison.conditions import is_synthetic
 from rooflens.report.labels import BOUND_LABELS
@@ -27,7 +27,6 @@ LEAST_ROWS = 12
 
 MINUS = "\u2212"
 ARROW = "\u2192"
-SINGLE = " (single sample)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ class Program:
     """One program of the page.
 
     Attributes:
-        rows: Its kernels by falling difference, the listed ones.
+        rows: Its kernels, largest change first, the listed ones.
         rest: Those with smaller differences; None where all are listed.
     """
 
@@ -212,7 +211,7 @@ class Program:
 
 
 def programs(compared: Sequence[Compared]) -> tuple[Program, ...]:
-    """Put programs in order of falling difference, number their kernels, and share the page's rows between them."""
+    """Put programs in order, largest change first, number their kernels, and share the page's rows between them."""
     most = max(LEAST_ROWS, ROWS_ON_PAGE // max(1, len(compared)))
     found, first = [], 0
     ordered = sorted(compared, key=lambda pair: -abs(pair.comparison.total.lost_ns))
@@ -263,18 +262,13 @@ def wall_words(found: Wall) -> str:
     return f"{BOUND_LABELS[found.bound]}{near}"
 
 
-def factor_words(timing: Timing, threshold: float) -> str:
-    """Say how much faster or slower; that it is a single sample is said beside it."""
-    return timing_words(timing, threshold).removesuffix(SINGLE)
-
-
 def judgement(timing: Timing, threshold: float) -> str:
     """Say why a change counts or does not."""
     outcome = timing.outcome(threshold)
     if outcome == "unknown":
         return "Not judged: a side holds no durations."
     if outcome == "single":
-        return "Single sample: with one recording on a side noise is not known, so nothing is judged."
+        return "With a single run on a side noise is not known, so nothing is judged."
     least = given_percent(threshold)
     if outcome == "same":
         if _meet(timing):

@@ -1,4 +1,4 @@
-"""What if another GPU ran this: ridges by GPU, the kernels that change side, and the select that asks for one.
+"""The kernels on another GPU: ridges by GPU, which kernels switch between memory and compute, and the choice of one.
 
 The page holds the ridges of a few GPUs as a table, and of every GPU the numbers from which `report/other_gpu.js` writes
 the sentences and the cells of the one that is chosen.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rooflens import format as fmt
+from rooflens.model.aggregate import aggregate
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
@@ -25,8 +26,9 @@ from rooflens.report.roofline.datasheet import short_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.launches import Launch
+    from rooflens.model.launches import Group
     from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
+    from rooflens.model.records import Analysis, Bound
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.content import Content
 
@@ -38,6 +40,9 @@ MAX_ROWS = 40
 
 MAX_HOMES = 4
 """GPUs of a mixed page that stand in the table of ridges, those of the longest kernels first."""
+
+OPEN_ROWS = 5
+"""A table of more ridges than this is folded."""
 
 MAX_PRECISIONS = 4
 NAME_WIDTH = 56
@@ -57,25 +62,32 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """One launch of the page and its place under the roofs of its own GPU."""
+    """One kernel of the page, its launches added up, and its place under the roofs of its own GPU."""
 
-    launch: Launch
+    group: Group
+    analysis: Analysis
     here: Standing
 
     @property
     def name(self) -> str:
-        """Name that fits the table."""
-        return fmt.cut_middle(self.launch.shown, NAME_WIDTH)
+        """Name that fits the table, with its launches where there are several."""
+        times = f" x{self.group.launch_count:,}" if self.group.launch_count > 1 else ""
+        return fmt.cut_middle(self.group.shown, NAME_WIDTH) + times
 
     @property
     def title(self) -> str:
         """Name that fits a tooltip."""
-        return fmt.cut_middle(self.launch.name, TITLE_WIDTH)
+        return fmt.cut_middle(self.group.name, TITLE_WIDTH)
+
+    @property
+    def bound(self) -> Bound:
+        """Class of its verdict."""
+        return self.analysis.verdict.bound
 
     @property
     def unit(self) -> str:
         """What its main work counts."""
-        return UNITS[main_unit(self.launch.analysis.pipes.values())]
+        return UNITS[main_unit(self.analysis.pipes.values())]
 
     @property
     def lower_ns(self) -> float:
@@ -90,7 +102,7 @@ class RidgeRow:
     Attributes:
         id: Of its file; empty where no file has it.
         ridges: Ridge and peak by precision; `MISSING` and nothing where it has no such pipe.
-        changes: How many kernels change side, and their part of the GPU time; both may be empty.
+        changes: How many kernels switch, and their part of the GPU time; both may be empty.
     """
 
     id: str
@@ -126,12 +138,13 @@ class Home:
 
 
 def what_if(content: Content) -> Markup:
-    """Offer every GPU with a datasheet, and show the ridges of three generations beside the page's own."""
-    if not content.timed:
-        return Markup("")
-    placed = [Placed(launch, here) for launch in content.timed if (here := standing(launch.analysis))]
+    """Offer every GPU with a datasheet, and show the ridges of three generations beside the page's own.
+
+    Empty where nothing can be predicted: no kernel has both its FLOPs and its DRAM bytes in the report.
+    """
+    placed = [one for group in content.groups if (one := _placed(group)) is not None]
     if not placed:
-        return render("report/other_gpu", placed=[], content=content)
+        return Markup("")
     precisions = used_precisions([kernel.here for kernel in placed])
     homes = _homes(placed)
     others = {gpu.id: _other(gpu, placed) for gpu in load_datasheets()}
@@ -148,9 +161,9 @@ def what_if(content: Content) -> Markup:
         "report/other_gpu",
         content=content,
         placed=placed[:MAX_ROWS],
-        left_out=len(content.timed) - len(placed),
+        left_out=len(content.groups) - len(placed),
         cut=len(placed) > MAX_ROWS,
-        noun=_noun(content),
+        tall=len(rows) > OPEN_ROWS,
         choices=choices(home.gpu.id for home in homes if home.gpu),
         precisions=[resource_label(key) for key in precisions],
         story=story(precisions),
@@ -160,6 +173,12 @@ def what_if(content: Content) -> Markup:
         tensor=any(key.startswith("tensor") for key in precisions),
         block=json_block("what-if-data", _numbers(content, placed, precisions, others.values())),
     )
+
+
+def _placed(group: Group) -> Placed | None:
+    whole = aggregate([launch.analysis for launch in group.launches])
+    here = standing(whole)
+    return None if here is None else Placed(group, whole, here)
 
 
 def used_precisions(standings: Iterable[Standing]) -> tuple[str, ...]:
@@ -202,7 +221,7 @@ def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
 def _homes(placed: Sequence[Placed]) -> list[Home]:
     homes: dict[str, Home] = {}
     for kernel in placed:
-        name, roofs = kernel.launch.gpu, kernel.here.roofs
+        name, roofs = kernel.group.gpu, kernel.here.roofs
         # A report's roofs are those of the pipes that one kernel uses: other kernels add theirs.
         peaks = {**roofs.peaks_per_s, **homes[name].roofs.peaks_per_s} if name in homes else roofs.peaks_per_s
         homes[name] = Home(name, datasheet_of(name), replace(roofs, peaks_per_s=peaks))
@@ -237,11 +256,11 @@ def _unit(key: str) -> str:
 def _other(gpu: Datasheet, placed: Sequence[Placed]) -> Other:
     roofs = gpu_roofs(gpu)
     effect = sum_up(change(kernel.here, roofs) for kernel in placed)
-    return Other(gpu, roofs, effect, profiled=all(datasheet_of(kernel.launch.gpu) is gpu for kernel in placed))
+    return Other(gpu, roofs, effect, profiled=all(datasheet_of(kernel.group.gpu) is gpu for kernel in placed))
 
 
 def _changes(other: Other, content: Content) -> tuple[str, str]:
-    """Write how many kernels change side, and their part of the GPU time."""
+    """Write how many kernels switch between memory and compute, and their part of the GPU time."""
     changed = other.effect.changed
     if not changed.count:
         return "none" if other.effect.placed.count else fmt.MISSING, ""
@@ -257,7 +276,6 @@ def _numbers(
     keys = dict.fromkeys([*precisions, *(key for kernel in placed for key in kernel.here.load.ops)])
     here = placed[0].here.roofs if len(content.gpus) == 1 else None
     return {
-        "noun": _noun(content),
         "total_ns": content.total_ns,
         "small_part": SMALL_PART,
         "precisions": precisions,
@@ -297,8 +315,3 @@ def _other_numbers(other: Other, keys: Iterable[str]) -> dict[str, Any]:
         "apart": {"count": effect.apart.count, "ns": effect.apart.time_ns},
         "missing": dict(effect.missing),
     }
-
-
-def _noun(content: Content) -> str:
-    """Call rows launches where a kernel has several of them."""
-    return "kernel" if content.aggregated or len(content.groups) == len(content.timed) else "launch"

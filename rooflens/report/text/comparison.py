@@ -330,7 +330,7 @@ def _markdown(program: Compared) -> Iterator[str]:
 def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
     """Write a test suite for each program and a test case for its total and each of its kernels.
 
-    Without a gate no case fails; a single sample is skipped, for it says nothing about noise.
+    Without a gate no case fails; a single run is skipped, for it says nothing about noise.
     """
     suites = ET.Element("testsuites", name="rooflens")
     for program in compared:

@@ -52,14 +52,14 @@ _STYLES: dict[Bound, str] = {
 _MISSING = "-"
 _DOUBT: dict[Confidence, str] = {"high": "", "medium": " ?", "low": " ??"}
 LEGEND = (
-    "most to win first; ? medium, ?? low confidence; ready warps: a cycle and scheduler; how much faster, headroom: as "
-    "written, potential: at most, at the work and bytes it needs, by reuse: with its operands kept on chip too"
+    "most to win first; ? medium, ?? low confidence. How much faster at most: headroom, as written, with its busiest "
+    "unit full; potential, with only the FLOPs and bytes it needs; by reuse, with all operands kept on chip as well"
 )
 """Explains the table's order, marks and distances; printed below it."""
 
 _NAME_MIN, _NAME_MAX = 12, 48
 _NARROW, _NARROW_MOST = 120, 28
-"""Below so many columns of width a cell has fewer characters: `latency: 0.21 ready warps ?` still stands whole."""
+"""Below so many columns of width a cell has fewer characters: `latency: 0.21 warps ready ?` still stands whole."""
 _NAME_BESIDE_MOVES = 28
 _MOVE_MIN = 40
 _MARKDOWN_NAME_MAX = 100
@@ -240,11 +240,12 @@ def _achieved(analysis: Analysis) -> str:
 
 
 def _verdict(analysis: Analysis) -> str:
-    """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 ready warps`."""
+    """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 warps ready`."""
     verdict, gpu = analysis.verdict, analysis.kernel.gpu
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None
         why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
+        why = why.removeprefix("instruction ")
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
@@ -252,10 +253,10 @@ def _verdict(analysis: Analysis) -> str:
 
 
 def _waits(analysis: Analysis) -> str:
-    """Say how few warps are ready, a cycle and scheduler; where that is not counted, why they wait."""
+    """Say how few warps are ready per cycle and scheduler; where that is not counted, why they wait."""
     ready = analysis.kernel.counters.get("eligible_warps_per_cycle")
     if ready is not None:
-        return f"{significant(ready, 2)} ready warps"
+        return f"{significant(ready, 2)} warps ready"
     costing = next((finding for finding in analysis.findings if finding.severity != "note"), None)
     return costing.title if costing else analysis.verdict.cause or ""
 

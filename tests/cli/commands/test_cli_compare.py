@@ -69,7 +69,7 @@ def test_repeated_recordings_are_judged(base: Path, tmp_path: Path) -> None:
         ([1_100_000, 1_110_000, 1_120_000], ("--fail-on", "20%"), 0),
         ([1_008_000, 1_110_000, 1_120_000], ("--fail-on", "5%"), 0),  # the ranges meet
         ([900_000, 905_000, 910_000], ("--fail-on", "5%"), 0),  # faster is fine
-        ([2_000_000], ("--fail-on", "5%"), 0),  # a single sample is never judged
+        ([2_000_000], ("--fail-on", "5%"), 0),  # a single run is never judged
     ],
 )
 def test_the_gate_fails_on_what_is_more_than_noise(
@@ -84,8 +84,8 @@ def test_the_gate_fails_on_what_is_more_than_noise(
 def test_a_single_sample_says_so(base: Path, tmp_path: Path) -> None:
     """One recording gives a factor, marked, and the gate says that it cannot judge."""
     done = run("compare", base, record(tmp_path / "head", [2_000_000]), "--fail-on", "5%")
-    assert "1.99x slower (single sample)" in done.stdout
-    assert "single sample, so that the gate cannot judge it" in done.stderr
+    assert "1.99x slower (1 run after)" in done.stdout
+    assert "a single run on a side, so that the gate cannot judge it" in done.stderr
 
 
 def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_junit_is_xml_whatever_names_hold(tmp_path: Path) -> None:
     (suite,) = ET.fromstring(done.stdout)  # noqa: S314 - ours
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("2", "0", "2")
     assert (suite[1].get("name"), suite[1].get("classname")) == ('k<int, "x">&  ', suite.get("name"))
-    assert "single sample" in str(suite[1][0].get("message"))
+    assert "1 run each" in str(suite[1][0].get("message"))
     assert done.stdout.startswith('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="rooflens">\n<testsuite ')
 
 

@@ -110,16 +110,16 @@ def test_fewer_bytes_move_a_kernel_right() -> None:
     """Half the bytes for the same FLOPs in half the time: faster, right, and by which amounts."""
     found = moved(0.5, 0.5)
     sentence = change_sentence(found.changes[0], found)
-    assert sentence.startswith("2.00x faster (single sample): moved right at HBM2 (bytes ")
+    assert sentence.startswith("2.00x faster (1 run each): moved right at HBM2 (bytes ")
     assert "still memory-bound at HBM2" in sentence
-    assert total_sentence(found) == "GPU time 2.00x faster (single sample)"
+    assert total_sentence(found) == "GPU time 2.00x faster (1 run each)"
 
 
 def test_what_did_not_change_is_said_so() -> None:
     """The same kernel twice stands at the same place."""
     found = moved(1.0, 1.0)
     sentence = change_sentence(found.changes[0], found)
-    assert sentence.startswith("as fast as before (single sample): same place in the roofline")
+    assert sentence.startswith("unchanged (1 run each): same place in the roofline")
 
 
 def test_noise_is_no_news() -> None:

@@ -163,7 +163,7 @@ def test_sectors_a_request_tell_only_above_what_the_widest_access_takes(sectors:
     found = uncoalesced_global_load(make_facts({"global_load_sectors": sectors, "global_load_requests": 1000.0}))
     assert (found is not None) is said
     if found is not None:
-        assert "18.0 sectors a request" in found.move
+        assert "18.0 sectors per request" in found.move
         assert unsaid(found.evidence, found.move) == []
 
 

@@ -37,10 +37,10 @@ def test_local_memory_that_fills_device_memory_limits_the_kernel() -> None:
 @pytest.mark.parametrize(
     ("block", "registers", "words"),
     [
-        (128.0, 255.0, "at 255 registers a thread, the most"),
+        (128.0, 255.0, "at 255 registers per thread, the most"),
         (1024.0, 64.0, "take smaller blocks"),
-        (1024.0, 57.0, "leave 64 registers a thread, of which 57 are in use"),
-        (1024.0, 56.0, "if they cap the 56 registers a thread"),
+        (1024.0, 57.0, "leave 64 registers per thread, of which 57 are in use"),
+        (1024.0, 56.0, "if they cap the 56 registers per thread"),
         (128.0, 40.0, "index arrays with constants"),
     ],
 )

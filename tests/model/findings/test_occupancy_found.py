@@ -39,7 +39,7 @@ def test_shared_memory_that_limits_is_said_with_the_size_that_would_let_one_more
     """102,400 bytes hold two blocks of 41,984; three fit at 34,048, of which 1,024 are the driver's."""
     found = low_occupancy(make_facts(BLACKWELL, {"dram": 0.1, "fma": 0.3}))
     assert found is not None
-    assert "41.0 kB of shared memory a block allow 2 blocks an SM, 33.0 kB would allow 3" in found.move
+    assert "41.0 kB of shared memory per block allow 2 blocks per SM, 33.0 kB would allow 3" in found.move
     assert "register" not in found.move
     assert unsaid(found.evidence, found.move) == []
     assert found.speedup_up_to == pytest.approx(3 / 2)
@@ -49,7 +49,7 @@ def test_all_limiters_that_tie_are_named() -> None:
     """With 256 registers' worth of warps, two blocks are all that registers allow too: both must give way."""
     found = low_occupancy(make_facts({**BLACKWELL, "registers_per_thread": 200.0, "blocks_limit_registers": 2.0}))
     assert found is not None
-    assert "200 registers a thread allow 2 blocks an SM, 168 would allow 3" in found.move
+    assert "200 registers per thread allow 2 blocks per SM, 168 would allow 3" in found.move
     assert "33.0 kB would allow 3" in found.move
     assert "give way together" in found.move
     assert unsaid(found.evidence, found.move) == []
@@ -65,7 +65,7 @@ def test_an_sm_that_set_little_shared_memory_aside_is_told_of_its_carveout() -> 
     }
     found = low_occupancy(make_facts(counters))
     assert found is not None
-    assert "8.19 kB of shared memory a block allow 1 block an SM in the 16.4 kB" in found.move
+    assert "8.19 kB of shared memory per block allow 1 block per SM in the 16.4 kB" in found.move
     assert "102 kB, enough for 11" in found.move
     assert unsaid(found.evidence, found.move) == []
 
@@ -186,7 +186,9 @@ def test_warps_below_100_instructions_are_told_to_loop_and_longer_ones_to_share_
     found = achieved_occupancy_gap(make_facts(counters, kernel={"warp_opcodes": executed}))
     assert found is not None
     each = sum(executed.values()) // 1000
-    assert (f"loop over several elements a thread, as each warp executes {each} instructions" in found.move) is short
+    assert (
+        f"loop over several elements per thread, as each warp executes only {each} instructions" in found.move
+    ) is short
     assert ("equal work" in found.move) is not short
     assert unsaid(found.evidence, found.move) == []
 

@@ -28,7 +28,7 @@ def test_conflicts_say_how_many_passes_an_access_takes_and_where() -> None:
     totals = {"shared_wavefronts": 1000.0, "shared_excess_wavefronts": 875.0}
     found = bank_conflicts(make_facts(kernel={"code_totals": totals, "hotspots": (hot,)}))
     assert found is not None
-    assert "8.00 passes an access" in found.move
+    assert "8.00 passes per access" in found.move
     assert "88 % of the 1.00 k wavefronts of shared memory" in found.move
     assert found.where[0].hotspot is hot
     assert unsaid(found.evidence, found.move) == []

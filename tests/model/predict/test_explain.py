@@ -66,7 +66,7 @@ def test_what_is_as_predicted_is_said_so() -> None:
     ]
     assert words(checked, "work") == "The work is the predicted one: 137 GFLOP."
     assert words(checked, "bytes") == "DRAM moved the compulsory bytes: 101 MB."
-    assert words(checked, "wall") == ("The wall is the expected one: compute at tensor bf16 for 100 % of the time.")
+    assert words(checked, "wall") == ("What limits it is as expected: compute at tensor bf16 for 100 % of the time.")
     assert (checked.work_ratio, checked.bytes_ratio) == (1.0, 1.0)
 
 
@@ -202,7 +202,7 @@ def test_less_work_names_masks_and_what_was_not_counted() -> None:
 def test_work_that_is_not_counted_is_no_gap() -> None:
     """A kernel without FLOP counters makes the sum unknown, and the flag says why."""
     said = words(check(GEMM, [did(None, flags=("no_flop_counters",))]), "work")
-    assert said.startswith("The FLOP of this report are not all counted. The report holds no FLOP counters")
+    assert said.startswith("The FLOP of this report are not all counted. The report has no FLOP counters")
 
 
 def test_the_wrong_type_is_found_on_the_pipe() -> None:
@@ -233,11 +233,11 @@ def test_another_wall_is_said_with_its_cause_and_the_expectation() -> None:
     """The wall of most of the time stands beside the expected one and why that was expected."""
     checked = check(GEMM, [did({"tensor_bf16": 1.0}, wall=("latency", None))])
     assert words(checked, "wall") == (
-        "The wall found is latency for 100 % of the time: long_scoreboard. "
+        "What limits it is latency for 100 % of the time: long_scoreboard. "
         "Expected was compute at tensor bf16: 1365 FLOP/B: far to the right."
     )
     wgmma = check(GEMM, [did({}, wall=("compute", "tensor_bf16_wgmma"))])
-    assert "the expected one" in words(wgmma, "wall")
+    assert "as expected" in words(wgmma, "wall")
     assert words(check(replace(GEMM, bound=None), [did({})]), "wall") == ""
     assert words(check(GEMM, [analyze(make_kernel({"duration_ns": None}))]), "wall") == ""
 

@@ -20,7 +20,7 @@ MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_thread
         ("dram", "DRAM"),
         ("l2", "L2"),
         ("smem", "SMEM"),
-        ("issue", "issue slots"),
+        ("issue", "instruction issue"),
         ("xu", "XU pipe"),
         ("tensor_bf16", "tensor bf16"),
         ("tensor_fp16_acc16", "tensor fp16 acc16"),
@@ -91,7 +91,7 @@ def test_estimates_are_called_so() -> None:
 def test_balanced_names_both_sides() -> None:
     """The busiest unit of each side stands in the sentence with their shares."""
     sentence = reach(make_case({"dram": 0.66, "fp32": 0.64})).sentence
-    for words in ("Balanced", "DRAM 66 %", "FP32 64 %"):
+    for words in ("Near two limits", "DRAM 66 %", "FP32 64 %"):
         assert words in sentence
 
 
@@ -113,8 +113,8 @@ def test_overhead_says_the_duration() -> None:
 @pytest.mark.parametrize(
     ("shares", "counters", "missing", "present"),
     [
-        ({}, {"duration_ns": None}, ("duration", "memory counters", "compute counters"), ()),
-        ({}, {}, ("memory counters", "compute counters"), ("duration",)),
+        ({}, {"duration_ns": None}, ("duration", "throughput counters"), ()),
+        ({}, {}, ("throughput counters",), ("duration",)),
     ],
 )
 def test_unknown_says_what_is_missing(
@@ -154,12 +154,12 @@ def test_evidence_lists_the_busiest_units_first() -> None:
     }
     evidence = analyze(make_kernel(counters)).verdict.evidence
     assert "DRAM 70 %" in evidence[0]
-    assert "the ALU pipe 30 %" in evidence[1]
+    assert "ALU pipe 30 %" in evidence[1]
     assert any("1.41 GB" in line and "1.41 TB/s" in line for line in evidence)
     assert any(line.startswith("L2 20 %") for line in evidence)
     assert not any(line.startswith("L1") for line in evidence)
     assert any("occupancy 50 %" in line and "warps a block" in line for line in evidence)
-    assert any("1.50 eligible warps" in line for line in evidence)
+    assert any("1.50 warps ready" in line for line in evidence)
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ def test_latency_names_its_first_cause() -> None:
 def test_latency_without_a_cause_says_so() -> None:
     """Where the counters show no cause, none is made up, and the command to collect them is given."""
     found = verdict(LOW)
-    assert found.cause == "not shown by the counters of this report"
+    assert found.cause == "cause not measured"
     assert COLLECT in found.advice[0]
 
 
@@ -400,7 +400,7 @@ def test_a_full_load_store_unit_is_memory() -> None:
     """Load and store instructions that fill L1's input are a wall of memory, and the move is to issue fewer of them."""
     found = reach(place(make_kernel(LSU_FULL)))
     assert (found.bound, found.resource, found.bottleneck) == ("memory", "l1", Bottleneck("l1", 0.9375))
-    assert "its lsu input stage is 94 % busy" in found.sentence
+    assert "its LSU input stage is 94 % busy" in found.sentence
     assert found.advice[0].startswith("load wider")
 
 

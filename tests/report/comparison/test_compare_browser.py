@@ -166,7 +166,7 @@ def test_rows_are_walked_and_chosen_by_keyboard(open_comparison: Callable[..., P
 
 
 def test_headers_sort_and_give_the_first_order_back(open_comparison: Callable[..., Page]) -> None:
-    """A header sorts by its numbers, downwards first; a third press brings falling differences back."""
+    """A header sorts by its numbers, downwards first; a third press brings the largest changes back."""
     page = open_comparison([layer()])
     order = "rows => rows.map(row => row.dataset.k)"
     rows = page.locator(".kernels tbody").first.locator("tr[data-k]")

@@ -45,7 +45,7 @@ def thousands() -> list[Compared]:
 STATES: dict[str, Callable[[], list[Compared]]] = {
     "all that can become of a kernel": lambda: [layer()],
     "one kernel": lambda: [compared(samples.every_verdict()[:1], samples.every_verdict()[:1])],
-    "single samples": lambda: [compared(samples.every_verdict(), samples.every_verdict(), (1.0,))],
+    "single runs": lambda: [compared(samples.every_verdict(), samples.every_verdict(), (1.0,))],
     "nothing in common": lambda: [compared(samples.every_verdict()[:2], samples.every_verdict()[2:4])],
     "no FLOPs": lambda: [compared(samples.without_flops(), samples.without_flops())],
     "no durations": lambda: [compared(without_durations(), without_durations())],
@@ -143,7 +143,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], 2)], (1.0,))
     html = text_of(render_comparison([one, replace(one, program="other")], Gate(0.05)))
-    assert html.count("2.00x slower single sample") == 4  # a row and a headline for each program
+    assert html.count("2.00x slower 1 run each") == 4  # a row and a headline for each program
     assert "noise is not known, so nothing is judged" in html
     assert "Gate not judged" in html
 
@@ -163,7 +163,7 @@ def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
 
 
 def test_what_no_gate_can_judge_is_counted() -> None:
-    """Beside a program that holds, a single sample and one without durations are told as not judged."""
+    """Beside a program that holds, a single run and one without durations are told as not judged."""
     kernels = samples.every_verdict()
     single, untimed = (
         compared(kernels, kernels, (1.0,), "single"),
@@ -171,7 +171,7 @@ def test_what_no_gate_can_judge_is_counted() -> None:
     )
     text = text_of(render_comparison([compared(kernels, kernels), single, untimed], Gate(0.05)))
     assert "Gate holds" in text
-    assert "2 programs of 3 with a single sample or without a total time were not judged" in text
+    assert "2 programs of 3 with a single run on a side or without a total time were not judged" in text
     assert "Gate not judged" in text_of(render_comparison([untimed], Gate(0.05)))
 
 

@@ -233,7 +233,7 @@ def test_short_launches_do_not_lead_the_clock() -> None:
 def test_the_list_says_what_its_factors_bound() -> None:
     """Each line has its factor as written, and the list says what the ranking is by and what can go below it."""
     text = text_of(make(*STATES["every verdict"]))
-    assert "3.8x as written" in text
+    assert "up to 3.8x faster as written" in text
     assert "Ranked by the time above each kernel's floor" in text
     assert "A change of algorithm can go below it." in text
 

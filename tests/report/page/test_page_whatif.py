@@ -51,21 +51,23 @@ SENTENCES = (
         (GEMM, COPY, GATHER),
         "h100-sxm",
         (
-            "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 kernels at DRAM or a FLOP pipe falls from 11.3 ms to 5.97 ms: 1.9x shorter."
+            "1 kernel with 50 % of GPU time switches from compute to memory on H100 80GB HBM3. "
+            "The lower bound of the time of the 2 kernels limited by DRAM or by FLOPs "
+            "falls from 11.3 ms to 5.97 ms: 1.9x shorter."
         ),
         "The DRAM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
         (
-            "1 kernel with 20 % of GPU time stands at another wall (latency, overhead, caches, other pipes), "
-            "or at an unknown one: the lower bound says nothing of its time."
+            "1 kernel with 20 % of GPU time is limited by something else (latency, overhead, caches, other pipes), "
+            "or what limits it is unknown: nothing is predicted of its time."
         ),
     ),
     (
         (COPY,),
         "t4",
         (
-            "No kernel changes side on Tesla T4. "
-            "The lower bound of the only kernel at DRAM or a FLOP pipe rises from 4.90 ms to 31.2 ms: 6.4x longer."
+            "No kernel switches between memory and compute on Tesla T4. "
+            "The lower bound of the time of the only kernel limited by DRAM or by FLOPs "
+            "rises from 4.90 ms to 31.2 ms: 6.4x longer."
         ),
         "",
         "",
@@ -74,8 +76,10 @@ SENTENCES = (
         (STENCIL, GEMM, replace(GEMM, name="other")),
         "a100-sxm4-40gb",
         (
-            "3 kernels with 100 % of GPU time change side on A100-SXM4-40GB: 2 to memory, 1 to compute. "
-            "The lower bound of the 3 kernels at DRAM or a FLOP pipe rises from 13.1 ms to 13.6 ms: 1.0x longer."
+            "3 kernels with 100 % of GPU time switch between memory and compute on A100-SXM4-40GB: 2 to memory, "
+            "1 to compute. "
+            "The lower bound of the time of the 3 kernels limited by DRAM or by FLOPs "
+            "rises from 13.1 ms to 13.6 ms: 1.0x longer."
         ),
         "",
         "",
@@ -101,8 +105,9 @@ SENTENCES = (
         (GEMM, GEMM),
         "h100-sxm",
         (
-            "2 launches with 100 % of GPU time change side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 launches at DRAM or a FLOP pipe falls from 12.8 ms to 5.97 ms: 2.1x shorter."
+            "1 kernel with 100 % of GPU time switches from compute to memory on H100 80GB HBM3. "
+            "The lower bound of the time of the only kernel limited by DRAM or by FLOPs "
+            "falls from 12.8 ms to 5.97 ms: 2.1x shorter."
         ),
         "The DRAM ridge of tensor bf16 moves from 153 to 295 FLOP/B: 1.6x the bandwidth, 3.2x the peak.",
         "",
@@ -111,8 +116,9 @@ SENTENCES = (
         (GEMM, replace(GEMM, name="there", chip=H100)),
         "h100-sxm",
         (
-            "1 kernel with 50 % of GPU time changes side on H100 80GB HBM3, from compute to memory. "
-            "The lower bound of the 2 kernels at DRAM or a FLOP pipe falls from 9.40 ms to 5.97 ms: 1.6x shorter."
+            "1 kernel with 50 % of GPU time switches from compute to memory on H100 80GB HBM3. "
+            "The lower bound of the time of the 2 kernels limited by DRAM or by FLOPs "
+            "falls from 9.40 ms to 5.97 ms: 1.6x shorter."
         ),
         "",
         "",
@@ -196,7 +202,7 @@ def test_numbers_are_written_as_in_python(open_page: Callable[..., Page]) -> Non
 
 
 def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> None:
-    """The answer, the ridge and the kernels appear with the choice; those that change side come first, by word."""
+    """The answer, the ridge and the kernels appear with the choice; those that switch come first, by word."""
     page = open_page(analyses())
     assert not page.locator("#what-if-answer").is_visible()
     assert rows(page) == []
@@ -204,7 +210,7 @@ def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> No
     assert page.locator("#what-if-head").inner_text().startswith("1 kernel with 36")
     assert page.locator("#what-if-answer .pill").inner_text() == "prediction"
     assert [row[0] for row in rows(page)] == ["gemm", "copy", "gather", "train<fp8>"]
-    assert rows(page)[0][4:6] == ["compute", "memory changes"]
+    assert rows(page)[0][4:6] == ["compute", "memory switches"]
     assert page.locator("#what-if-kernels .changes").count() == 1
     assert page.locator("#what-if-ridges .chosen th").inner_text() == "H100 80GB HBM3"
     page.select_option("#what-if-gpu", "")
@@ -229,7 +235,7 @@ def test_cells_are_those_of_the_model(open_page: Callable[..., Page], gpu: str) 
         if moved.there is None:
             assert (row[5], row[7], row[8]) == ("not predicted", fmt.MISSING, fmt.MISSING)
             continue
-        assert row[5].split() == [moved.there.side, "changes"][: 2 if moved.to_side else 1]
+        assert row[5].split() == [moved.there.side, "switches"][: 2 if moved.to_side else 1]
         assert row[7] == fmt.duration(moved.there.lower_s * 1e9)
         assert row[8] == (factor_words(moved.factor) if here.told else fmt.MISSING)
 

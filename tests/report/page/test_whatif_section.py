@@ -70,7 +70,7 @@ def test_the_story_leaves_out_gpus_without_the_type() -> None:
 
 
 def test_ridges_read_without_scripts() -> None:
-    """The page's own GPU and three generations stand in a plain table, with the kernels that change side."""
+    """The page's own GPU and three generations stand in a plain table, with the kernels that switch."""
     text = plain(section(page_of(GEMM, COPY)))
     assert "A100-SXM4-80GB profiled here 2.04 TB/s 153 312 TFLOP/s" in text
     assert "H100 80GB HBM3 3.35 TB/s 295 989 TFLOP/s 1 62 % of GPU time" in text
@@ -96,11 +96,7 @@ def test_the_page_holds_the_models_numbers() -> None:
     """What the script writes sentences from is what the model sums up, with the roofs of each datasheet."""
     page = page_of(GEMM, COPY, GATHER)
     numbers = data(page)
-    assert (numbers["noun"], numbers["main"], numbers["labels"]["tensor_bf16"]) == (
-        "kernel",
-        "tensor_bf16",
-        "tensor bf16",
-    )
+    assert (numbers["main"], numbers["labels"]["tensor_bf16"]) == ("tensor_bf16", "tensor bf16")
     assert set(numbers["gpus"]) == set(GPUS)
     found = [here for launch in page.timed if (here := standing(launch.analysis))]
     for key in ("t4", "h100-sxm", "b200"):
@@ -145,13 +141,25 @@ def test_a_gpu_without_a_datasheet_is_marked() -> None:
 
 
 def test_kernels_without_a_place_are_counted() -> None:
-    """What lacks FLOPs or bytes is left out and counted; a page of such kernels says so and offers no choice."""
+    """What lacks FLOPs or bytes is left out and counted; a page of such kernels has no such section."""
     without = replace(GEMM, flop=None)
     assert "1 kernel left out: its FLOPs or DRAM bytes" in plain(section(page_of(COPY, without)))
-    html = str(what_if(page_of(without)))
-    assert "none can be placed on another GPU" in html
-    assert "<select" not in html
-    assert str(what_if(page_of(samples.failed()))) == ""
+    assert section(page_of(without)) == ""
+
+
+def test_launches_of_a_kernel_are_one_row() -> None:
+    """The table holds a kernel once, with the lower bounds of all its launches added up."""
+    (once, twice) = (data(page_of(*[GEMM] * times))["kernels"] for times in (1, 2))
+    assert [kernel["launches"] for kernel in twice] == [2]
+    assert twice[0]["lower_s"] == once[0]["lower_s"]
+    assert plain(section(page_of(GEMM, GEMM))).count("gemm x2") == 1
+
+
+def test_many_ridges_are_folded() -> None:
+    """The table of ridges stands open for one GPU, and is folded where the page holds several."""
+    assert "Ridges of" not in section(page_of(GEMM))
+    several = [replace(GEMM, chip=replace(samples.A100, name=name)) for name in ("NVIDIA A", "NVIDIA B", "NVIDIA C")]
+    assert "<summary>Ridges of 6 GPUs</summary>" in section(page_of(*several))
 
 
 def test_hostile_names_are_text() -> None:

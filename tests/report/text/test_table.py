@@ -125,7 +125,7 @@ def test_what_can_win_most_stands_first() -> None:
     [
         ("memory", "l1", True, "memory: L1 full"),
         ("compute", "fp64", False, "compute: FP64 70 %"),
-        ("latency", None, False, "latency: 0.40 ready warps"),
+        ("latency", None, False, "latency: 0.40 warps ready"),
         ("unknown", None, False, "unknown: missing counters"),
     ],
 )

@@ -1,11 +1,12 @@
-// What if another GPU ran this: the page holds the numbers of every GPU; words and cells of the chosen one are made here.
+// The kernels on another GPU: the page holds the numbers of every GPU; words and cells of the chosen one are made here.
 (() => {
   const section = document.getElementById("what-if");
   const data = lens.data("what-if-data");
   if (!section || !data) return;
 
   const { MISSING, significant, si, duration, percent, factor, intensity, count, unbroken } = lens.format;
-  const { gpus, noun, main, labels } = data;
+  const { gpus, main, labels } = data;
+  const noun = "kernel";
   const find = (selector) => section.querySelector(selector);
   const select = find("#what-if-gpu");
   const ridges = find("#what-if-ridges tbody");
@@ -19,7 +20,7 @@
     return element;
   }
 
-  // Words: which kernels change side, and the lower bound of their time.
+  // Words: which kernels switch between memory and compute, and the lower bound of their time.
   const SAME_RATIO = 1.005;
   const isSame = (ratio) => 1 / SAME_RATIO < ratio && ratio < SAME_RATIO;
   const ratioWords = (ratio) => {
@@ -34,18 +35,18 @@
   function changeWords(gpu) {
     const { memory, compute } = gpu.to;
     const changed = changedCount(gpu);
-    if (!changed) return `No ${noun} changes side on ${gpu.name}.`;
-    let how = `: ${memory} to memory, ${compute} to compute`;
-    if (!compute) how = ", from compute to memory";
-    if (!memory) how = ", from memory to compute";
-    return `${counted(changed, gpu.changed_ns)} ${changed === 1 ? "changes" : "change"} side on ${gpu.name}${how}.`;
+    if (!changed) return `No ${noun} switches between memory and compute on ${gpu.name}.`;
+    let how = `between memory and compute on ${gpu.name}: ${memory} to memory, ${compute} to compute`;
+    if (!compute) how = `from compute to memory on ${gpu.name}`;
+    if (!memory) how = `from memory to compute on ${gpu.name}`;
+    return `${counted(changed, gpu.changed_ns)} ${changed === 1 ? "switches" : "switch"} ${how}.`;
   }
   function lowerBoundWords({ told }) {
     if (!told.count) return "";
     const [here, there] = [told.here_s, told.there_s].map((seconds) => duration(seconds * 1e9));
     const ratio = told.here_s / told.there_s;
     const who = told.count === 1 ? `only ${noun}` : count(told.count, noun);
-    const whose = `The lower bound of the ${who} at DRAM or a FLOP pipe`;
+    const whose = `The lower bound of the time of the ${who} limited by DRAM or by FLOPs`;
     if (isSame(ratio)) return `${whose} stays at ${here}.`;
     return `${whose} ${ratio > 1 ? "falls" : "rises"} from ${here} to ${there}: ${ratioWords(ratio)}.`;
   }
@@ -60,9 +61,9 @@
   }
   function apartWords({ apart }) {
     if (!apart.count) return "";
-    const [stand, their] = apart.count === 1 ? ["stands", "its"] : ["stand", "their"];
-    return `${counted(apart.count, apart.ns)} ${stand} at another wall (latency, overhead, caches, other pipes), `
-      + `or at an unknown one: the lower bound says nothing of ${their} time.`;
+    const [is, their] = apart.count === 1 ? ["is", "its"] : ["are", "their"];
+    return `${counted(apart.count, apart.ns)} ${is} limited by something else (latency, overhead, caches, other pipes), `
+      + `or what limits ${is === "is" ? "it" : "them"} is unknown: nothing is predicted of ${their} time.`;
   }
   function missingWords(gpu) {
     return Object.entries(gpu.missing).map(([key, amount]) => (
@@ -152,7 +153,7 @@
     const changed = there !== null && there.side !== row.dataset.side;
     const side = row.querySelector(".there");
     side.replaceChildren(there ? find(`#what-if-${there.side}`).content.cloneNode(true) : "not predicted");
-    if (changed) side.append(" ", make("span", "changes", "changes"));
+    if (changed) side.append(" ", make("span", "switches", "changes"));
     row.className = changed ? "changed" : "";
     const lower = there ? duration(there.lower * kernel.launches * 1e9) : MISSING;
     row.querySelector(".lower").textContent = unbroken(lower);
@@ -160,7 +161,7 @@
     row.querySelector(".factor").textContent = told ? ratioWords(kernel.lower_s / there.lower) : MISSING;
     return changed;
   }
-  // Those that change side come first, each part in order of time.
+  // Those that switch come first, each part in order of time.
   function showKernels(gpu) {
     const isPredicted = Boolean(gpu) && !gpu.profiled;
     find("#what-if-moves").hidden = !isPredicted;
@@ -169,13 +170,16 @@
     body.append(...changed, ...rows.filter((row) => !changed.includes(row)));
   }
 
+  // A row is a kernel: it stays as long as the filters leave one of its launches.
+  const launches = new Map(rows.map((row) => [row.dataset.g, []]));
+  for (const item of lens.items.values()) launches.get(item.g)?.push(item.k);
   function mark() {
     const picked = lens.picked();
     const hidden = lens.hidden();
     for (const row of rows) {
-      const item = lens.items.get(row.dataset.k);
-      row.hidden = Boolean(hidden[row.dataset.k]);
-      if (picked && item && item.g === picked.g) row.setAttribute("aria-current", "true");
+      const own = launches.get(row.dataset.g);
+      row.hidden = own.length > 0 && own.every((key) => hidden[key]);
+      if (picked && row.dataset.g === picked.g) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
     }
   }

@@ -9,7 +9,7 @@ from rooflens import format as fmt
 from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import resource_label, stage_label
 from rooflens.report.labels import UNITS, stall_label
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ MIN_SHARE = 0.01
 LEAST_PIPES = 3
 """So many pipes are drawn however little they did."""
 MAX_STALLS = 6
-_UNITS = frozenset({"l2", "lsu"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +100,11 @@ def _level_bar(label: str, level: Level, work: MainWork) -> Bar:
     return Bar(
         label=label,
         share=level.share,
-        part=f"{_stage_words(stage)} stage" if stage else "",
+        part=f"{stage_label(stage)} stage" if stage else "",
         rate=_rate(fmt.si, level.bytes_per_s, level.peak_bytes_per_s, "B/s"),
         amount=", ".join([*amount, *per_byte, *attainable]),
         mark=ratio(level.attainable_per_s, level.peak_bytes_per_s),
     )
-
-
-def _stage_words(stage: str) -> str:
-    """Write `from_l2` as `from L2`."""
-    return " ".join(word.upper() if word in _UNITS else word for word in stage.split("_"))
 
 
 def _pipe_bar(name: str, pipe: Pipe) -> Bar:

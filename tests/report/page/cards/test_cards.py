@@ -114,7 +114,7 @@ def test_small_pipes_are_named_and_not_drawn() -> None:
     """Three pipes are always drawn; of the others those below 1 % are named, with the FLOPs that count."""
     inst = {"issue": 1e6, "alu": 1e3, "xu": 1e3}
     bars = pipe_bars(sample(1000, 1e9, flop={"fp32": 1e9, "fp64": 1e3}, inst=inst))
-    assert [bar.label for bar in bars.shown] == ["FP32", "issue slots", "XU pipe"]
+    assert [bar.label for bar in bars.shown] == ["FP32", "instruction issue", "XU pipe"]
     assert [name.replace("\u00a0", " ") for name in bars.small] == ["ALU pipe", "FP64 (1.00 kFLOP)"]
 
 

@@ -63,7 +63,7 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
     for words in (
         "Uncoalesced global stores up to 3.6x confidence medium",
         "transpose the index: 75 % of the sectors are not needed",
-        "store excess share 75 %",
+        "excess sectors of stores 75 %",
         "grid size 1,024 blocks",
         "copy.cu:88 90 % y[i * n] = x[i];",
     ):
@@ -126,7 +126,7 @@ def test_causes_are_not_repeated_beside_findings() -> None:
 def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
     """The stored metric behind a number of a finding is among the sources of the card."""
     html = html_of(found(STRIDED))
-    assert "uncoalesced global stores: store excess share" in html
+    assert "uncoalesced global stores: excess sectors of stores" in html
     assert "memory_l2_theoretical_sectors_global" in html
 
 
@@ -156,7 +156,7 @@ def test_amounts_are_written_in_their_units(value: float, unit: str, words: str)
 def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
     """`registers now` needs no unit, a share is always written as one, and a block size is one of threads."""
     assert evidence_words(Evidence("registers now", 188.0, "registers", "")) == "registers now 188"
-    assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local share 47 %"
+    assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local memory 47 %"
     assert evidence_words(Evidence("block_size", 9.0, "threads", "")) == "block size 9 threads"
     assert evidence_words(Evidence("grid_size", 1.0, "blocks", "")) == "grid size 1 block"
     assert evidence_words(Evidence("duration_ns", 1472.0, "ns", "")) == "duration 1.47 µs"
