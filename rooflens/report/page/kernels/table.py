@@ -66,6 +66,7 @@ def kernels(content: Content) -> Markup:
         alone=len(rows) == 1 and content.other is None,
         has_gains=written.has_gains,
         common=written.common,
+        texts=written.texts,
         uncarded=sum(not row.cards for row in rows),
     )
 

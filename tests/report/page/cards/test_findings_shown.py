@@ -61,13 +61,20 @@ def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
     """Title, gain, doubt, numbers with units, file and line with its source, and the move are on the card."""
     text = words_of(html_of(found(STRIDED)))
     for words in (
-        "uncoalesced global stores up to 3.6x confidence medium",
+        "Uncoalesced global stores up to 3.6x confidence medium",
         "transpose the index: 75 % of the sectors are not needed",
         "excess sectors of stores 75 %",
         "grid size 1,024 blocks",
         "copy.cu:88 90 % y[i * n] = x[i];",
     ):
         assert words in text, words
+
+
+def test_titles_begin_as_pipes_are_written() -> None:
+    """A title begins with a capital, and one that begins with a type with the type as it is written elsewhere."""
+    titles = ("fp64 divisions", "bf16 x", "fpga", "")
+    shown = findings(found(*(replace(STRIDED, title=title) for title in titles)))
+    assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
 def test_no_move_stands_twice() -> None:
@@ -84,8 +91,8 @@ def test_no_move_stands_twice() -> None:
 def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     """Notes stand apart in a closed disclosure that names them, and never have a gain."""
     shown = findings(found(STRIDED, NOTE))
-    assert [one.title for one in shown.costing] == ["uncoalesced global stores"]
-    assert [(one.title, one.gain) for one in shown.notes] == [("low occupancy", "")]
+    assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
+    assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
     html = html_of(found(STRIDED, NOTE))
     assert '<details class="data also">' in html
     assert "Also true, and not what costs time: low occupancy" in words_of(html)
