@@ -75,7 +75,7 @@ def charts(content: Content) -> Markup:
 
 def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
     launches = [launch for launch in content.timed if launch.gpu == gpu]
-    placed = plane(gpu, launches)
+    placed = plane(gpu, launches, content.report_labels)
     return RooflineFigure(
         key=key,
         plane=placed,

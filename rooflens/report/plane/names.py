@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
+FULL_LABEL_WIDTH = 64
 LABEL_WIDTH = 26
 NARROW_LABEL_WIDTH = 15
-"""Characters of a name in a chart."""
+"""Characters of a name in a chart: where there is much room, where there is little, on a telephone."""
 
 ARGUMENT_WIDTH = 12
 """Characters of a template argument in such a name."""

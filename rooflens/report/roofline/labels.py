@@ -12,14 +12,16 @@ from itertools import chain, islice
 from math import log10
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
+from rooflens import format as fmt
+from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, beside, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px, strip_lanes, strip_sheet
+from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px
 from rooflens.report.roofline.datasheet import widest
 from rooflens.report.roofline.rows import clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
+from rooflens.report.roofline.versions import families, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,15 +59,15 @@ class Label(NamedTuple):
 
 
 class Stand(NamedTuple):
-    """Where a launch is drawn, in the plane or in the strip."""
+    """Where a launch is drawn."""
 
     launch: Launch
     x: float
     y: float
 
-    def label(self, kind: Kind, words: str, spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
-        """Ask for words at it."""
-        return Label(kind, self.launch, Text((words,), self.x, self.y, spots, bold=kind == "rank", own=own))
+    def label(self, kind: Kind, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
+        """Ask for words at it, or for shorter ones."""
+        return Label(kind, self.launch, Text(tuple(words), self.x, self.y, spots, bold=kind == "rank", own=own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,33 +141,17 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
     while roofs of another GPU are shown too.
     """
-    rows = _LabelRows("x", "y", len(drawn[ALL]))
+    rows = _LabelRows(len(drawn[ALL]))
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
             rows.add(level, slot, _placed(*_wanted(plane, level, drawing, ranks, picked)))
     return list(rows.found.values())
 
 
-def strip_label_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
-    """Make one row per text of the strip and level, as the plane's labels are."""
-    lanes = strip_lanes(plane)
-    rows = _LabelRows("share", "lane", len(SIZES))
-    for level in (*dict.fromkeys(point.level for point in plane.strip), ALL):
-        stands = [Stand(p.launch, p.share, lanes[p.launch.key]) for p in shown_at(plane.strip, level)]
-        for slot, size in enumerate(SIZES):
-            view = strip_sheet(plane, size.width_px)
-            canvas = Canvas(view, taken=[_dot(plane, stand, view) for stand in stands])
-            numbers = ([label] for label in _ranks(plane, stands, ranks))
-            rows.add(level, slot, _placed(canvas, chain(numbers, _names(plane, stands, size))))
-    return list(rows.found.values())
-
-
 @dataclass(frozen=True, slots=True)
 class _LabelRows:
-    """Rows of labels with their places by slot; `x` and `y` are what the chart calls their anchors."""
+    """Rows of labels with their places by slot."""
 
-    x: str
-    y: str
     slots: int
     found: dict[tuple[object, ...], Row] = field(default_factory=dict)
 
@@ -173,7 +159,7 @@ class _LabelRows:
         """Note where labels of a level stand at a slot; only words that differ from the row's are written again."""
         for (kind, launch, text), place in placed:
             keys = {"k": launch.key, "g": launch.group_key} if launch else {}
-            new = {"s": kind, "level": level, self.x: rounded(text.x), self.y: rounded(text.y), "t": place[0]}
+            new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
             identity = (kind, launch.key if launch else "", level, text.x, text.y)
             row = self.found.setdefault(identity, new | keys | {"p": [None] * self.slots})
             row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
@@ -234,7 +220,7 @@ def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list
 def _ranks(plane: Plane, stands: Iterable[Stand], ranks: Mapping[str, int]) -> list[Label]:
     """Ask for the numbers of the ranking."""
     ranked = sorted((s for s in stands if s.launch.key in ranks), key=lambda stand: ranks[stand.launch.key])
-    return [s.label("rank", str(ranks[s.launch.key]), rank_spots(radius_px(plane, s.launch))) for s in ranked]
+    return [s.label("rank", (str(ranks[s.launch.key]),), rank_spots(radius_px(plane, s.launch))) for s in ranked]
 
 
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
@@ -248,7 +234,7 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
         side = radius_px(plane, point.launch) + 3
         r = side + LINE_PX / 2 - 1
         spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
-        yield _stand(point).label("mark", words[point.level], spots)
+        yield _stand(point).label("mark", (words[point.level],), spots)
 
 
 def _apart(points: Iterable[Point]) -> list[Point]:
@@ -266,9 +252,11 @@ def _near(one: Point, other: Point) -> bool:
 
 
 def _names(
-    plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Callable[[Launch], Sequence[Box]] = lambda _: ()
+    plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Callable[[Launch], Sequence[Box]]
 ) -> Iterator[Iterator[Label]]:
     """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
+
+    Versions of a kernel are named by their reports: the newest one with the kernel's name, then the others.
 
     Args:
         plane: The plane.
@@ -276,11 +264,38 @@ def _names(
         size: The class of sizes, which says how many names there may be and how long.
         own: Gives the boxes that only the name of a launch has to avoid.
     """
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
-    names = short_names(kernels, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
     by_kernel: dict[str, list[Stand]] = {}
     for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
         by_kernel.setdefault(stand.launch.group_key, []).append(stand)
-    for key, tried in list(by_kernel.items())[: size.names]:
-        longest = tried[:LAUNCHES_TRIED]
-        yield (s.label("name", names[key], around(radius_px(plane, s.launch)), own(s.launch)) for s in longest)
+    names = _words_of(plane, by_kernel, size)
+    older = {version.launch.group_key for one in versions(plane) for version in one[:-1]}
+    first = [key for key in by_kernel if key not in older][: size.names]
+    others = [key for key in by_kernel if key in older][: 2 * size.names]
+    for key in (*first, *others):
+        longest = by_kernel[key][:LAUNCHES_TRIED]
+        whole, *shorter = names[key]
+        yield chain(
+            (s.label("name", (whole,), beside(radius_px(plane, s.launch)), own(s.launch)) for s in longest),
+            (s.label("name", shorter, around(radius_px(plane, s.launch)), own(s.launch)) for s in longest),
+        )
+
+
+def _words_of(plane: Plane, by_kernel: Mapping[str, Sequence[Stand]], size: SizeClass) -> dict[str, list[str]]:
+    """Name kernels in full and shorter, with how many launches are drawn; versions by the labels of their reports."""
+    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    known = versions(plane)
+    named = {key: kernels[key] for key in kernels if key not in families(known)}
+    # Namesakes are told apart; versions are one kernel, told apart by their labels.
+    named |= {one[-1].launch.group_key: one[-1].launch.analysis for one in known}
+    widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
+    by_width = [short_names(named, width) for width in widths]
+    words = {key: list(dict.fromkeys(names[key] for names in by_width)) for key in named}
+    for key, stands in by_kernel.items():
+        if key in words and len(stands) > 1:
+            words[key] = [f"{name} x{len(stands)}" for name in words[key]]
+    for one in known:
+        for version in one:
+            label = fmt.cut_middle(version.label, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
+            own = words.get(version.launch.group_key, [])
+            words[version.launch.group_key] = [*(f"{name}, {label}" for name in own), label]
+    return {key: [own[0], *(own[1:] or own)] for key, own in words.items()}
