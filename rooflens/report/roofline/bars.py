@@ -48,13 +48,15 @@ SYMBOL_PX = 18
 LEAST_WEIGHT = 1e-9
 """Of a launch without a duration in the mean of its kernel."""
 
-UNCOUNTED = "FLOPs not in the report"
+UNCOUNTED = "FLOPs not counted"
 NONE = "no FLOPs"
+NO_BYTES = "bytes not counted"
 UNPLACED = "no place in the plane"
 REASONS: Mapping[str, str] = {
-    UNCOUNTED: "FLOPs not in the report, so no place in the plane",
+    UNCOUNTED: "FLOPs not counted in the report",
     NONE: "Kernels without FLOPs",
-    UNPLACED: "Kernels without an intensity",
+    NO_BYTES: "Bytes not counted in the report",
+    UNPLACED: "Kernels without a place in the plane",
 }
 """Why a kernel has bars in place of a point, as it stands beside its name and over all of them."""
 
@@ -63,9 +65,11 @@ _FIELDS = ("name", "bound", "time", "verdict", "report")
 
 
 def reason(launch: Launch) -> str:
-    """Say why a launch has no place in the plane: its FLOPs were not counted, it has none, or its bytes are unknown."""
+    """Say why a launch has no place in the plane: FLOPs that were not counted are not the same as none."""
     total = main_work(launch.analysis).total
-    return UNCOUNTED if total is None else UNPLACED if total else NONE
+    if not total:
+        return UNCOUNTED if total is None else NONE
+    return UNPLACED if any(level.amount_bytes for level in launch.analysis.levels.values()) else NO_BYTES
 
 
 def reasons(plane: Plane) -> tuple[str, ...]:
@@ -129,7 +133,7 @@ def bars_chart(plane: Plane, width_px: int) -> Layer:
 def bars_heading(plane: Plane) -> str:
     """Say what the bars are, and why these kernels have no point."""
     found = reasons(plane)
-    head = REASONS[found[0]] if len(found) == 1 else "Kernels without a place in the plane"
+    head = REASONS[found[0] if len(found) == 1 else UNPLACED]
     return f"{head}: share of peak bandwidth by level"
 
 
@@ -207,7 +211,7 @@ def _bars(plane: Plane) -> Layer:
     channels = {
         "x2": {"field": "none"},
         "y2": {"field": "down"},
-        "fill": verdict_channels(plane.bounds)["fill"] | {"legend": None},
+        "fill": verdict_channels(plane.bounds)["fill"],
     }
     channels["fillOpacity"] = {"condition": {"test": "datum.share === datum.busiest", "value": 0.9}, "value": 0.5}
     said = {"tooltip": expr(text.BAR_TOOLTIP), "description": expr(text.BAR_DESCRIPTION)}
@@ -216,7 +220,7 @@ def _bars(plane: Plane) -> Layer:
 
 
 def _values() -> Layer:
-    rate = f"(w < 480 || !datum.rate ? '' : '  ' + {text.si('datum.rate', 'B/s')})"
+    rate = f"(w < 480 || !datum.rate ? '' : ', ' + {text.si('datum.rate', 'B/s')})"
     rows = _own().having(up=f"datum.top + {BAR_PX / 2}", words=f"{text.percent('datum.share')} + {rate}")
     return _words(rows, "note", align="left", dx=6)
 
@@ -228,7 +232,7 @@ def _level_names() -> Layer:
 
 def _kernel_names() -> list[Layer]:
     """Write name and reason of each kernel over its bars, and its part of the time at the right."""
-    why = "(datum.why ? '  (' + datum.why + ')' : '')"
+    why = "(datum.report ? ', ' + datum.report : '') + (datum.why ? ' (' + datum.why + ')' : '')"
     name = _once().having(words=f"texts[datum.name] + (w < 480 ? '' : {why})")
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
     time = _once().having(words=f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')")

@@ -120,15 +120,14 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
 
 def _params(plane: Plane, picked: str) -> list[Layer]:
     """Declare what the page sets."""
-    first = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}, "datasheet": ""}
-    first |= {"boost": False} if boost(plane) else {}
-    first["levelNames"] = plane.level_names
-    return values(**first, w=WIDTH, h=HEIGHT)
+    chosen: dict[str, Any] = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
+    chosen |= {"datasheet": ""} | ({"boost": False} if boost(plane) else {})
+    return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
 
 
 def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Layer]:
     """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
-    numbers = {
+    numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": default_level(plane),
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},

@@ -8,23 +8,20 @@ chart draws it over other words, on cleared ground.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from math import log10
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from rooflens import format as fmt
-from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, beside, rank_spots, ridge_spots
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof, work_unit
 from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px
 from rooflens.report.roofline.datasheet import widest
+from rooflens.report.roofline.naming import Label, Stand, are_near, kernel_names
 from rooflens.report.roofline.rows import clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
-from rooflens.report.roofline.versions import families, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
@@ -35,39 +32,12 @@ if TYPE_CHECKING:
     from rooflens.report.roofline.datasheet import DatasheetRoofs
     from rooflens.report.roofline.rows import Row
 
-    Kind = Literal["rank", "ridge", "mark", "name"]
     Domains = tuple[Domain, Domain]
     Drawings = Mapping[str, Sequence["Drawing"]]
     """By level, then by class of sizes."""
 
-SAME_PLACE_DECADES = 0.1
-"""Points nearer than this are one place with one mark."""
-
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
-
-LAUNCHES_TRIED = 3
-"""Launches of one kernel at which its name is tried."""
-
-
-class Label(NamedTuple):
-    """A text at a launch, or at a ridge, which belongs to none."""
-
-    kind: Kind
-    launch: Launch | None
-    text: Text
-
-
-class Stand(NamedTuple):
-    """Where a launch is drawn."""
-
-    launch: Launch
-    x: float
-    y: float
-
-    def label(self, kind: Kind, words: Sequence[str], spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
-        """Ask for words at it, or for shorter ones."""
-        return Label(kind, self.launch, Text(tuple(words), self.x, self.y, spots, bold=kind == "rank", own=own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +136,16 @@ class _LabelRows:
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
-    """Place the first of each group of labels that finds room."""
+    """Place the first of each group of labels that finds room; a launch gets one of a kind."""
+    done: set[tuple[str, str]] = set()
     for labels in wanted:
-        yield from islice(((label, place) for label in labels if (place := canvas.place(label.text))), 1)
+        for label in labels:
+            key = (label.kind, label.launch.key) if label.launch else None
+            if key in done or (place := canvas.place(label.text)) is None:
+                continue
+            done |= {key} if key else set()
+            yield label, place
+            break
 
 
 def _wanted(
@@ -194,7 +171,7 @@ def _wanted(
         for (x, y), pipe in named
     )
     alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
-    return canvas, chain(([label] for label in alone), _names(plane, stands, drawing.size, own))
+    return canvas, chain(([label] for label in alone), kernel_names(plane, stands, drawing.size, own))
 
 
 def _is_seen(stand: Stand, view: Viewport) -> bool:
@@ -241,61 +218,6 @@ def _apart(points: Iterable[Point]) -> list[Point]:
     """Leave out points at the same level that stand almost where another one does: one mark tells both."""
     kept: list[Point] = []
     for point in points:
-        if not any(point.level == other.level and _near(point, other) for other in kept):
+        if not any(point.level == other.level and are_near(_stand(point), _stand(other)) for other in kept):
             kept.append(point)
     return kept
-
-
-def _near(one: Point, other: Point) -> bool:
-    x = abs(log10(one.intensity_flop_per_byte / other.intensity_flop_per_byte))
-    return x < SAME_PLACE_DECADES and abs(log10(one.flop_per_s / other.flop_per_s)) < SAME_PLACE_DECADES
-
-
-def _names(
-    plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Callable[[Launch], Sequence[Box]]
-) -> Iterator[Iterator[Label]]:
-    """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
-
-    Versions of a kernel are named by their reports: the newest one with the kernel's name, then the others.
-
-    Args:
-        plane: The plane.
-        stands: Where launches are drawn.
-        size: The class of sizes, which says how many names there may be and how long.
-        own: Gives the boxes that only the name of a launch has to avoid.
-    """
-    by_kernel: dict[str, list[Stand]] = {}
-    for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
-        by_kernel.setdefault(stand.launch.group_key, []).append(stand)
-    names = _words_of(plane, by_kernel, size)
-    older = {version.launch.group_key for one in versions(plane) for version in one[:-1]}
-    first = [key for key in by_kernel if key not in older][: size.names]
-    others = [key for key in by_kernel if key in older][: 2 * size.names]
-    for key in (*first, *others):
-        longest = by_kernel[key][:LAUNCHES_TRIED]
-        whole, *shorter = names[key]
-        yield chain(
-            (s.label("name", (whole,), beside(radius_px(plane, s.launch)), own(s.launch)) for s in longest),
-            (s.label("name", shorter, around(radius_px(plane, s.launch)), own(s.launch)) for s in longest),
-        )
-
-
-def _words_of(plane: Plane, by_kernel: Mapping[str, Sequence[Stand]], size: SizeClass) -> dict[str, list[str]]:
-    """Name kernels in full and shorter, with how many launches are drawn; versions by the labels of their reports."""
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
-    known = versions(plane)
-    named = {key: kernels[key] for key in kernels if key not in families(known)}
-    # Namesakes are told apart; versions are one kernel, told apart by their labels.
-    named |= {one[-1].launch.group_key: one[-1].launch.analysis for one in known}
-    widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
-    by_width = [short_names(named, width) for width in widths]
-    words = {key: list(dict.fromkeys(names[key] for names in by_width)) for key in named}
-    for key, stands in by_kernel.items():
-        if key in words and len(stands) > 1:
-            words[key] = [f"{name} x{len(stands)}" for name in words[key]]
-    for one in known:
-        for version in one:
-            label = fmt.cut_middle(version.label, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
-            own = words.get(version.launch.group_key, [])
-            words[version.launch.group_key] = [*(f"{name}, {label}" for name in own), label]
-    return {key: [own[0], *(own[1:] or own)] for key, own in words.items()}
