@@ -96,8 +96,16 @@ def boost_rows(plane: Plane, found: Boost) -> dict[str, list[dict[str, Any]]]:
     flat = []
     for roof in plane.pipe_roofs:
         peak, clock_hz = found.flat[roof.keys[0]]
-        value, name = rounded(peak), f"at {fmt.si(clock_hz, 'Hz')} boost: {joined(roof.keys)}"
-        flat.append({"v": value, "name": name, "above": above, "u": work_unit(roof.keys[0])})
+        value = rounded(peak)
+        flat.append(
+            {
+                "v": value,
+                "name": joined(roof.keys),
+                "clock": fmt.si(clock_hz, "Hz"),
+                "above": above,
+                "u": work_unit(roof.keys[0]),
+            }
+        )
         above = value
     return {"boostFlat": flat, "boostSlopes": [{"v": rounded(value)} for value in found.slopes.values()]}
 
@@ -120,8 +128,8 @@ def boost_names(plane: Plane) -> list[Layer]:
     )
     rate = si("datum.v", "' + datum.u + '/s")
     named = named.having(
-        words=f"(w < 480 ? 'boost ' + {si('datum.v', '')} : datum.name + '  ' + {rate})",
-        off=f"{any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
+        words=f"(w < 480 ? 'boost ' + {si('datum.v', '')} : datum.name + '  ' + {rate} + ' at ' + datum.clock + ' boost')",
+        off=f"{any_near((roof.peak for roof in plane.pipe_roofs), NAMES_APART_PX)} ? flatRoom[ranged][slot] : {EDGE_PX}",
         edge="x1",
     )
     level = {"align": "right", "baseline": "middle", "dx": expr("-datum.off"), "dy": -LIFT_PX - LINE_PX / 2}

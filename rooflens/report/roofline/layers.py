@@ -192,7 +192,7 @@ def apart_px(high: str, low: str) -> str:
     return f"log({high} / {low}) / LN10 * h / spanY"
 
 
-def any_near(peaks: Iterable[float]) -> str:
+def any_near(peaks: Iterable[float], within_px: int = 2 * NAMES_APART_PX) -> str:
     """Write the expression for whether one of the plane's own flat roofs is so near that its name is in the way."""
-    near = [f"abs({apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX}" for peak in peaks]
+    near = [f"abs({apart_px(f'{peak:.4g}', 'datum.v')}) < {within_px}" for peak in peaks]
     return f"({' || '.join(near) or 'false'})"

@@ -86,7 +86,8 @@ def kernel_names(plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Ow
         yield _tried(
             [(s, [f"{name}, {label}" for name in words[s.launch.group_key]]) for s, label in newest_first], plane, own
         )
-        for stand, label in _apart(newest_first):
+        # Both ends of the path tell most.
+        for stand, label in _apart([*newest_first[:1], *drawn[:1], *newest_first[1:-1]]):
             yield iter((stand.label("name", (label,), around(radius_px(plane, stand.launch)), own(stand.launch)),))
 
 
@@ -99,7 +100,7 @@ def _tried(names: Sequence[tuple[Stand, Sequence[str]]], plane: Plane, own: Own)
 
 
 def _apart(drawn: Sequence[tuple[Stand, str]]) -> list[tuple[Stand, str]]:
-    """Leave out versions that stand where a newer one does."""
+    """Leave out versions that stand where one before them does."""
     kept: list[tuple[Stand, str]] = []
     for stand, label in drawn:
         if not any(are_near(stand, other) for other, _ in kept):

@@ -14,7 +14,7 @@ from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
 from rooflens.report.plane.plane import ALL
-from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
+from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-__all__ = ["BAND_FROM_RATIO", "LEVEL_MARKS"]
+__all__ = ["BAND_FROM_RATIO"]
 """Passed on to the parts of the page that speak of the chart."""
 
 SHARED_WORDS = ("name", "verdict", "flags")

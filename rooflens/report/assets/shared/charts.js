@@ -8,7 +8,9 @@
   const figures = [...document.querySelectorAll(".chart[data-spec]")].map((box) => {
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
-    const levels = [...(box.closest(".plane")?.querySelectorAll(".levels input") || [])].map((input) => input.value);
+    // A roofline says itself which levels it has, wherever the choice among them stands.
+    const radios = [...(box.closest(".plane")?.querySelectorAll(".levels input") || [])].map((input) => input.value);
+    const levels = defaults.has("ranges") ? Object.keys(defaults.get("ranges")) : radios;
     const turn = Promise.resolve();
     return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
   });
@@ -24,6 +26,7 @@
       picked: state.k || figure.defaults.get("picked"),
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       datasheet: state.datasheet,
+      boost: state.boost === "on",
     };
   }
 
@@ -175,6 +178,12 @@
       if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
     });
   }
+
+  const boosts = [...document.querySelectorAll("[data-boost]")];
+  for (const box of boosts) box.addEventListener("change", () => lens.set({ boost: box.checked ? "on" : "" }));
+  lens.on((state) => {
+    for (const box of boosts) box.checked = state.boost === "on";
+  });
 
   for (const button of document.querySelectorAll("[data-export]")) {
     button.addEventListener("click", async () => {

@@ -16,7 +16,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", datasheet: "", sort: "",
+    top: 100, q: "", k: "", datasheet: "", boost: "", sort: "",
   });
   const FILTERS = ["gpu", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = ["gpu", "precision", "range", "process", "device"];
