@@ -63,9 +63,10 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
-    "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary",
+    "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
+    "report/text",
     "report/forecast": "format model/* report/labels report/html report/plane report/roofline report/text",
-    "report/history": "format model/* report/labels report/html report/plane report/text",
+    "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 

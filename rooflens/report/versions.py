@@ -26,13 +26,18 @@ def report_labels(runs: Sequence[Run]) -> Mapping[str, str]:
         named with as many of their folders as it takes.
     """
     ordered = in_time(runs)
-    paths = [PurePath(_ENDING.sub("", run.source)) for run in ordered]
-    depth = max((len(path.parts) for path in paths), default=1)
-    for parts in range(1, depth + 1):
+    return dict(zip((run.digest for run in ordered), path_labels([run.source for run in ordered]), strict=True))
+
+
+def path_labels(sources: Sequence[str]) -> list[str]:
+    """Name paths by what sets them apart, as `report_labels` does."""
+    paths = [PurePath(_ENDING.sub("", source.replace("\\", "/"))) for source in sources]
+    names: list[str] = []
+    for parts in range(1, max((len(path.parts) for path in paths), default=0) + 1):
         names = ["/".join(path.parts[-parts:]) for path in paths]
         if len(set(names)) == len(names):
             break
-    return dict(zip((run.digest for run in ordered), _numbered(_apart(names) if paths else []), strict=True))
+    return _numbered(_apart(names)) if names else list(sources)
 
 
 def in_time(runs: Sequence[Run]) -> tuple[Run, ...]:

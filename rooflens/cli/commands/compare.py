@@ -1,8 +1,10 @@
-"""The command `compare`: two sides of one program, before and after, and a gate for CI."""
+"""The command `compare`: two sides of one program or more, before and after, and a gate for CI."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,9 @@ from rooflens.format import printable
 from rooflens.model.compare.gate import Gate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.compare.across import Across, Sides
     from rooflens.model.compare.gate import Compared
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
@@ -26,8 +31,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
 @click.command()
-@click.argument("base")
-@click.argument("head")
+@click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
 @click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
@@ -36,8 +40,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 @click.option("--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as none.")
 @click.option("--anyway", is_flag=True, help="Compare even what was not collected alike.")
 def compare(
-    base: str,
-    head: str,
+    places: tuple[str, ...],
     *,
     style: str,
     output: Path | None,
@@ -47,11 +50,12 @@ def compare(
     threshold: str,
     anyway: bool,
 ) -> None:
-    """Show what became of each kernel between two recordings of a program.
+    """Show what became of each kernel between two or more recordings of a program.
 
     BASE and HEAD are a report, a folder of reports, a store, or a run of one (STORE/runs/DIGEST.parquet). Several
     reports of one program on a side are taken as repeated recordings: they give the noise, without which nothing is
-    called slower.
+    called slower. With more than one HEAD each is set against BASE. A folder or store alone is taken by the versions
+    in the names of its reports (v4_gemm, v5_gemm), in the order of their recording.
     """
     from rooflens.report.text import comparison as comparisons
 
@@ -62,9 +66,14 @@ def compare(
     smallest = _share(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
-    compared = _compared(base, head, smallest, anyway=anyway)
-    text = _text(compared, gate, style)
+    sides, pairs = _paired(places)
+    compared = _compared(pairs, smallest, anyway=anyway)
+    sides = replace(sides, across=tuple(_across(pairs, compared)))
+    for unpaired in sides.unpaired:
+        click.echo(printable(f"warning: {unpaired.words}"), err=True)
+    text = _text(compared, gate, style, sides)
     if text is None:
+        comparisons.print_across(console(), sides.across)
         for one in compared:
             comparisons.print_comparison(console(), one)
     elif output is None:
@@ -88,28 +97,94 @@ def _share(text: str, option: str) -> float:
     return float(match[1]) / 100
 
 
-def _compared(base: str, head: str, threshold: float, *, anyway: bool) -> list[Compared]:
-    """Load both sides, pair their programs and compare them.
+def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
+    """Load the sides and pair their programs, each later side with the first one.
 
     Raises:
-        InputError: A side cannot be read whole, the sides have no program in common, or were not collected alike.
+        InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
+    """
+    from rooflens.model.compare.across import Sides, Unpaired
+    from rooflens.model.compare.pairing import pair_programs
+    from rooflens.report.versions import path_labels
+
+    if len(places) == 1:
+        return Sides(), list(_versions(places[0]))
+    base, *heads = (_reports(place) for place in places)
+    labels = list(places) if len(places) == 2 else path_labels(places)
+    pairs: list[Pair] = []
+    unpaired: list[Unpaired] = []
+    for head, label in zip(heads, labels[1:], strict=True):
+        pairing = pair_programs(base, head, (labels[0], label))
+        pairs += pairing.pairs
+        names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
+        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
+        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
+    return Sides(unpaired=tuple(unpaired)), pairs
+
+
+def _versions(place: str) -> Iterator[Pair]:
+    """Pair each version of a program in one place with the first one.
+
+    Raises:
+        InputError: No program there has two versions.
+    """
+    from rooflens.model.compare.compare import Side
+    from rooflens.model.compare.pairing import Pair, versions_of
+    from rooflens.report.versions import path_labels
+
+    programs = versions_of(_reports(place))
+    if not programs:
+        raise InputError(
+            f"`{place}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
+            "name the sides: `rooflens compare BASE HEAD`",
+        )
+    for program, versions in programs.items():
+        labels = path_labels([reports[0].run.source for reports in versions])
+        base, *heads = (Side(label, tuple(reports)) for label, reports in zip(labels, versions, strict=True))
+        yield from (Pair(program, base, head) for head in heads)
+
+
+def _compared(pairs: Sequence[Pair], threshold: float, *, anyway: bool) -> list[Compared]:
+    """Compare the sides of each pair; where a program has several, its name says which.
+
+    Raises:
+        InputError: Two sides were not collected alike.
     """
     from rooflens.model.compare.compare import compare as compare_sides
     from rooflens.model.compare.gate import Compared
-    from rooflens.model.compare.pairing import pair_programs, refusals, warnings
+    from rooflens.model.compare.pairing import refusals, warnings
 
-    pairing = pair_programs(_reports(base), _reports(head), (base, head))
-    for side, names in (("base", pairing.only_base), ("head", pairing.only_head)):
-        if names:
-            click.echo(printable(f"warning: only the {side} has: {', '.join(names)}"), err=True)
+    several = Counter(pair.base.digests for pair in pairs)
     found = []
-    for pair in pairing.pairs:
+    for pair in pairs:
+        name = _pair_name(pair) if several[pair.base.digests] > 1 else pair.program
         reasons = refusals(pair)
         if reasons and not anyway:
-            raise InputError(f"{pair.program}: {'; '.join(reasons)}", "--anyway compares all the same")
+            raise InputError(f"{name}: {'; '.join(reasons)}", "--anyway compares all the same")
         notes = (*reasons, *warnings(pair), *_single(pair))
-        found.append(Compared(pair.program, compare_sides(pair.base, pair.head, threshold), notes))
+        found.append(Compared(name, compare_sides(pair.base, pair.head, threshold), notes))
     return found
+
+
+def _pair_name(pair: Pair) -> str:
+    """Name a pair of a program that has several: a program whose name says both sides already is named by them."""
+    sides = f"{pair.base.label} -> {pair.head.label}"
+    return sides if " -> " in pair.program else f"{pair.program}: {sides}"
+
+
+def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
+    """Set the sides of each program that has more than two side by side."""
+    from rooflens.model.compare.across import across
+
+    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for i, pair in enumerate(pairs):
+        found[pair.base.digests].append(i)
+    for of in found.values():
+        if len(of) > 1:
+            names = dict.fromkeys(pairs[i].program for i in of)
+            name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
+            labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
+            yield across(name, labels, [compared[i].comparison for i in of])
 
 
 def _single(pair: Pair) -> tuple[str, ...]:
@@ -142,18 +217,19 @@ def _store_of(place: Path) -> tuple[Path | None, str | None]:
     return (place, None) if any((place / "runs").glob("*.parquet")) else (None, None)
 
 
-def _text(compared: list[Compared], gate: Gate | None, style: str) -> str | None:
+def _text(compared: list[Compared], gate: Gate | None, style: str, sides: Sides) -> str | None:
     """Write the comparison in one of the formats for files; None for the terminal's table."""
     from rooflens.report.text import comparison as comparisons
 
     if style == "table":
         return None
-    writers = {"json": comparisons.to_json, "md": comparisons.to_markdown, "junit": comparisons.to_junit}
+    if style == "junit":
+        return comparisons.to_junit(compared, gate)
     if style == "html":
         from rooflens.report.comparison.page import render_comparison
 
-        return render_comparison(compared, gate)
-    return writers[style](compared, gate)
+        return render_comparison(compared, gate, sides)
+    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gate, sides)
 
 
 def _judge(compared: list[Compared], gate: Gate) -> None:

@@ -17,7 +17,7 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.compare.matching import How, Match
     from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
@@ -42,6 +42,10 @@ class Spread:
     def median_ns(self) -> float | None:
         """Median over the recordings."""
         return median(self.times_ns) if self.times_ns else None
+
+    def per(self, launches: int) -> Spread:
+        """Give the mean time of a launch in each recording of so many."""
+        return Spread(tuple(time_ns / launches for time_ns in self.times_ns) if launches else ())
 
     @property
     def low_ns(self) -> float | None:
@@ -115,6 +119,11 @@ class Side:
         return tuple(report.run for report in self.reports)
 
     @property
+    def digests(self) -> frozenset[str]:
+        """Digests of the recordings."""
+        return frozenset(run.digest for run in self.runs)
+
+    @property
     def recordings(self) -> tuple[tuple[Analysis, ...], ...]:
         """The analyses of each recording, in the order of their launches; failed ones included."""
         return tuple(report.analyses for report in self.reports)
@@ -137,6 +146,23 @@ class Change:
     head: Analysis | None
     launches: tuple[int, int]
     timing: Timing
+
+    @property
+    def counts_differ(self) -> bool:
+        """True where both sides have it and one launched it more often: its GPU time then says little of the kernel."""
+        before, after = self.launches
+        return self.base is not None and self.head is not None and before != after
+
+    @property
+    def mean_launch(self) -> Timing:
+        """Time of its mean launch in each recording."""
+        before, after = self.launches
+        return Timing(self.timing.base.per(before), self.timing.head.per(after))
+
+    @property
+    def speed(self) -> Timing:
+        """What tells how fast the kernel is: its GPU time, or that of its mean launch where launch counts differ."""
+        return self.mean_launch if self.counts_differ else self.timing
 
     @property
     def name(self) -> str:
@@ -165,10 +191,28 @@ def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Com
         after = None if match.head is None else second[match.head].name
         grouped[before, after].append(match)
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
-    changes = [_change(group, base_parts, head_parts) for group in grouped.values()]
+    changes = [_change(group, base_parts, head_parts) for group in _joined(grouped)]
     changes.sort(key=lambda change: -abs(change.timing.lost_ns))
     total = Timing(Spread(_totals(base.recordings)), Spread(_totals(head.recordings)))
     return Comparison(base, head, tuple(changes), total, threshold)
+
+
+def _joined(grouped: Mapping[tuple[str | None, str | None], list[Match]]) -> list[list[Match]]:
+    """Put launches without a partner to their kernel, where others of it have one: it was launched more or less often.
+
+    Args:
+        grouped: Matches by the names of their kernel before and after; None where a launch has no partner.
+    """
+    found = {names: matches for names, matches in grouped.items() if None not in names}
+    by_side = [{names[side]: names for names in reversed(found)} for side in (0, 1)]
+    joined = {names: list(matches) for names, matches in found.items()}
+    for names, matches in grouped.items():
+        if names in found:
+            continue
+        before, after = names
+        partner = by_side[0].get(before) if after is None else by_side[1].get(after)
+        joined.setdefault(partner or names, []).extend(matches)
+    return list(joined.values())
 
 
 class _Parts:
@@ -202,12 +246,17 @@ def _places(matches: Iterable[Match]) -> dict[int, int]:
 def _change(group: Sequence[Match], base: _Parts, head: _Parts) -> Change:
     before, after = base.of(m.base for m in group), head.of(m.head for m in group)
     return Change(
-        how=max((m.how for m in group), key=_HOW_ORDER.index),
+        how=max(_hows(group), key=_HOW_ORDER.index),
         base=_added([a for recording in before for a in recording]),
         head=_added([a for recording in after for a in recording]),
         launches=(_launches(before[0]), _launches(after[0])),
         timing=Timing(Spread(_times(before)), Spread(_times(after))),
     )
+
+
+def _hows(group: Sequence[Match]) -> list[How]:
+    """List how the launches of a kernel were matched; that some have no partner counts where none has."""
+    return [m.how for m in group if m.base is not None and m.head is not None] or [m.how for m in group]
 
 
 def _kernels(recording: Recording) -> list[Kernel]:

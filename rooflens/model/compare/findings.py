@@ -118,7 +118,7 @@ def changed_findings(change: Change) -> FindingChanges | None:
         elif (one := _compared(*pair, before.kernel, after.kernel)) is not None:
             found.append(one)
     found.sort(key=lambda one: (_ORDER.index(one.what), not any(number.moved for number in one.numbers), -_cost(one)))
-    return FindingChanges(tuple(found), tuple(untold), _promised(before, found), _reached(change))
+    return FindingChanges(tuple(found), tuple(untold), _promised(before, found), change.speed.factor)
 
 
 def _by_key(findings: Iterable[Finding]) -> dict[tuple[str, str], Finding]:
@@ -211,14 +211,6 @@ def _promised(before: Analysis, found: Iterable[FindingChange]) -> float | None:
     if len(eased) == 1 and eased[0].speedup_up_to is not None:
         return eased[0].speedup_up_to
     return before.verdict.distances.potential
-
-
-def _reached(change: Change) -> float | None:
-    """Return how much faster a launch became; where both sides have as many launches, by the recordings' medians."""
-    before, after = change.base, change.head
-    if change.launches[0] == change.launches[1] or before is None or after is None:
-        return change.timing.factor
-    return ratio(before.kernel.duration_ns, after.kernel.duration_ns)
 
 
 def findings_sentence(found: FindingChanges | None) -> str:

@@ -34,8 +34,9 @@ class Gate:
         if one.comparison.total.outcome(self.fail_on) == "slower":
             yield f"{one.program}: GPU time {growth_words(one.comparison.total)}"
         for change in one.comparison.changes if self.per_kernel else ():
-            if change.timing.outcome(self.fail_on) == "slower":
-                yield f"{one.program}: {plain_name(change.name)} {growth_words(change.timing)}"
+            if change.speed.outcome(self.fail_on) == "slower":
+                launch = " (mean launch)" if change.counts_differ else ""
+                yield f"{one.program}: {plain_name(change.name)}{launch} {growth_words(change.speed)}"
 
 
 @dataclass(frozen=True, slots=True)

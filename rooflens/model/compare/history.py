@@ -7,7 +7,7 @@ two sides of a comparison, so that a re-tiled or renamed kernel goes on. Runs on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflens.model.aggregate import aggregate
@@ -23,15 +23,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One kernel in one run: all its launches added up."""
+    """One kernel in one run: all its launches added up.
+
+    Attributes:
+        is_mean: The runs of its series launched it differently often, so that its mean launch is followed.
+    """
 
     run: Run
     analysis: Analysis
+    is_mean: bool = False
+
+    @property
+    def gpu_time_ns(self) -> float | None:
+        """GPU time of all its launches in that run."""
+        return self.analysis.gpu_time_ns
 
     @property
     def time_ns(self) -> float | None:
-        """GPU time of all its launches in that run."""
-        return self.analysis.gpu_time_ns
+        """The time that is followed: of all its launches, or of the mean one."""
+        total_ns = self.gpu_time_ns
+        return total_ns / self.analysis.launches if self.is_mean and total_ns is not None else total_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,11 @@ class Series:
         return self.points[-1].analysis.kernel.name
 
     @property
+    def is_mean(self) -> bool:
+        """True where its mean launch is followed, because its runs launched it differently often."""
+        return self.points[-1].is_mean
+
+    @property
     def factor(self) -> float | None:
         """Time of the first run over that of the last: above 1 it became faster."""
         first, last = self.points[0].time_ns, self.points[-1].time_ns
@@ -62,7 +78,7 @@ def histories(reports: Sequence[AnalyzedReport]) -> tuple[Series, ...]:
         if well:
             programs[program_name(report.run), well[0].kernel.gpu].append(AnalyzedReport(report.run, well))
     series = [one for (program, gpu), recorded in programs.items() for one in _followed(program, gpu, recorded)]
-    return tuple(sorted(series, key=lambda one: -(one.points[-1].time_ns or 0.0)))
+    return tuple(sorted(series, key=lambda one: -(one.points[-1].gpu_time_ns or 0.0)))
 
 
 def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) -> list[Series]:
@@ -88,7 +104,13 @@ def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) 
             known[name] = lines[name]
             points[lines[name]].append(Point(report.run, aggregate(launches)))
         before = report.analyses
-    return [Series(program, gpu, tuple(one)) for one in points]
+    return [Series(program, gpu, _evened(one)) for one in points]
+
+
+def _evened(points: Sequence[Point]) -> tuple[Point, ...]:
+    """Follow the mean launch where runs launched the kernel differently often."""
+    is_mean = len({point.analysis.launches for point in points}) > 1
+    return tuple(replace(point, is_mean=is_mean) for point in points)
 
 
 def _continued(before: Sequence[Analysis], after: Sequence[Analysis], lines: dict[str, int]) -> dict[str, int]:

@@ -6,7 +6,7 @@ Four rounds, each over what the one before left:
 2. same NVTX range and same function, whatever its template arguments and shape: re-tiled;
 3. same NVTX range and same function but for its numbers, which compilers of Julia and Triton count up: renamed;
 4. what stands at the same place of the sequence, between the same matched neighbours, where both sides have equally
-   many there: renamed.
+   many there and neither has the other's name: renamed.
 
 What is still left has no partner: a fused kernel is no partner of the three it replaced.
 """
@@ -99,7 +99,11 @@ def _by_key(
 
 
 def _by_place(base: Sequence[Kernel], head: Sequence[Kernel], partner: dict[int, tuple[int, How]]) -> None:
-    """Pair what follows the same matched launch, where both sides have as many and their NVTX ranges agree."""
+    """Pair what follows the same matched launch, where both sides have as many and their NVTX ranges agree.
+
+    A kernel that the other side has under its own name was launched more or less often, and not renamed.
+    """
+    mine_named, theirs_named = {kernel.name for kernel in base}, {kernel.name for kernel in head}
     anchors = {i: j for j, (i, _) in partner.items()}
     mine = _gaps(range(len(base)), anchors.get)
     theirs = _gaps(range(len(head)), lambda j: j if j in partner else None)
@@ -107,7 +111,8 @@ def _by_place(base: Sequence[Kernel], head: Sequence[Kernel], partner: dict[int,
         others = mine.get(anchor, [])
         if len(others) == len(group):
             for i, j in zip(others, group, strict=True):
-                if base[i].nvtx_range == head[j].nvtx_range:
+                is_known = base[i].name in theirs_named or head[j].name in mine_named
+                if base[i].nvtx_range == head[j].nvtx_range and not is_known:
                     partner[j] = i, "renamed"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -14,10 +14,11 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 
+    Programs = Mapping[str, Sequence[AnalyzedReport]]
 
 SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""
@@ -29,6 +30,9 @@ _ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
+
+_VERSION = re.compile(r"(?:(?<=[-_. ])|\A)(?:v|ver|version|rev)[-_. ]?\d+(?:\.\d+)*[a-z]?(?=[-_. ]|\Z)", re.IGNORECASE)
+"""A version in a file's name: v4, ver_2, rev3b."""
 
 _UNNAMED = "recording"
 """The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
@@ -65,17 +69,46 @@ def pair_programs(base: Sequence[AnalyzedReport], head: Sequence[AnalyzedReport]
         (before,), (after,) = mine.items(), theirs.items()
         name = after[0] if before[0] == after[0] else f"{before[0]} -> {after[0]}"
         return Pairing((Pair(name, _side(labels[0], before[1]), _side(labels[1], after[1])),), (), ())
-    common = [name for name in mine if name in theirs]
+    common = [(name, name, name) for name in mine if name in theirs] or _by_program(mine, theirs)
     if not common:
         raise InputError(
             f"the two sides have no program in common: {_named(mine)} and {_named(theirs)}",
             "reports of one program have the same launches, and one name but for a number at its end: gemm_1, gemm_2",
         )
     return Pairing(
-        tuple(Pair(name, _side(labels[0], mine[name]), _side(labels[1], theirs[name])) for name in common),
-        tuple(name for name in mine if name not in theirs),
-        tuple(name for name in theirs if name not in mine),
+        tuple(
+            Pair(name, _side(labels[0], mine[before]), _side(labels[1], theirs[after]))
+            for name, before, after in common
+        ),
+        tuple(name for name in mine if name not in {before for _, before, _ in common}),
+        tuple(name for name in theirs if name not in {after for _, _, after in common}),
     )
+
+
+def _by_program(mine: Programs, theirs: Programs) -> list[tuple[str, str, str]]:
+    """Find programs of which each side holds another version: their common name, and the name on either side."""
+    before, after = (_unversioned(side) for side in (mine, theirs))
+    return [(f"{before[name]} -> {after[name]}", before[name], after[name]) for name in before if name in after]
+
+
+def _unversioned(programs: Programs) -> dict[str, str]:
+    """Name each program without its version, those of which a side holds one version."""
+    names = {name: program_name(reports[0].run) for name, reports in programs.items()}
+    amounts = Counter(names.values())
+    return {short: name for name, short in names.items() if amounts[short] == 1}
+
+
+def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:
+    """Find the programs of which one place holds several versions, each with its recordings, in order of recording."""
+    versions: defaultdict[tuple[str, str | None], dict[str, list[AnalyzedReport]]] = defaultdict(dict)
+    for report in sorted(reports, key=lambda one: one.run.created_unix_s or 0):
+        gpu = next((analysis.kernel.gpu for analysis in timed(report.analyses)), None)
+        versions[program_name(report.run), gpu].setdefault(version_name(report.run), []).append(report)
+    several = {of: list(found.values()) for of, found in versions.items() if len(found) > 1}
+    amounts = Counter(program for program, _ in several)
+    return {
+        program if amounts[program] == 1 else f"{program} on {gpu}": found for (program, gpu), found in several.items()
+    }
 
 
 def _named(programs: Iterable[str]) -> str:
@@ -91,7 +124,7 @@ def _programs(reports: Sequence[AnalyzedReport]) -> dict[str, list[AnalyzedRepor
     """Group reports by file name without its ending and number, where their launches are the same."""
     groups: defaultdict[str, list[AnalyzedReport]] = defaultdict(list)
     for report in reports:
-        groups[program_name(report.run)].append(report)
+        groups[version_name(report.run)].append(report)
     programs: dict[str, list[AnalyzedReport]] = {}
     for name, group in groups.items():
         if all(_is_repeated(group[0].analyses, other.analyses) for other in group[1:]):
@@ -120,8 +153,16 @@ def _stem(run: Run) -> str:
 
 
 def program_name(run: Run) -> str:
-    """Name the program of a report after its file, without ending and without a number or date at its end."""
-    return _COUNTED.sub("", _stem(run)) or _UNNAMED
+    """Name the program of a report after its file, without ending, version, and number or date at its end."""
+    parts = (part.strip("-_. ") for part in _VERSION.split(_stem(run)))
+    return _COUNTED.sub("", "_".join(part for part in parts if part)) or _UNNAMED
+
+
+def version_name(run: Run) -> str:
+    """Name the program as `program_name` does, with its version: what two versions took are no two samples of one."""
+    stem = _stem(run)
+    end = max((match.end() for match in _VERSION.finditer(stem)), default=0)
+    return stem[:end] + _COUNTED.sub("", stem[end:]) or _UNNAMED
 
 
 def _is_repeated(one: Sequence[Analysis], other: Sequence[Analysis]) -> bool:
@@ -195,7 +236,7 @@ def _facts(side: Side) -> _Facts:
     kernels = [a.kernel for recording in side.recordings for a in recording]
     well = kernels_of(side)
     return _Facts(
-        digests=frozenset(run.digest for run in side.runs),
+        digests=side.digests,
         kinds=frozenset(kernel.workload for kernel in well),
         replay=_known(run.replay_mode for run in side.runs),
         gpus=_known(kernel.gpu for kernel in well),

@@ -47,11 +47,18 @@ def change_sentence(change: Change, comparison: Comparison) -> str:
     if before is None or after is None:
         return f"{_only(before or after)}: {'gone' if after is None else 'new'}"
     parts = [part for part in (_moved(before, after), _walls(before, after)) if part]
-    return f"{timing_words(change.timing, comparison.threshold)}: {', '.join(parts)}"
+    return f"{speed_words(change, comparison.threshold)}: {', '.join(parts)}"
+
+
+def speed_words(change: Change, threshold: float) -> str:
+    """Say how much faster a kernel became: where launch counts differ, how much faster its mean launch."""
+    words = timing_words(change.speed, threshold)
+    before, after = change.launches
+    return f"mean launch {words} ({before:,} -> {after:,} launches)" if change.counts_differ else words
 
 
 def _only(one: Analysis | None) -> str:
-    return "" if one is None else _wall(one)
+    return "" if one is None else wall_sentence(one)
 
 
 def _moved(before: Analysis, after: Analysis) -> str:
@@ -108,11 +115,12 @@ def _risen(name: str, label: str, before: Analysis, after: Analysis) -> str:
 def _walls(before: Analysis, after: Analysis) -> str:
     """Compare the verdicts."""
     if (before.verdict.bound, before.verdict.resource) == (after.verdict.bound, after.verdict.resource):
-        return f"still {_wall(after)}"
-    return f"{_wall(before)} -> {_wall(after)}"
+        return f"still {wall_sentence(after)}"
+    return f"{wall_sentence(before)} -> {wall_sentence(after)}"
 
 
-def _wall(one: Analysis) -> str:
+def wall_sentence(one: Analysis) -> str:
+    """Name the class of a verdict, where its wall is and how near: `memory-bound at L2 (81 %)`."""
     verdict = one.verdict
     share = f" ({percent(verdict.bottleneck.share)})" if verdict.bottleneck and verdict.resource else ""
     if verdict.bound == "unknown":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
+from rooflens.model.compare.across import TWO
 from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import resource_label
@@ -26,12 +27,14 @@ from rooflens.report.comparison.waterfall import SEEN_SHARE, waterfall, waterfal
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
+from rooflens.report.text.comparison import across_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from markupsafe import Markup
 
+    from rooflens.model.compare.across import Across, Sides
     from rooflens.model.compare.compare import Spread
     from rooflens.model.compare.gate import Compared, Gate
     from rooflens.model.records import Analysis
@@ -140,12 +143,12 @@ class GateOutcome:
         return "not judged" if self.unjudged == self.compared else "holds"
 
 
-def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
+def render_comparison(compared: Sequence[Compared], gate: Gate | None, sides: Sides = TWO) -> str:
     """Render the page of one program or several; it fetches nothing and reads without scripts."""
     all_programs = programs(compared)
     sections = [_section(program) for program in all_programs[:MAX_PROGRAMS]]
     several = len(all_programs) > 1
-    title = f"{len(all_programs)} programs, before and after" if several else arrowed(compared[0].program)
+    title = _title(all_programs, sides)
     parts = [
         render(
             "comparison/header",
@@ -153,8 +156,10 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
             counts=() if several else all_programs[0].counts,
             gate=_gate(compared, gate),
             synthetic=_synthetic(compared),
+            unpaired=[one.words for one in sides.unpaired],
         ),
-        *([_overview(all_programs, len(sections))] if several else []),
+        *(_across(program) for program in sides.across),
+        *([_overview(all_programs, len(sections), sides)] if several else []),
         *(_program(section, several=several, first=i == 0) for i, section in enumerate(sections)),
         render("comparison/method", threshold=given_percent(compared[0].comparison.threshold)),
     ]
@@ -164,6 +169,24 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None) -> str:
         blocks=[json_block("items", [_item(row) for section in sections for row in section.program.rows])],
         styles=STYLES,
         scripts=("comparison/comparison.js",),
+    )
+
+
+def _title(found: Sequence[Program], sides: Sides) -> str:
+    if len(sides.across) == 1 and len(sides.across[0].labels) == len(found) + 1:
+        return f"{sides.across[0].program} on {len(found) + 1} sides"
+    return f"{len(found)} programs, before and after" if len(found) > 1 else found[0].title
+
+
+def _across(program: Across) -> Markup:
+    total, *kernels = across_lines(program)
+    shown = program.rows[: len(kernels)]
+    return render(
+        "comparison/across",
+        program=program,
+        total=total,
+        rows=[(plain(row.name), (*cells[1:-1], arrowed(cells[-1]))) for row, cells in zip(shown, kernels, strict=True)],
+        left_out=len(program.rows) - len(shown),
     )
 
 
@@ -196,9 +219,14 @@ def _synthetic(compared: Iterable[Compared]) -> str:
     return ""
 
 
-def _overview(found: Sequence[Program], shown: int) -> Markup:
+def _overview(found: Sequence[Program], shown: int, sides: Sides) -> Markup:
     return render(
-        "comparison/overview", programs=found, shown=shown, spread=spread_words, signed_percent=signed_percent
+        "comparison/overview",
+        heading="Each side against the first" if sides.across else "All programs",
+        programs=found,
+        shown=shown,
+        spread=spread_words,
+        signed_percent=signed_percent,
     )
 
 

@@ -85,12 +85,22 @@ class Row:
     @property
     def outcome(self) -> Outcome:
         """Faster, slower, or no more than noise."""
-        return self.change.timing.outcome(self.comparison.threshold)
+        return self.change.speed.outcome(self.comparison.threshold)
 
     @property
     def timing(self) -> Timing:
         """Its GPU time on both sides."""
         return self.change.timing
+
+    @property
+    def took(self) -> tuple[str, str]:
+        """Its GPU time on both sides, with that of the mean launch where one side has more; empty where it is not."""
+        sides = ((self.change.base, self.timing.base), (self.change.head, self.timing.head))
+        before, after = (spread_words(spread) if analysis else "" for analysis, spread in sides)
+        if not self.change.counts_differ:
+            return before, after
+        first, last = self.change.mean_launch.base, self.change.mean_launch.head
+        return f"{before}, mean {fmt.duration(first.median_ns)}", f"{after}, mean {fmt.duration(last.median_ns)}"
 
     @property
     def difference(self) -> str:
@@ -102,7 +112,8 @@ class Row:
         """Its outcome in a few words: `1.78x faster`, `within noise`, `new`."""
         if not self.is_matched:
             return self.change.how
-        return "within noise" if self.outcome == "same" else factor_words(self.timing, self.comparison.threshold)
+        words = "within noise" if self.outcome == "same" else factor_words(self.change.speed, self.comparison.threshold)
+        return f"{words}, mean launch" if self.change.counts_differ else words
 
     @property
     def is_matched(self) -> bool:
@@ -220,7 +231,7 @@ def _rest(changes: Sequence[Change]) -> Rest | None:
 def _counts(comparison: Comparison) -> Iterable[str]:
     yield fmt.count(len(comparison.changes), "kernel")
     outcomes = [
-        change.timing.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
+        change.speed.outcome(comparison.threshold) for change in comparison.changes if change.base and change.head
     ]
     hows = [change.how for change in comparison.changes]
     for words, amount in (

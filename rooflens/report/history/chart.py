@@ -9,6 +9,7 @@ from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
+from rooflens.model.compare.pairing import version_name
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import Line, text_px
 from rooflens.report.plane.legend import verdict_channels
@@ -29,6 +30,7 @@ from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_n
 from rooflens.report.plane.placement import LINE_PX, Canvas, Text, around
 from rooflens.report.plane.viewport import SIZES, SLOT, point_box
 from rooflens.report.text.history import wall
+from rooflens.report.versions import report_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,12 +108,15 @@ class Group:
     def total_ns(self, at: int) -> float | None:
         """Add up the GPU time of all kernels of one run; None where one of them has none."""
         digest = self.runs[at].digest
-        times = [point.time_ns for series in self.series for point in series.points if point.run.digest == digest]
+        times = [point.gpu_time_ns for series in self.series for point in series.points if point.run.digest == digest]
         return sum(time or 0.0 for time in times) if times and all(time is not None for time in times) else None
 
     @property
     def when(self) -> tuple[str, ...]:
-        """Name each run by its day, with the time of day where one day has several, or by its number."""
+        """Name each run: by its version, else by its day, with the time of day where one has several, or by number."""
+        if len({version_name(run) for run in self.runs}) > 1:
+            labels = report_labels(self.runs)
+            return tuple(labels[run.digest] for run in self.runs)
         days = [fmt.date(run.created_unix_s) for run in self.runs]
         return tuple(
             f"run {i + 1}"
@@ -229,7 +234,8 @@ def _point_rows(group: Group, s: int, series: Series) -> list[Row]:
                 "facts": {
                     "Run": point.run.source,
                     "Recorded": when[at],
-                    "Time": fmt.duration(point.time_ns),
+                    "Mean launch" if point.is_mean else "Time": fmt.duration(point.time_ns),
+                    "Launches": f"{point.analysis.launches:,}",
                     "To the run before": change,
                     "Verdict": wall(point.analysis),
                     "Class": BOUND_LABELS[point.analysis.verdict.bound],

@@ -141,7 +141,7 @@ def _sentences(group: Group) -> list[str]:
     said = []
     if first and last:
         span = f"GPU time of all kernels: {fmt.duration(first)} in the first run, {fmt.duration(last)} in the last"
-        said.append(f"{span}: {_factor_words(first / last)}.")
+        said.append(f"{span}: {_factor_words(first / last) if _goes_on(group) else 'no kernel is in both'}.")
     changed = sorted(_last_changes(group), key=lambda change: -abs(change[1]))
     if changed:
         named = [f"{name} {change * 100:+.1f} %" for name, change in changed[:MAX_NAMED]]
@@ -150,6 +150,12 @@ def _sentences(group: Group) -> list[str]:
     else:
         said.append("Last run against the one before: no kernel changed by more than 3\u00a0%.")
     return said
+
+
+def _goes_on(group: Group) -> bool:
+    """Return whether a kernel of the first run is in the last one too."""
+    ends = {0, len(group.runs) - 1}
+    return any(ends <= {group.at(point) for point in kernel.points} for kernel in group.series)
 
 
 def _factor_words(factor: float) -> str:
@@ -181,7 +187,7 @@ def _row(group: Group, kernel: Series) -> KernelRow:
         runs=f"{count} of {len(group.runs)}" if count < len(group.runs) else str(count),
         note=_note(group, kernel),
         first=fmt.duration(kernel.points[0].time_ns),
-        last=fmt.duration(last.time_ns),
+        last=fmt.duration(last.time_ns) + (" a launch" if kernel.is_mean else ""),
         change=fmt.MISSING if kernel.factor is None else _factor_words(kernel.factor),
         bound=last.analysis.verdict.bound,
         verdict=verdicts([point.analysis for point in kernel.points]).replace("->", "\u2192"),

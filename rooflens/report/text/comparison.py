@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from rooflens.format import cut_name, percent, plain_name, printable, significant
+from rooflens.format import cut_name, duration, percent, plain_name, printable, significant
+from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import (
+    AS_FAST,
     change_sentence,
     growth_words,
     spread_words,
     timing_words,
     total_sentence,
+    wall_sentence,
 )
 from rooflens.report.text.markdown_parts import code_cell, prose, table
 from rooflens.report.text.terminal import new_table
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from rooflens.model.compare.across import Across, AcrossRow, Cell, Sides
     from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
     from rooflens.model.compare.findings import FindingChange, FindingChanges
     from rooflens.model.compare.gate import Compared, Gate
@@ -40,14 +45,44 @@ _HEADINGS = ("kernel", "before", "after", "what became of it")
 _TIMES = ("before", "after")
 
 
-def to_json(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+def to_json(compared: Sequence[Compared], gate: Gate | None = None, sides: Sides = TWO) -> str:
     """Write every program with all its kernels: SI base units, null where nothing was measured."""
     document = {
         "schema_version": SCHEMA_VERSION,
+        "across": [_across(program) for program in sides.across],
         "programs": [_program(program) for program in compared],
+        "unpaired": [{"where": one.where, "programs": list(one.programs)} for one in sides.unpaired],
         "gate": _gate(compared, gate),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _across(program: Across) -> dict[str, Any]:
+    return {
+        "program": program.program,
+        "sides": list(program.labels),
+        "total_ns": [_spread(total) for total in program.totals],
+        "kernels": [
+            {"name": row.name, "factor": row.factor, "sides": [_cell(cell) for cell in row.cells]}
+            for row in program.rows
+        ],
+    }
+
+
+def _cell(cell: Cell | None) -> dict[str, Any] | None:
+    """Write one kernel on one side; null where the side lacks it."""
+    if cell is None:
+        return None
+    verdict = cell.analysis.verdict
+    return {
+        "name": cell.analysis.kernel.name,
+        "launches": cell.launches,
+        "time_ns": _spread(cell.spread),
+        "mean_launch_ns": cell.mean_launch_ns,
+        "bound": verdict.bound,
+        "resource": verdict.resource,
+        "headroom": verdict.distances.headroom,
+    }
 
 
 def _gate(compared: Sequence[Compared], gate: Gate | None) -> dict[str, Any] | None:
@@ -98,6 +133,7 @@ def _change(change: Change, comparison: Comparison) -> dict[str, Any]:
         "matched": change.how,
         "launches": {"base": change.launches[0], "head": change.launches[1]},
         "time": _timing(change.timing, comparison.threshold),
+        "mean_launch": _timing(change.mean_launch, comparison.threshold),
         "base": _kernel(change.base),
         "head": _kernel(change.head),
         "findings": _findings(changed_findings(change)),
@@ -152,6 +188,56 @@ def _kernel(analysis: Analysis | None) -> dict[str, Any] | None:
     }
 
 
+def print_across(console: Console, programs: Sequence[Across]) -> None:
+    """Print a table of each program over more than two sides: a line for each kernel."""
+    for program in programs:
+        console.print(printable(program.program), style="bold", markup=False, highlight=False)
+        lines = new_table(across_headings(program), right=(*program.labels, "first to last"), overflow="fold")
+        for cells in across_lines(program):
+            lines.add_row(*map(printable, cells))
+        console.print(lines, markup=False, highlight=False)
+        if (left := len(program.rows) - KERNELS_SHOWN) > 0:
+            console.print(f"and {left} more that take less time", style="dim")
+        console.print()
+
+
+def across_headings(program: Across) -> tuple[str, ...]:
+    """Name the columns of `across_lines`."""
+    return ("kernel", *program.labels, "first to last", "limited by")
+
+
+def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
+    """Yield the total, then each kernel shown: its time on each side, what became of it, and its walls."""
+    first, last = program.totals[0].median_ns, program.totals[-1].median_ns
+    yield ("GPU time", *map(spread_words, program.totals), _became(first / last if first and last else None), "")
+    for row in program.rows[:KERNELS_SHOWN]:
+        yield (
+            cut_name(plain_name(row.name), NAME_WIDTH),
+            *(_took(row, cell) for cell in row.cells),
+            _became(row.factor),
+            _walls([cell.analysis for cell in row.cells if cell]),
+        )
+
+
+def _took(row: AcrossRow, cell: Cell | None) -> str:
+    if cell is None:
+        return "-"
+    return f"{cell.launches:,}x {duration(cell.mean_launch_ns)}" if row.is_mean else spread_words(cell.spread)
+
+
+def _became(factor: float | None) -> str:
+    if factor is None:
+        return "-"
+    if abs(factor - 1) < AS_FAST:
+        return "unchanged"
+    return f"{significant(factor)}x faster" if factor >= 1 else f"{significant(1 / factor)}x slower"
+
+
+def _walls(analyses: Sequence[Analysis]) -> str:
+    """Name the walls from side to side, each where it is another than before."""
+    return " -> ".join(wall for wall, _ in groupby(wall_sentence(analysis) for analysis in analyses))
+
+
 def print_comparison(console: Console, program: Compared) -> None:
     """Print one program: the total, a line for each kernel with its story, and what to keep in mind."""
     comparison = program.comparison
@@ -179,10 +265,22 @@ def _lines(comparison: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
         yield (
             cut_name(plain_name(change.name), NAME_WIDTH),
             "" if change.how == "same" else f" ({change.how})",
-            spread_words(change.timing.base) if change.base else "-",
-            spread_words(change.timing.head) if change.head else "-",
+            *_times(change),
             _story(change, comparison),
         )
+
+
+def _times(change: Change) -> tuple[str, str]:
+    """Write its GPU time on both sides, and that of the mean launch where one side has more launches."""
+    sides = ((change.base, change.timing.base), (change.head, change.timing.head))
+    before, after = (spread_words(spread) if analysis else "-" for analysis, spread in sides)
+    if not change.counts_differ:
+        return before, after
+    means = (change.mean_launch.base, change.mean_launch.head)
+    first, last = (
+        f"{launches:,}x {duration(mean.median_ns)}" for launches, mean in zip(change.launches, means, strict=True)
+    )
+    return f"{before}, {first}", f"{after}, {last}"
 
 
 def _story(change: Change, comparison: Comparison) -> str:
@@ -191,14 +289,27 @@ def _story(change: Change, comparison: Comparison) -> str:
     return change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
 
 
-def to_markdown(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+def to_markdown(compared: Sequence[Compared], gate: Gate | None = None, sides: Sides = TWO) -> str:
     """Write GitHub-flavoured Markdown for a pull request."""
-    blocks = [block for program in compared for block in _markdown(program)]
+    blocks = [block for program in sides.across for block in _markdown_across(program)]
+    blocks += [block for program in compared for block in _markdown(program)]
+    if sides.unpaired:
+        blocks.append("\n".join(f"- {prose(one.words)}" for one in sides.unpaired))
     if gate is not None:
         failures = gate.failures(compared)
         lines = [f"- {prose(line)}" for line in failures] or ["- nothing"]
         blocks.append("\n".join([f"**Slower by more than {percent(gate.fail_on)} and more than noise**", "", *lines]))
     return "\n\n".join(blocks)
+
+
+def _markdown_across(program: Across) -> Iterator[str]:
+    yield f"### {prose(program.program)}: {len(program.labels)} sides"
+    (_, *total), *kernels = across_lines(program)
+    rows = [("GPU time", *total), *((code_cell(name), *map(prose, cells)) for name, *cells in kernels)]
+    headings = across_headings(program)
+    yield table([prose(heading) for heading in headings], rows, [prose(heading) for heading in headings[1:-1]])
+    if (left := len(program.rows) - KERNELS_SHOWN) > 0:
+        yield f"and {left} more that take less time"
 
 
 def _markdown(program: Compared) -> Iterator[str]:
@@ -234,7 +345,7 @@ def _add_suite(suites: ET.Element, program: Compared, gate: Gate | None) -> None
     _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), gate)
     for change in comparison.changes:
         of_kernels = gate if gate is not None and gate.per_kernel else None
-        _add_case(suite, plain_name(change.name), change.timing, change_sentence(change, comparison), of_kernels)
+        _add_case(suite, plain_name(change.name), change.speed, change_sentence(change, comparison), of_kernels)
     for counted, found in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
         suite.set(counted, str(len(suite.findall(found))))
     _break_lines(suite)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from support.chips import H200
-from support.fixture_kernels import triad
+from support.fixture_kernels import sgemm, triad
 from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
@@ -203,3 +203,43 @@ def test_hostile_file_names_stay_text(base: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert "\x1b" not in done.output
     assert "[red]?[2J" in done.stdout
+
+
+def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
+    """Three folders: a table over all three, and each later one against the first; formats all have it."""
+    a, b, c = (record(tmp_path / name, [time]) for name, time in (("a", 1_000_000), ("b", 500_000), ("c", 250_000)))
+    found = compared(a, b, c)
+    (program,) = found["across"]
+    assert program["sides"] == ["a", "b", "c"]
+    assert [side["time_ns"]["median"] for side in program["kernels"][0]["sides"]] == [1_000_000, 500_000, 250_000]
+    assert program["kernels"][0]["factor"] == pytest.approx(4.0)
+    assert [one["total"]["factor"] for one in found["programs"]] == pytest.approx([2.0, 4.0])
+    assert "4.00x faster" in run("compare", a, b, c).stdout
+    assert "4.00x faster" in run("compare", a, b, c, "--format", "md").stdout
+    page = tmp_path / "page.html"
+    assert run("compare", a, b, c, "--format", "html", "-o", page).exit_code == 0
+    assert 'id="across"' in page.read_text()
+
+
+def test_a_folder_alone_is_compared_by_its_versions(tmp_path: Path) -> None:
+    """v1 and v2 in one folder are base and head; a folder without versions asks for the sides."""
+    for version, time in (("v1", 1_000_000), ("v2", 500_000)):
+        record(tmp_path / "all", [time], name=f"{version}_triad")
+    (program,) = compared(tmp_path / "all")["programs"]
+    assert (program["base"]["label"], program["head"]["label"]) == ("v1", "v2")
+    refused = run("compare", record(tmp_path / "one", [1_000_000]))
+    assert refused.exit_code == 1
+    assert "name the sides" in refused.stderr
+
+
+def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> None:
+    """On stderr, in JSON and Markdown, and on the page."""
+    base, head = (record(tmp_path / name, [1_000_000]) for name in ("base", "head"))
+    write_report(base / "gone.ncu-rep", ReportSpec(kernels=(kernel_spec(sgemm(H200)),)))
+    words = "only the base has: gone"
+    assert f"warning: {words}" in run("compare", base, head).stderr
+    assert compared(base, head)["unpaired"] == [{"where": "the base", "programs": ["gone"]}]
+    assert words in run("compare", base, head, "--format", "md").stdout
+    page = tmp_path / "page.html"
+    run("compare", base, head, "--format", "html", "-o", page)
+    assert words in page.read_text()

@@ -8,8 +8,10 @@ import pytest
 from support import samples
 
 from rooflens.errors import InputError
+from rooflens.model.compare.across import across
 from rooflens.model.compare.compare import Comparison, Side, Spread, Timing, compare
-from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, warnings
+from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.pairing import Pair, pair_programs, program_name, refusals, versions_of, warnings
 from rooflens.model.compare.sentences import change_sentence, timing_words, total_sentence
 from rooflens.model.records import AnalyzedReport
 
@@ -148,6 +150,9 @@ def test_numbered_files_are_recordings_of_one_program() -> None:
         ("gemm_1.ncu-repz", "gemm"),
         ("app-2026-05-01_12.30.ncu-rep", "app"),
         ("sm_90_app.ncu-rep", "sm_90_app"),
+        ("v4_swizzle_D64_causal.ncu-rep", "swizzle_D64_causal"),
+        ("silu-2025-04-19-v1.ncu-rep", "silu"),
+        ("v3.ncu-rep", "recording"),
         ("7.ncu-rep", "recording"),
         ("2026-05-01.ncu-rep", "recording"),
         ("1" * 200 + "x.ncu-rep", "1" * 200 + "x"),
@@ -245,3 +250,58 @@ def test_different_gpus_are_compared_by_shares() -> None:
     """Times on different GPUs are warned of."""
     other = side(1.0, analyses=[replace(a, kernel=replace(a.kernel, gpu="Tesla T4")) for a in samples.every_verdict()])
     assert "compare shares of the roofs, not times" in " ".join(warnings(pair(side(1.0), other)))
+
+
+def test_other_launch_counts_are_compared_by_the_mean_launch() -> None:
+    """A kernel launched twice as often, each launch as fast as before, became no slower; its GPU time doubled."""
+    (kernel, *_) = samples.every_verdict()
+    found = compare(side(1.0, 1.01, analyses=[kernel]), side(1.0, 1.01, analyses=[kernel, kernel]))
+    (change,) = found.changes
+    each_ns = kernel.kernel.duration_ns or 0.0
+    assert change.timing.factor == pytest.approx(0.5)
+    assert change.speed.factor == pytest.approx(1.0)
+    assert change.mean_launch.head.times_ns == pytest.approx((each_ns, 1.01 * each_ns))
+    assert change_sentence(change, found).startswith("mean launch no change beyond noise (+0.0 %) (1 -> 2 launches): ")
+    assert Gate(0.05, per_kernel=True).failures([Compared("app", found)])[1:] == []
+
+
+def test_versions_of_a_program_are_no_repetition() -> None:
+    """v4 and v5 in one folder are two sides of one program, in the order of recording, whatever number ends a name."""
+    kernels = tuple(samples.every_verdict())
+    files = ("v5_gemm_1.ncu-rep", "v5_gemm_2.ncu-rep", "v4_gemm.ncu-rep", "other.ncu-rep")
+    reports = [
+        AnalyzedReport(named(f"a/{file}", digest=f"{i:064d}", created_unix_s=100 - 10 * i), kernels)
+        for i, file in enumerate(files)
+    ]
+    found = versions_of(reports)
+    assert [[report.run.source for report in version] for version in found["gemm"]] == [
+        ["a/v4_gemm.ncu-rep"],
+        ["a/v5_gemm_2.ncu-rep", "a/v5_gemm_1.ncu-rep"],
+    ]
+    assert list(found) == ["gemm"]
+
+
+def test_sides_that_hold_another_version_each_are_paired() -> None:
+    """Programs whose names differ by their version meet, where the same name is on neither side."""
+    kernels = tuple(samples.every_verdict())
+    base = [AnalyzedReport(named("a/v4_gemm.ncu-rep"), kernels), AnalyzedReport(named("a/only.ncu-rep"), kernels)]
+    head = [AnalyzedReport(named("b/v5_gemm.ncu-rep"), kernels), AnalyzedReport(named("b/new.ncu-rep"), kernels)]
+    pairing = pair_programs(base, head, ("a", "b"))
+    assert [pair.program for pair in pairing.pairs] == ["v4_gemm -> v5_gemm"]
+    assert (pairing.only_base, pairing.only_head) == (("only",), ("new",))
+
+
+def test_a_kernel_is_followed_over_all_sides() -> None:
+    """Each side against the first: times in the order of the sides, and nothing where a side lacks the kernel."""
+    first, second = samples.every_verdict()[:2]
+    new = replace(second, kernel=replace(second.kernel, name="new_one", function_name="new_one"))
+    sides = [side(1.0, analyses=[first]), side(0.5, analyses=[first, new]), side(0.25, analyses=[first])]
+    found = across("app", ("v1", "v2", "v3"), [compare(sides[0], one) for one in sides[1:]])
+    rows = {row.name: row for row in found.rows}
+    each_ns = first.kernel.duration_ns or 0.0
+    assert [rows[first.kernel.name].time_ns(i) for i in range(3)] == pytest.approx(
+        [each_ns, 0.5 * each_ns, 0.25 * each_ns]
+    )
+    assert rows[first.kernel.name].factor == pytest.approx(4.0)
+    assert [cell is None for cell in rows["new_one"].cells] == [True, False, True]
+    assert rows["new_one"].factor is None

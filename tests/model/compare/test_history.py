@@ -8,6 +8,7 @@ from support import samples
 
 from rooflens.model.compare.history import histories
 from rooflens.model.records import AnalyzedReport
+from rooflens.report.history.chart import groups
 from rooflens.report.text.history import sparkline
 
 if TYPE_CHECKING:
@@ -81,3 +82,22 @@ def test_a_sparkline_has_a_block_for_each_value() -> None:
     """The largest value has the tallest block, a missing one a space."""
     assert sparkline([1.0, None, 8.0, 4.0], "12345678") == "2 85"
     assert sparkline([None, None]) == "  "
+
+
+def test_other_launch_counts_are_followed_by_the_mean_launch() -> None:
+    """A kernel that a run launched three times as often, each as fast, stays where it was."""
+    kernel = samples.every_verdict()[0]
+    reports = [AnalyzedReport(recorded(1), (kernel,)), AnalyzedReport(recorded(2), (kernel,) * 3)]
+    (series,) = histories(reports)
+    assert series.is_mean
+    assert series.factor == pytest.approx(1.0)
+    assert series.points[1].gpu_time_ns == pytest.approx(3 * (kernel.kernel.duration_ns or 0.0))
+
+
+def test_versions_are_runs_of_one_program() -> None:
+    """Reports whose names differ by a version are followed as one program, and named by it."""
+    kernel = samples.every_verdict()[0]
+    reports = [AnalyzedReport(recorded(i, f"v{i}_gemm.ncu-rep"), (kernel,)) for i in (4, 5)]
+    (series,) = histories(reports)
+    (group,) = groups([series])
+    assert group.when == ("v4", "v5")

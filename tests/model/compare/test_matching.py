@@ -47,6 +47,15 @@ def test_numbers_of_a_compiler_are_no_name() -> None:
     ]
 
 
+def test_a_kernel_that_goes_on_is_no_partner_for_another() -> None:
+    """Where a kernel is launched once more, the one that ended there is gone, and not renamed to it."""
+    assert matched([launch("a"), launch("b")], [launch("a"), launch("a")]) == [
+        (0, 0, "same"),
+        (None, 1, "new"),
+        (1, None, "gone"),
+    ]
+
+
 def test_a_kernel_in_the_same_place_is_renamed() -> None:
     """Between the same neighbours, one unknown name meets another."""
     assert matched([launch("a"), launch("old"), launch("b")], [launch("a"), launch("fresh"), launch("b")]) == [

@@ -1,0 +1,162 @@
+"""One program on more than two sides: each later side against the first, and every kernel over all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.model.aggregate import aggregate
+from rooflens.model.compare.compare import Spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.compare.compare import Change, Comparison
+    from rooflens.model.records import Analysis
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaired:
+    """Programs that one side has and another has not.
+
+    Attributes:
+        where: What the side is called that has them: `base`, `v4`.
+    """
+
+    where: str
+    programs: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Say it in a line."""
+        return f"only {self.where} has: {', '.join(self.programs)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One kernel on one side.
+
+    Attributes:
+        spread: Its GPU time in each recording.
+        launches: How many it had in a recording.
+        analysis: All its launches added up.
+    """
+
+    spread: Spread
+    launches: int
+    analysis: Analysis
+
+    @property
+    def mean_launch_ns(self) -> float | None:
+        """Median time of its mean launch."""
+        return self.spread.per(self.launches).median_ns
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossRow:
+    """One kernel over the sides; None where a side lacks it."""
+
+    name: str
+    cells: tuple[Cell | None, ...]
+
+    @property
+    def is_mean(self) -> bool:
+        """True where sides launched it differently often: mean launches are set side by side then."""
+        return len({cell.launches for cell in self.cells if cell}) > 1
+
+    def time_ns(self, side: int) -> float | None:
+        """Median time on one side: of all its launches, or of the mean one where their number differs."""
+        cell = self.cells[side]
+        if cell is None:
+            return None
+        return cell.mean_launch_ns if self.is_mean else cell.spread.median_ns
+
+    @property
+    def factor(self) -> float | None:
+        """Time on the first side over that on the last: above 1 is faster; None where one lacks it or its time."""
+        before, after = self.time_ns(0), self.time_ns(-1)
+        return before / after if before and after else None
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """A program over its sides, kernels in order of falling time on the side where they took most.
+
+    Attributes:
+        labels: What the sides are called, the first one first.
+        totals: GPU time of the whole program on each side.
+    """
+
+    program: str
+    labels: tuple[str, ...]
+    totals: tuple[Spread, ...]
+    rows: tuple[AcrossRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What is said of all sides together, beside each pair of them.
+
+    Attributes:
+        across: Each program over its sides; empty where there are two.
+        unpaired: Programs that not every side has.
+    """
+
+    across: tuple[Across, ...] = ()
+    unpaired: tuple[Unpaired, ...] = ()
+
+
+TWO = Sides()
+"""Two sides with the same programs: all is said by their pairs."""
+
+
+def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison]) -> Across:
+    """Set the sides of a program side by side.
+
+    Args:
+        program: Its name.
+        labels: Name of the first side, then of each later one.
+        comparisons: Each later side against the first; all have the same base.
+
+    A kernel is followed under its name on the first side; one that the first side lacks, under its own.
+    """
+    rows: defaultdict[str, list[list[Change]]] = defaultdict(lambda: [[] for _ in comparisons])
+    for side, comparison in enumerate(comparisons):
+        for change in comparison.changes:
+            name = change.base.kernel.name if change.base else change.name
+            rows[name][side].append(change)
+    found = (AcrossRow(name, (_before(changes), *map(_after, changes))) for name, changes in rows.items())
+    return Across(
+        program=program,
+        labels=tuple(labels),
+        totals=(comparisons[0].total.base, *(comparison.total.head for comparison in comparisons)),
+        rows=tuple(sorted(found, key=lambda row: -max(_total_ns(cell) for cell in row.cells))),
+    )
+
+
+def _total_ns(cell: Cell | None) -> float:
+    return (cell.spread.median_ns or 0.0) if cell else 0.0
+
+
+def _before(sides: Sequence[Sequence[Change]]) -> Cell | None:
+    """Take the first side from a comparison that has the kernel: all of them have the same base."""
+    changes = next((with_base for found in sides if (with_base := [one for one in found if one.base])), [])
+    return _cell([(one.timing.base, one.launches[0], one.base) for one in changes if one.base])
+
+
+def _after(changes: Sequence[Change]) -> Cell | None:
+    return _cell([(one.timing.head, one.launches[1], one.head) for one in changes if one.head])
+
+
+def _cell(parts: Sequence[tuple[Spread, int, Analysis]]) -> Cell | None:
+    """Add up what a kernel became: one of the first side may go on under several names."""
+    if not parts:
+        return None
+    spreads = [spread.times_ns for spread, _, _ in parts]
+    whole = len({len(times) for times in spreads}) == 1
+    return Cell(
+        spread=Spread(tuple(map(sum, zip(*spreads, strict=True))) if whole else ()),
+        launches=sum(launches for _, launches, _ in parts),
+        analysis=aggregate([analysis for _, _, analysis in parts]),
+    )
