@@ -31,6 +31,9 @@ SM_LEVELS = frozenset({"l1", "smem"})
 
 DASH = [9, 3]
 
+_UNIT = "' + datum.u + '/s"
+"""What a pipe counts, within a text of an expression."""
+
 
 @dataclass(frozen=True, slots=True)
 class Boost:
@@ -126,10 +129,11 @@ def boost_names(plane: Plane) -> list[Layer]:
     named = Rows("boostFlat").where(
         f"boost && (!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX})"
     )
-    rate = si("datum.v", "' + datum.u + '/s")
+    whole = f"datum.name + '  ' + {si('datum.v', _UNIT)} + ' at ' + datum.clock + ' boost'"
+    near = any_near((roof.peak for roof in plane.pipe_roofs), NAMES_APART_PX)
     named = named.having(
-        words=f"(w < 480 ? 'boost ' + {si('datum.v', '')} : datum.name + '  ' + {rate} + ' at ' + datum.clock + ' boost')",
-        off=f"{any_near((roof.peak for roof in plane.pipe_roofs), NAMES_APART_PX)} ? flatRoom[ranged][slot] : {EDGE_PX}",
+        words=f"w < 480 ? 'boost ' + {si('datum.v', '')} : {whole}",
+        off=f"{near} ? flatRoom[ranged][slot] : {EDGE_PX}",
         edge="x1",
     )
     level = {"align": "right", "baseline": "middle", "dx": expr("-datum.off"), "dy": -LIFT_PX - LINE_PX / 2}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass, Viewport
     from rooflens.report.roofline.datasheet import DatasheetRoofs
+    from rooflens.report.roofline.naming import KernelNames
     from rooflens.report.roofline.rows import Row
 
     Domains = tuple[Domain, Domain]
@@ -111,10 +112,10 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
     while roofs of another GPU are shown too.
     """
-    rows = _LabelRows(len(drawn[ALL]))
+    rows, names = _LabelRows(len(drawn[ALL])), kernel_names(plane)
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
-            rows.add(level, slot, _placed(*_wanted(plane, level, drawing, ranks, picked)))
+            rows.add(level, slot, _placed(*_wanted(names, level, drawing, ranks, picked)))
     return list(rows.found.values())
 
 
@@ -136,22 +137,23 @@ class _LabelRows:
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
-    """Place the first of each group of labels that finds room; a launch gets one of a kind."""
-    done: set[tuple[str, str]] = set()
+    """Place the first of each group of labels that finds room; a launch gets one name."""
+    named: set[str] = set()
     for labels in wanted:
         for label in labels:
-            key = (label.kind, label.launch.key) if label.launch else None
-            if key in done or (place := canvas.place(label.text)) is None:
+            key = label.launch.key if label.launch and label.kind == "name" else ""
+            if key in named or (place := canvas.place(label.text)) is None:
                 continue
-            done |= {key} if key else set()
+            named |= {key} - {""}
             yield label, place
             break
 
 
 def _wanted(
-    plane: Plane, level: str, drawing: Drawing, ranks: Mapping[str, int], picked: str
+    names: KernelNames, level: str, drawing: Drawing, ranks: Mapping[str, int], picked: str
 ) -> tuple[Canvas, Iterator[Iterable[Label]]]:
     """Give what is taken at a level, and the labels asked for: ranks first, names last."""
+    plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
     shown = {point.launch.key: point for point in shown_at(plane.points, level)}
@@ -171,7 +173,7 @@ def _wanted(
         for (x, y), pipe in named
     )
     alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
-    return canvas, chain(([label] for label in alone), kernel_names(plane, stands, drawing.size, own))
+    return canvas, chain(([label] for label in alone), names.ask(stands, drawing.size, own))
 
 
 def _is_seen(stand: Stand, view: Viewport) -> bool:

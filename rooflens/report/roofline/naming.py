@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from dataclasses import dataclass
 from math import log10
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -57,46 +57,93 @@ def are_near(one: Stand, other: Stand) -> bool:
     return abs(log10(one.x / other.x)) < SAME_PLACE_DECADES and abs(log10(one.y / other.y)) < SAME_PLACE_DECADES
 
 
-def kernel_names(plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
-    """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
+@dataclass(frozen=True, slots=True)
+class KernelNames:
+    """The names that the kernels of a plane may have.
 
-    The name of a kernel with versions stands at the newest one that has room; then each has the label of its report.
-
-    Args:
-        plane: The plane.
-        stands: Where launches are drawn.
-        size: The class of sizes, which says how many names there may be and how long.
-        own: Gives the boxes that only the name of a launch has to avoid.
+    Attributes:
+        known: Versions by the keys of their kernels; kernels of one report alone are not in it.
+        by_width: Names by key for each number of characters; versions share theirs.
     """
-    by_kernel: dict[str, list[Stand]] = {}
-    for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
-        by_kernel.setdefault(stand.launch.group_key, []).append(stand)
-    known = {version.launch.group_key: one for one in versions(plane) for version in one}
-    words = _words(plane, known, by_kernel, size)
-    # One name a kernel, whatever the number of its versions.
-    named = {id(known.get(key, key)): key for key in reversed(by_kernel)}
-    for key in [key for key in by_kernel if key in named.values()][: size.names]:
-        if key not in known:
-            yield _tried([(stand, words[key]) for stand in by_kernel[key][:LAUNCHES_TRIED]], plane, own)
-            continue
+
+    plane: Plane
+    known: Mapping[str, Sequence[Version]]
+    by_width: Mapping[int, Mapping[str, str]]
+
+    def ask(self, stands: Iterable[Stand], size: SizeClass, own: Own) -> Iterator[Iterator[Label]]:
+        """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
+
+        The name of a kernel with versions stands at the newest that has room; then each has the label of its report.
+
+        Args:
+            stands: Where launches are drawn.
+            size: The class of sizes, which says how many names there may be and how long.
+            own: Gives the boxes that only the name of a launch has to avoid.
+        """
+        by_kernel: dict[str, list[Stand]] = {}
+        for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
+            by_kernel.setdefault(stand.launch.group_key, []).append(stand)
+        # One name a kernel, whatever the number of its versions.
+        first = {self._first(key, by_kernel) for key in by_kernel}
+        for key in [key for key in by_kernel if key in first][: size.names]:
+            if key in self.known:
+                yield from self._ask_versions(self.known[key], by_kernel, size, own)
+            else:
+                words = self._words(key, by_kernel[key], size)
+                yield self._tried([(stand, words) for stand in by_kernel[key][:LAUNCHES_TRIED]], own)
+
+    def _first(self, key: str, drawn: Mapping[str, Sequence[Stand]]) -> str:
+        """Find the kernel that asks for the name of all its versions."""
+        versions_ = (version.launch.group_key for version in self.known.get(key, ()))
+        return next((one for one in versions_ if one in drawn), key)
+
+    def _ask_versions(
+        self, known: Sequence[Version], by_kernel: Mapping[str, Sequence[Stand]], size: SizeClass, own: Own
+    ) -> Iterator[Iterator[Label]]:
+        width = NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH
         drawn = [
-            (by_kernel[v.launch.group_key][0], _label(v, size)) for v in known[key] if v.launch.group_key in by_kernel
+            (stands, fmt.cut_middle(version.label, width))
+            for version in known
+            if (stands := by_kernel.get(version.launch.group_key))
         ]
-        newest_first = drawn[::-1]
-        yield _tried(
-            [(s, [f"{name}, {label}" for name in words[s.launch.group_key]]) for s, label in newest_first], plane, own
+        named = (
+            (stands[0], [f"{name}, {label}" for name in self._words(stands[0].launch.group_key, stands, size)])
+            for stands, label in reversed(drawn)
         )
+        yield self._tried(list(named), own)
         # Both ends of the path tell most.
-        for stand, label in _apart([*newest_first[:1], *drawn[:1], *newest_first[1:-1]]):
-            yield iter((stand.label("name", (label,), around(radius_px(plane, stand.launch)), own(stand.launch)),))
+        for stand, label in _apart(
+            [(stands[0], label) for stands, label in (*drawn[-1:], *drawn[:1], *drawn[-2:0:-1])]
+        ):
+            spots = around(radius_px(self.plane, stand.launch))
+            yield iter((stand.label("name", (label,), spots, own(stand.launch)),))
+
+    def _tried(self, names: Sequence[tuple[Stand, Sequence[str]]], own: Own) -> Iterator[Label]:
+        """Try the whole names beside their points, then shorter ones farther away too."""
+        for spots, at in ((beside, 0), (around, -1)):
+            for stand, words in names:
+                launch = stand.launch
+                yield stand.label("name", (words[at],), spots(radius_px(self.plane, launch)), own(launch))
+
+    def _words(self, key: str, stands: Sequence[Stand], size: SizeClass) -> list[str]:
+        """Name a kernel in full and short, with how many launches are drawn."""
+        widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
+        count = f" x{len(stands)}" if len(stands) > 1 else ""
+        return [f"{self.by_width[width][key]}{count}" for width in widths]
 
 
-def _tried(names: Sequence[tuple[Stand, Sequence[str]]], plane: Plane, own: Own) -> Iterator[Label]:
-    """Try the whole names beside their points, then shorter ones farther away too."""
-    return chain(
-        (s.label("name", words[:1], beside(radius_px(plane, s.launch)), own(s.launch)) for s, words in names),
-        (s.label("name", words[-1:], around(radius_px(plane, s.launch)), own(s.launch)) for s, words in names),
-    )
+def kernel_names(plane: Plane) -> KernelNames:
+    """Find the names of a plane's kernels."""
+    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
+    known = {version.launch.group_key: one for one in versions(plane) for version in one}
+    # Namesakes are told apart; versions are one kernel, told apart by their labels.
+    newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}
+    named = {key: kernels[key] for key in dict.fromkeys(newest.values())}
+    by_width = {}
+    for width in (FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH):
+        names = short_names(named, width)
+        by_width[width] = {key: names[newest[key]] for key in kernels}
+    return KernelNames(plane, known, by_width)
 
 
 def _apart(drawn: Sequence[tuple[Stand, str]]) -> list[tuple[Stand, str]]:
@@ -106,26 +153,3 @@ def _apart(drawn: Sequence[tuple[Stand, str]]) -> list[tuple[Stand, str]]:
         if not any(are_near(stand, other) for other, _ in kept):
             kept.append((stand, label))
     return kept
-
-
-def _label(version: Version, size: SizeClass) -> str:
-    return fmt.cut_middle(version.label, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
-
-
-def _words(
-    plane: Plane,
-    known: Mapping[str, Sequence[Version]],
-    by_kernel: Mapping[str, Sequence[Stand]],
-    size: SizeClass,
-) -> dict[str, list[str]]:
-    """Name kernels in full and short, with how many launches are drawn."""
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
-    # Namesakes are told apart; versions are one kernel, told apart by their labels.
-    newest = {key: known[key][-1].launch.group_key if key in known else key for key in kernels}
-    widths = (NARROW_LABEL_WIDTH,) if size.narrow else (FULL_LABEL_WIDTH, LABEL_WIDTH)
-    named = {key: kernels[key] for key in dict.fromkeys(newest.values())}
-    by_width = [short_names(named, width) for width in widths]
-    return {
-        key: [f"{names[newest[key]]} x{len(own)}" if len(own) > 1 else names[newest[key]] for names in by_width]
-        for key, own in by_kernel.items()
-    }
