@@ -45,6 +45,7 @@ def axes(
         "labelExpr": text.tick_label(text.PLAIN, "spanX", "w / spanX", ACROSS_PX),
         "labelSeparation": LABELS_APART_PX,
         "labelFlush": False,
+        "labelBound": True,
         "title": title.format(" or ".join(units)),
         "titlePadding": 12,
     }

@@ -53,10 +53,10 @@ NONE = "no FLOPs"
 NO_BYTES = "bytes not counted"
 UNPLACED = "no place in the plane"
 REASONS: Mapping[str, str] = {
-    UNCOUNTED: "FLOPs not counted in the report",
+    UNCOUNTED: "FLOPs not counted",
     NONE: "Kernels without FLOPs",
-    NO_BYTES: "Bytes not counted in the report",
-    UNPLACED: "Kernels without a place in the plane",
+    NO_BYTES: "Bytes not counted",
+    UNPLACED: "No place in the plane",
 }
 """Why a kernel has bars in place of a point, as it stands beside its name and over all of them."""
 

@@ -95,7 +95,7 @@ def _subtitle(plane: Plane) -> str:
     full = (roof.full_clock for roof in roofs if roof.full_clock)
     notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
     if versions(plane):
-        notes.append("arrows along a path: versions in the order of recording")
+        notes.append("paths: versions by time")
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         notes.append("arrows: kernels beyond the axes")
     return "; ".join(notes)

@@ -83,8 +83,8 @@ def test_hidden_kernels_give_way_and_an_isolated_one_has_bars() -> None:
     ("analyses", "heading"),
     [
         (copies(1), "Kernels without FLOPs"),
-        ([samples.without_flops()[1]], "FLOPs not counted in the report"),
-        (samples.without_flops(), "Kernels without a place in the plane"),
+        ([samples.without_flops()[1]], "FLOPs not counted"),
+        (samples.without_flops(), "No place in the plane"),
     ],
 )
 def test_not_counted_is_not_none(analyses: Sequence[Analysis], heading: str) -> None:
