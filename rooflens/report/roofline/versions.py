@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflens.report.plane.marks import QUIET, Rows, expr, place
+from rooflens.report.plane.marks import HEAD, QUIET, Rows, expr, place
 from rooflens.report.roofline.rows import rounded
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST = 8
 """Kernels whose paths are drawn while none is isolated; more would hide one another."""
 
-HEAD_AREA_PX2 = 70
+HEAD_AREA_PX2 = 150
 HEAD_FROM_PX = 22
 """Area of an arrow's head, and how long a part of a path must be to have one."""
 
@@ -101,7 +101,7 @@ def path_layers() -> list[Layer]:
             "point",
             place("headX", "headY"),
             style="path",
-            shape="triangle-right",
+            shape=HEAD,
             filled=True,
             size=HEAD_AREA_PX2,
             angle=expr("atan2(datum.down, datum.right) * 57.2958"),
