@@ -99,6 +99,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
         "style": {
             "roof": {"color": inks.ink, "strokeWidth": 1.5, "opacity": 1},
             "twin": {"color": inks.ink, "strokeWidth": 1.25, "opacity": 0.5},
+            "path": {"color": inks.ink, "strokeWidth": 1.75, "opacity": 0.7},
             "band": {"color": inks.ink, "opacity": 0.07},
             "lead": {"color": inks.muted, "strokeWidth": 1, "opacity": 1},
             "shade": {"color": inks.ink, "opacity": 0.035},

@@ -21,6 +21,9 @@ QUIET: Style = {"clip": True, "aria": False}
 SPOT = "datum.p[slot]"
 """Expression of the place of a row's words at the size at hand."""
 
+HEAD = "M-0.9,-0.8L1,0L-0.9,0.8L-0.4,0Z"
+"""Shape of an arrow's head to the right: an equilateral triangle, turned, does not tell its direction."""
+
 WIDTH = 800
 HEIGHT = 440
 """Pixels of a plane until the page sets its signals `w` and `h`."""

@@ -62,7 +62,9 @@ def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
     Raises:
         InputError: No kernel has a place in a roofline.
     """
-    planes = [plane(gpu, [launch for launch in page.timed if launch.gpu == gpu]) for gpu in page.gpus]
+    planes = [
+        plane(gpu, [launch for launch in page.timed if launch.gpu == gpu], page.report_labels) for gpu in page.gpus
+    ]
     placed = [roofline for roofline in planes if roofline.placed]
     if not placed:
         raise InputError(

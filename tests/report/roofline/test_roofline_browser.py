@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planes import datasheet_lines, make_spec
+from planes import datasheet_lines, make_spec, spec_of, version
 from support import samples
 
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
@@ -134,8 +134,15 @@ def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
 
 
 def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
-    """All of the plane shows decades; within two of them the ticks between are labelled by 1, 2 and 5."""
+    """Many decades are labelled alone and have a minor grid; where they have room, 2 and 5 are labelled too."""
     page = draw(make_spec(samples.every_verdict()))
+    assert page.locator("svg .role-axis-title text").all_text_contents() == [
+        "Arithmetic intensity (FLOP/B)", "Performance (FLOP/s)"
+    ]  # fmt: skip
+    opacities = page.locator("svg .role-axis-grid line").evaluate_all(
+        "lines => lines.map(one => one.getAttribute('opacity'))"
+    )
+    assert opacities.count("0.45") > 6 * sum(opacity in {None, "1"} for opacity in opacities)
 
     def ticks() -> list[str]:
         found = page.locator("svg .role-axis-label text").all_text_contents()
@@ -227,6 +234,31 @@ def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
     set_signals(page, datasheet="b200")
     assert {"B200 DRAM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
     assert domains(page)[1][1] > before[1][1]
+
+
+def test_boost_roofs_appear_when_asked_for(draw: Callable[..., Page]) -> None:
+    """A T4 at 585 MHz has FP32 of 3 TFLOP/s: on demand come that, L1 and SMEM at the boost clock of 1.59 GHz."""
+    kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8, "l1": 2e8}, {"fp32": 1e8}, chip=samples.T4)
+    page = draw(make_spec([samples.analysis(kernel)]))
+    lines = page.locator("svg .mark-rule line").count()
+    assert not [text for text in written(page) if "boost" in text]
+    set_signals(page, boost=True)
+    assert {text for text in written(page) if "boost" in text} == {"FP32  8.15 TFLOP/s at 1.59 GHz boost"}
+    assert page.locator("svg .mark-rule line").count() == lines + 3
+
+
+def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]) -> None:
+    """Isolating one version keeps the others' labels and path, and fades other kernels; a hidden one leaves it."""
+    page = draw(spec_of([version(i, "attention", "softmax") for i in range(4)]))
+    paths = page.locator("svg .mark-line.role-mark path[stroke-width='1.75']")
+    assert paths.count() == 2
+    steps = "paths => paths.map(path => path.getAttribute('d').split('L').length)"
+    assert paths.evaluate_all(steps) == [4, 4]
+    set_signals(page, kernel="g0", hidden={"k2": True})
+    assert sorted(paths.evaluate_all(steps)) == [3]
+    words = written(page)
+    assert "attention, v3" in words
+    assert not any("softmax" in text for text in words)
 
 
 @pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])
