@@ -388,13 +388,19 @@ def test_occupancy_curves_name_today_and_the_next_step() -> None:
 
 
 def test_flags_stand_where_they_matter() -> None:
-    """What changes the verdict follows its sentence; what says how numbers were made stands below as caveats."""
+    """What changes the verdict follows its sentence; what says how numbers were made stands at the end."""
     flags = ("dram_writes_stay_in_l2", "fp16_not_measured")
     text = words_of(html_of(sample(1000, 1e9, flags=flags)))
-    parts = ("The output stayed in L2", "confidence high", "Memory levels", "Caveats", "counts no CUDA-core fp16")
+    parts = (
+        "The output stayed in L2",
+        "confidence high",
+        "Memory levels",
+        "About these numbers",
+        "counts no CUDA-core fp16",
+    )
     places = [text.index(words) for words in parts]
     assert places == sorted(places)
-    assert "Caveats" not in words_of(html_of(sample(1000, 1e9)))
+    assert "About these numbers" not in words_of(html_of(sample(1000, 1e9)))
 
 
 def test_causes_stay_and_repeated_evidence_goes() -> None:
