@@ -223,12 +223,24 @@
 
   // The plane's width is asked for once, and then told: asking again would lay the page out at every change.
   let width = 0;
+  const subject = () => `${state.op}, ${state.dtype}: ${sizesText()}`;
+
+  // A page of one prediction is named after what it shows.
+  const asked = document.getElementById("as-asked");
+  function name(found) {
+    if (!asked) return;
+    document.title = `${subject()} \u00b7 rooflens`;
+    document.querySelector("h1").textContent = subject();
+    document.querySelector(".facts :last-child").textContent = found.map((result) => result.gpu.name).join(" and ");
+    asked.hidden = written() === "";
+  }
+
   function drawPlane(found) {
     const figure = svg.closest("figure");
     figure.hidden = !found.some(results.drawable);
     if (figure.hidden) return;
     if (!width) width = svg.clientWidth;
-    lens.plane.draw(svg, width, results.scene(found, `${state.op}, ${state.dtype}: ${sizesText()}`));
+    lens.plane.draw(svg, width, results.scene(found, subject()));
     const [{ gpu }] = found;
     const said = `${results.sentence(found[0])} Roofline of ${gpu.name}; the tables below hold the same data.`;
     svg.setAttribute("aria-label", said);
@@ -248,6 +260,7 @@
     if (refused) return;
     const [first] = found;
     box.querySelector("#answer").replaceChildren(...results.answer(first));
+    name(found);
     drawPlane(found);
     const parts = first.parts.length ? [results.parts(first)] : [];
     box.querySelector("#times").replaceChildren(results.times(found), ...parts);

@@ -51,8 +51,8 @@ lens.results = (all) => {
       : `These bytes do not fit into the L2 cache of ${bytes(gpu.l2_bytes)}.`;
   }
 
-  function sources({ gpu, parts, peak, link }) {
-    const pipes = new Set([peak, ...parts.filter((part) => part.flop).map((part) => part.peak)]);
+  function sources({ gpu, flop, parts, peak, link }) {
+    const pipes = new Set([...(flop ? [peak] : []), ...parts.filter((part) => part.flop).map((part) => part.peak)]);
     const roofs = [...pipes].map((key) => [label(key), gpu.peaks[key], "FLOP/s"]);
     roofs.push([gpu.memory, gpu.bandwidth, "B/s"]);
     if (gpu.l2) roofs.push(["L2", gpu.l2, "B/s"]);
