@@ -207,7 +207,7 @@ lens.results = (all) => {
   }
 
   function parts(result) {
-    const heads = [["Part", ""], ["Its bar", "bars"], ["Share of the lower bound", "n"], ["At least", "n"], ["FLOP/B", "n"], ["Regime", ""]];
+    const heads = [["Part", ""], ["Share of the lower bound", "bars"], ["Share", "n"], ["At least", "n"], ["FLOP/B", "n"], ["Regime", ""]];
     const longest = [...result.parts].sort((a, b) => b.t_lower_s - a.t_lower_s);
     const rows = longest.map((part) => make("tr", {},
       make("th", { scope: "row" }, part.count > 1 ? `${part.count.toLocaleString("en")} x ${part.label}` : part.label),
