@@ -185,6 +185,19 @@ def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> Non
 
 
 @each_gpu
+def test_l2_returns_more_than_memory_and_as_its_source_shows(gpu: Datasheet) -> None:
+    """Bytes a cycle times the boost clock give the bandwidth of L2."""
+    if gpu.l2_bandwidth is None:
+        return
+    match = re.fullmatch(r"derived: (\d+) byte/clk x ([\d.]+) GHz \(.+\)", gpu.l2_bandwidth.source)
+    assert match is not None
+    rate, clock_ghz = int(match[1]), float(match[2])
+    assert clock_ghz * 1e9 == pytest.approx(gpu.boost_clock.value)
+    assert gpu.l2_bandwidth.value == pytest.approx(rate * clock_ghz * 1e9, rel=1e-3)
+    assert gpu.l2_bandwidth.value > 2 * gpu.dram_bandwidth.value
+
+
+@each_gpu
 def test_tensor_peaks_are_whole_rates_at_the_clock_they_are_stated_for(gpu: Datasheet) -> None:
     """Over SMs and that clock a tensor peak is a power of two, or three times one, within a datasheet's rounding.
 

@@ -92,10 +92,15 @@ def test_every_value_is_that_of_the_command(opened: Callable[..., Page]) -> None
     assert_same(page, command("gemm", m=4096, n=4096, k=4096))
     choose(page, m=887, gpu="b200", dtype="fp8")
     assert_same(page, command("gemm", m=887, n=887, k=887, gpu="b200", dtype="fp8"))
+    assert page.locator("h1").inner_text() == "gemm, fp8: m = n = k = 887"
+    assert "asked for: gemm, bf16: m = n = k = 4,096" in page.locator("#as-asked").inner_text()
     page.get_by_label("Move m, n and k together").uncheck()
     choose(page, k=100_003, tile=64, gpu="v100-sxm2", dtype="fp16")
     assert_same(page, command("gemm", m=887, n=887, k=100_003, tile=64, gpu="v100-sxm2", dtype="fp16"))
-    choose(page, tensor_parallel=8, link="pcie", achieved="5e12")
+    page.get_by_label("Move m, n and k together").check()
+    assert page.locator("#size-k").input_value() == "887"
+    page.get_by_label("Move m, n and k together").uncheck()
+    choose(page, k=100_003, tensor_parallel=8, link="pcie", achieved="5e12")
     sizes = {"m": 887, "n": 887, "k": 100_003, "tile": 64, "tensor_parallel": 8}
     assert_same(page, command("gemm", **sizes, gpu="v100-sxm2", dtype="fp16", link="pcie", achieved=5e12), least=14)
     choose(page, op="attention-flash", gpu="a100-sxm4-80gb", dtype="bf16", length=3001)
@@ -139,13 +144,14 @@ def test_sliders_move_the_dot_and_the_address(opened: Callable[..., Page]) -> No
     page.get_by_role("button", name="Reset").click()
     assert dot(page) == pytest.approx(before, abs=0.5)
     assert fragment(page) == ""
+    assert page.locator("#as-asked").is_hidden()
     page.evaluate("address => { location.hash = address }", address)
     page.wait_for_timeout(50)
     assert_same(page, command("gemm", m=512, n=512, k=512))
 
 
 def test_what_cannot_be_is_refused_in_words(opened: Callable[..., Page]) -> None:
-    """A senseless size, sizes that do not fit, a type the GPU lacks: a message, and numbers stay as they were."""
+    """A size of no sense, sizes that do not fit, a type that the GPU lacks: a message, and numbers stay."""
     page = opened("#op=prefill")
     before = shown(page)
     refusal = page.get_by_role("alert")
@@ -161,8 +167,11 @@ def test_what_cannot_be_is_refused_in_words(opened: Callable[..., Page]) -> None
     assert refusal.is_hidden()
     choose(page, op="gemm", gpu="t4")
     assert refusal.inner_text() == "Tesla T4 has no published peak for bf16."
-    choose(page, dtype="fp16")
+    choose(page, dtype="fp16", vs="p100-pcie")
     assert refusal.is_hidden()
+    choose(page, dtype="int8")
+    assert refusal.inner_text() == "Tesla P100-PCIE-16GB has no published peak for int8."
+    assert_same(page, command("gemm", m=4096, n=4096, k=4096, gpu="t4", dtype="int8"))
     assert page.locator("select[name=dtype] option:disabled").all_inner_texts() == ["tf32", "bf16", "fp8", "fp4"]
 
 

@@ -202,7 +202,7 @@
       elements.achieved.value = state.achieved === null ? "" : state.achieved.toExponential().replace("e+", "e");
     }
     const check = form.querySelector(".together");
-    check.hidden = !alike(state.op, state.sizes);
+    check.hidden = together.length === 0;
     check.querySelector("span").textContent = `Move ${together.slice(0, -1).join(", ")} and ${together.at(-1)} together`;
     check.querySelector("input").checked = state.together;
     for (const size of operation().sizes) {
@@ -223,12 +223,24 @@
 
   // The plane's width is asked for once, and then told: asking again would lay the page out at every change.
   let width = 0;
+  const subject = () => `${state.op}, ${state.dtype}: ${sizesText()}`;
+
+  // A page of one prediction is named after what it shows.
+  const asked = document.getElementById("as-asked");
+  function name(found) {
+    if (!asked) return;
+    document.title = `${subject()} \u00b7 rooflens`;
+    document.querySelector("h1").textContent = subject();
+    document.querySelector(".facts :last-child").textContent = found.map((result) => result.gpu.name).join(" and ");
+    asked.hidden = written() === "";
+  }
+
   function drawPlane(found) {
     const figure = svg.closest("figure");
     figure.hidden = !found.some(results.drawable);
     if (figure.hidden) return;
     if (!width) width = svg.clientWidth;
-    lens.plane.draw(svg, width, results.scene(found, `${state.op}, ${state.dtype}: ${sizesText()}`));
+    lens.plane.draw(svg, width, results.scene(found, subject()));
     const [{ gpu }] = found;
     const said = `${results.sentence(found[0])} Roofline of ${gpu.name}; the tables below hold the same data.`;
     svg.setAttribute("aria-label", said);
@@ -237,17 +249,19 @@
   function refuse(why) {
     refusal.hidden = !why;
     refusal.textContent = why ? `${why.replaceAll("`", "")}.` : "";
-    box.classList.toggle("refused", Boolean(why));
   }
 
   function show(busy) {
-    const found = [state.gpu, ...(state.vs && state.vs !== state.gpu ? [state.vs] : [])].map((gpu) => predict(gpu));
-    const refused = found.find((result) => result.refusal);
-    refuse(refused?.refusal);
+    const tried = [state.gpu, ...(state.vs && state.vs !== state.gpu ? [state.vs] : [])].map((gpu) => predict(gpu));
+    const [first] = tried;
+    // What only the second GPU cannot do is said, and the first one shown.
+    refuse(tried.find((result) => result.refusal)?.refusal);
+    box.classList.toggle("refused", Boolean(first.refusal));
     showControls(busy);
-    if (refused) return;
-    const [first] = found;
+    if (first.refusal) return;
+    const found = tried.filter((result) => !result.refusal);
     box.querySelector("#answer").replaceChildren(...results.answer(first));
+    name(found);
     drawPlane(found);
     const parts = first.parts.length ? [results.parts(first)] : [];
     box.querySelector("#times").replaceChildren(results.times(found), ...parts);
@@ -273,6 +287,13 @@
     change({ op, sizes, together: alike(op, sizes), ...remembered.get(op), achieved: null });
   }
 
+  // Sizes that are to move together start from the first of them.
+  function moveTogether(together) {
+    const names = together ? operation().together : [];
+    const value = state.sizes[names[0]];
+    change({ together, sizes: { ...state.sizes, ...Object.fromEntries(names.map((name) => [name, value])) } });
+  }
+
   function type(input) {
     const size = operation().sizes.find((one) => one.name === input.name);
     const value = input.value.trim() === "" ? NaN : Number(input.value);
@@ -292,7 +313,7 @@
     if (name === "op") chooseOperation(target.value);
     else if (CHOICES.includes(name)) change({ [name]: target.value });
     else if (name === "achieved") change({ achieved: positive(target.value) }, target);
-    else if (name === "together") change({ together: target.checked });
+    else if (name === "together") moveTogether(target.checked);
     else if (target.type === "range") change({ sizes: withSize(name, target.marks[Number(target.value)]) }, target);
     else if (target.type === "checkbox") change({ sizes: withSize(name, Number(target.checked)) });
     else type(target);

@@ -51,8 +51,8 @@ lens.results = (all) => {
       : `These bytes do not fit into the L2 cache of ${bytes(gpu.l2_bytes)}.`;
   }
 
-  function sources({ gpu, parts, peak, link }) {
-    const pipes = new Set([peak, ...parts.filter((part) => part.flop).map((part) => part.peak)]);
+  function sources({ gpu, flop, parts, peak, link }) {
+    const pipes = new Set([...(flop ? [peak] : []), ...parts.filter((part) => part.flop).map((part) => part.peak)]);
     const roofs = [...pipes].map((key) => [label(key), gpu.peaks[key], "FLOP/s"]);
     roofs.push([gpu.memory, gpu.bandwidth, "B/s"]);
     if (gpu.l2) roofs.push(["L2", gpu.l2, "B/s"]);
@@ -207,7 +207,7 @@ lens.results = (all) => {
   }
 
   function parts(result) {
-    const heads = [["Part", ""], ["Its bar", "bars"], ["Share of the lower bound", "n"], ["At least", "n"], ["FLOP/B", "n"], ["Regime", ""]];
+    const heads = [["Part", ""], ["Share of the lower bound", "bars"], ["Share", "n"], ["At least", "n"], ["FLOP/B", "n"], ["Regime", ""]];
     const longest = [...result.parts].sort((a, b) => b.t_lower_s - a.t_lower_s);
     const rows = longest.map((part) => make("tr", {},
       make("th", { scope: "row" }, part.count > 1 ? `${part.count.toLocaleString("en")} x ${part.label}` : part.label),
