@@ -53,7 +53,7 @@ _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
 LONG_CARDS = 8
-"""Cards of so many of the longest launches give notes at length."""
+"""Cards of so many of the longest launches give notes at length, and occupancy curves that offer no step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Card:
         wall: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which stands below it.
         facts: Confidence, distances and launch shape.
-        long: It gives notes at length, and not their titles only.
+        long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
         mix: What the shares of opcodes are of, and the groups.
@@ -201,7 +201,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         memory_chart=chart,
         memory=memory(analysis, has_chart=chart is not None),
         resident=resident(analysis.kernel),
-        curves=curves(analysis.kernel),
+        curves=tuple(curve for curve in curves(analysis.kernel) if long or curve.better),
         predicted=predicted_rows(content, launch),
         nvidia=opinion(launch),
         sources=sources,

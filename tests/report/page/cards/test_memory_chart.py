@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from support import samples
 from support.kernels import make_kernel
 
@@ -87,14 +89,25 @@ def test_arrows_say_what_went_each_way() -> None:
 
 
 def test_a_fuller_path_is_a_wider_arrow() -> None:
-    """The outline of an arrow is as wide as its path is full."""
-    wide, narrow = (chart_of({**FULL, "l2_return_share": share}).arrows[2].path for share in (0.9, 0.1))
+    """The shaft of an arrow is as wide as its path is full: from 2 pixels of an idle one to 10."""
+    shafts = {share: chart_of({**FULL, "l2_return_share": share}).arrows[2].path for share in (0.0, 0.5, 1.0)}
+    assert [re.findall(r"h([\d.]+)v", path)[-1] for path in shafts.values()] == ["2", "6", "10"]
 
-    def width(path: str) -> float:
-        across = [float(corner.split()[0]) for corner in path[1:-1].split("L")]
-        return max(across) - min(across)
 
-    assert width(wide) > width(narrow) + 5
+def test_an_arrow_closes_on_itself() -> None:
+    """Every outline ends where it began, up or down or both, within the gap between two boxes."""
+    both = chart_of({"dram_bytes": 3e8, "l2_bytes": 5e8}).arrows[1]
+    for arrow in (*chart_of(FULL).arrows, both):
+        x, y, points = 0.0, 0.0, []
+        for command, numbers in re.findall(r"([Mlhv])([^Mlhvz]*)", arrow.path):
+            moved = [float(number) for number in re.findall(r"-?[\d.]+", numbers)]
+            dx, dy = {"h": (moved[0], 0.0), "v": (0.0, moved[0])}.get(command, tuple(moved[:2]))
+            x, y = (dx, dy) if command == "M" else (x + dx, y + dy)
+            points.append((x, y))
+        start, ys = points[0], [at_y for _, at_y in points]
+        assert points[-1][1] == pytest.approx(start[1] + (ys[1] - ys[0]))
+        assert start[0] + (start[0] - points[1][0]) == pytest.approx(points[-1][0], abs=0.11)
+        assert max(ys) - min(ys) == 40.0
 
 
 def test_what_was_not_measured_is_absent() -> None:
