@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/labels report/content report/html report/roofline report/summary",
+    "report/page/cards": "format model/* report/labels report/content report/html report/roofline",
     "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",

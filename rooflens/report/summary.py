@@ -150,13 +150,6 @@ def wall(launch: Launch) -> str:
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
-def what_it_says(analysis: Analysis) -> str:
-    """Return the sentence of the verdict without its move, which stands by itself."""
-    verdict = analysis.verdict
-    move = next(iter(verdict.advice), "")
-    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
-
-
 def at_limit(content: Content) -> str:
     """Say how much of the GPU time is spent at a hardware limit, and by which kernels; empty where it is hardly any."""
     limited = [launch for launch in content.counted if launch.analysis.verdict.at_roof]

@@ -285,3 +285,9 @@ def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} warps ready per cycle and scheduler"
+
+
+def without_move(verdict: Verdict) -> str:
+    """Return the sentence of a verdict without its move, for where that stands by itself."""
+    move = next(iter(verdict.advice), "")
+    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")

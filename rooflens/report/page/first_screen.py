@@ -10,7 +10,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import distance_words
+from rooflens.model.verdict.sentences import distance_words, without_move
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts, roofline_figures
 from rooflens.report.page.selectors import selectors
@@ -27,7 +27,6 @@ from rooflens.report.summary import (
     ranking,
     synthetic_words,
     unranked,
-    what_it_says,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 
-KEPT = 40
+KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
 MOVES_NAMED = 3
@@ -138,7 +137,7 @@ def verdict(content: Content) -> Markup:
         content=content,
         kernel=kernel,
         row=row,
-        sentence=cannot_tell(content) or what_it_says(analysis),
+        sentence=cannot_tell(content) or without_move(analysis.verdict),
         distance=distance_words(analysis.verdict, kernel.gpu),
         moves=analysis.verdict.advice[:MOVES_NAMED],
         classes=Markup() if single_class else summary(content),
