@@ -15,7 +15,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test lint format bench accuracy fixtures pictures build clean
+.PHONY: help install demo replay profile calibrate record gpu test lint format bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,7 @@ format: $(STAMP) ## rewrite the code in the project's style
 
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py
+	$(BIN)/python benchmarks/page_latency.py
 	$(BIN)/python benchmarks/report.py
 
 accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
@@ -74,6 +75,9 @@ fixtures: $(STAMP) ## write the synthetic reports again
 
 pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 	$(BIN)/python docs/images/draw.py
+
+vendor: $(STAMP) ## write the vendored Vega again, from vl-convert
+	cd tests && ../$(BIN)/python -m support.vega_bundle
 
 build: $(STAMP) ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

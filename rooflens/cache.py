@@ -1,4 +1,4 @@
-"""Files that can be made again: their folder, and texts in it that are checked whenever they are read."""
+"""Files that can be made again: their folder, and what is kept there, which is checked whenever it is read."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import contextlib
 import hashlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rooflens.files import replacing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def cache_folder() -> Path:
@@ -24,21 +20,20 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "rooflens"
 
 
-def cached_text(name: str, make: Callable[[], str]) -> str:
-    """Read a text from the cache, or make and keep it.
-
-    The file begins with the SHA-256 of the rest: one that is damaged is made again. A cache that cannot be read or
-    written costs time and nothing else.
-    """
-    with contextlib.suppress(OSError, RuntimeError):
-        digest, _, kept = (cache_folder() / name).read_bytes().partition(b"\n")
-        if digest == _digest(kept):
-            return kept.decode()
-    made = make()
+def keep(name: str, data: bytes) -> None:
+    """Write data to the cache below the SHA-256 of it; a cache that cannot be written costs time and nothing else."""
     with contextlib.suppress(OSError, RuntimeError), replacing(cache_folder() / name) as partial:
-        partial.write_bytes(_digest(made.encode()) + b"\n" + made.encode())
-    return made
+        partial.write_bytes(_digest(data) + b"\n" + data)
 
 
-def _digest(text: bytes) -> bytes:
-    return hashlib.sha256(text).hexdigest().encode()
+def kept(name: str) -> bytes | None:
+    """Read data from the cache; None where there is none, or it is damaged."""
+    with contextlib.suppress(OSError, RuntimeError):
+        digest, _, data = (cache_folder() / name).read_bytes().partition(b"\n")
+        if digest == _digest(data):
+            return data
+    return None
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.sha256(data).hexdigest().encode()

@@ -65,7 +65,8 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     gpu = _gpu_at_hand()
     return (
         _module("report reader", "ncu_report", "pip install ncu-report"),
-        _module("page", "vl_convert", "pip install vl-convert-python"),
+        _module("page", "altair", "pip install altair"),
+        _module("pictures", "vl_convert", "pip install vl-convert-python", without="warn"),
         _driver(gpu, root),
         _gpu(gpu),
         _ncu(root),
@@ -76,11 +77,11 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
     )
 
 
-def _module(name: str, module: str, fix: str) -> Check:
+def _module(name: str, module: str, fix: str, *, without: State = "fail") -> Check:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        return Check(name, "fail", f"`{module}` cannot be imported: {error}", fix)
+        return Check(name, without, f"`{module}` cannot be imported: {error}", fix)
     return Check(name, "ok", f"`{module}` works")
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pickle
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from rooflens.ingest.reports.load import Loaded
 
 _REPOSITORY = Path(__file__).parent.parent
 
@@ -25,6 +31,24 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no corpus of published reports at {folder}: set ROOFLENS_CORPUS to one")
     return folder
+
+
+@pytest.fixture(scope="session")
+def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    """Read the whole corpus, once for all workers: the first one keeps what it read for the others of this run."""
+    from rooflens.ingest.reports.inputs import find_inputs  # noqa: PLC0415 - only where there is a corpus
+    from rooflens.ingest.reports.load import load_reports  # noqa: PLC0415
+
+    base = tmp_path_factory.getbasetemp()
+    kept = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "corpus.pickle"
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if kept.exists():
+            found: Loaded = pickle.loads(kept.read_bytes())  # noqa: S301 - written by this very run
+            return found
+        found = load_reports(find_inputs([str(corpus)]).jobs)
+        kept.write_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+        return found
 
 
 @pytest.fixture(scope="session")

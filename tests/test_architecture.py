@@ -59,13 +59,14 @@ MAY_IMPORT: dict[str, str] = {
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
-    "report/page/cards": "format model/* report/labels report/content report/html",
+    "report/page/cards": "format model/* report/labels report/content report/html report/roofline",
+    "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
-    "report/program report/summary report/page/cards",
+    "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
-    "report/forecast": "format model/* report/labels report/html report/plane report/roofline report/text",
+    "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
 """Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
@@ -77,9 +78,9 @@ ONLY_IN = {
     "ncu_report": {"ingest/reports/reader.py"},
     "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
-    "altair": {"report"},
-    "pandas": {"report"},
-    "vl_convert": {"report"},
+    "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
+    "pandas": set(),
+    "vl_convert": {"report/roofline/picture.py"},
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
@@ -193,3 +194,12 @@ def test_help_of_a_command_imports_nothing_heavy() -> None:
 def test_analyze_needs_no_chart_library(fixtures: Path) -> None:
     """The table on the terminal comes without altair, pandas or pyarrow."""
     assert not _modules_after("analyze", str(fixtures)) & {"altair", "pandas", "pyarrow", "vl_convert"}
+
+
+def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:
+    """A page is written without vl-convert, whose bundle is vendored, and Altair comes with the time chart alone."""
+    page = tmp_path / "page.html"
+    report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
+    loaded = _modules_after("report", str(report), "-o", str(page))
+    assert "jinja2" in loaded
+    assert not loaded & {"altair", "jsonschema", "pandas", "vl_convert", "pyarrow"}

@@ -63,7 +63,8 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     found = checks(root)
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
-        "report reader", "page", "NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch", "disk",
+        "report reader", "page", "pictures",
+        "NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
     assert found["GPU"].finding == "NVIDIA H200, compute capability 9.0, in the table"
@@ -92,6 +93,14 @@ def test_a_missing_reader_fails(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     check = checks(root)["report reader"]
     assert check.state == "fail"
     assert check.fix == "pip install ncu-report"
+
+
+def test_without_the_renderer_only_pictures_are_missing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are written without vl-convert: that it is missing is a warning, and the fix names the package."""
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    found = checks(root)
+    assert (found["page"].state, found["pictures"].state) == ("ok", "warn")
+    assert found["pictures"].fix == "pip install vl-convert-python"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Draw the four pictures of the documentation: `make pictures`.
+"""Draw the five pictures of the documentation: `make pictures`.
 
-They show recordings of `fixtures/` where there are any; else three show a published V100 report (ROOFLENS_CORPUS names
-its folder); else all show stored synthetic ones, and say so. Needs a Chromium, as the browser tests do.
+One shows a forecast. The others show recordings of `fixtures/` where there are any; else three show a published V100
+report (ROOFLENS_CORPUS names its folder); else all show stored synthetic ones, and say so. Needs a Chromium, as the
+browser tests do.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PUBLISHED = "GPU_workshop__MW_Baseline.ncu-rep"
 """Five kernels of a weather model on a V100, published by the NCAR GPU workshop (CC0)."""
 SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+FORECAST = ["predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--format", "html"]
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
 
 
@@ -30,6 +32,7 @@ class Picture:
     """One picture: the reports on its page, and the part of the page that is shown.
 
     Attributes:
+        reports: Empty for a forecast.
         shown: Selector of the part; the first screens of the page where empty.
     """
 
@@ -51,6 +54,7 @@ def pictures() -> tuple[Picture, ...]:
         Picture("card", title, real, shown="#cards .card", dark=True),
         Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", height_px=1000),
         Picture("phone", title, real, width_px=390, height_px=1500),
+        Picture("predict", "", (), height_px=900),
     )
 
 
@@ -92,8 +96,8 @@ def main() -> None:
 def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
     """Write the page of one picture, open it and take the picture."""
     reports = [str(report) for report in picture.reports]
-    command = [sys.executable, "-m", "rooflens", "report", *reports, "-o", str(page_file), "--title", picture.title]
-    subprocess.run(command, check=True)
+    asked = ["report", *reports, "--title", picture.title] if reports else FORECAST
+    subprocess.run([sys.executable, "-m", "rooflens", *asked, "-o", str(page_file)], check=True)
     page = browser.new_page(
         viewport={"width": picture.width_px, "height": picture.height_px},
         color_scheme="dark" if picture.dark else "light",

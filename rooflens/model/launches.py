@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
@@ -302,6 +302,15 @@ def grouped(launches: Sequence[Launch], total_ns: float) -> tuple[Group, ...]:
             members[identity(launch.analysis)].append(launch)
     groups = [_group(tuple(group), total_ns) for group in members.values()]
     return tuple(sorted(groups, key=lambda group: int(group.key[1:])))
+
+
+def failed_groups(launches: Sequence[Launch]) -> tuple[Group, ...]:
+    """Put failed launches together by kernel, in the order given: no time of theirs counts."""
+    members: defaultdict[Identity, list[Launch]] = defaultdict(list)
+    for launch in launches:
+        if launch.failed:
+            members[identity(launch.analysis)].append(launch)
+    return tuple(replace(_group(tuple(group), 0.0), key=f"f{i}") for i, group in enumerate(members.values()))
 
 
 def by_stake(rows: Iterable[Staked]) -> list[Staked]:

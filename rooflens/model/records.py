@@ -35,6 +35,7 @@ class Rule:
     Attributes:
         speedup_pct: NVIDIA's estimated speed-up of the whole kernel, as the per cent of its time that would be saved;
             None where the rule states none, or one of a single unit.
+        unit_speedup_pct: The same of the unit alone that the rule looks at; None where it states none.
     """
 
     identifier: str
@@ -42,6 +43,7 @@ class Rule:
     title: str
     message: str
     speedup_pct: float | None = None
+    unit_speedup_pct: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rooflens.model.launches import added_up, counted_ns, grouped, keyed, ranked_launches, rest_of
+from rooflens.model.launches import added_up, counted_ns, failed_groups, grouped, keyed, ranked_launches, rest_of
 from rooflens.model.records import timed
 from rooflens.report.versions import report_labels
 
@@ -85,6 +85,12 @@ class Content:
     def failed(self) -> tuple[Launch, ...]:
         """Launches that are listed and failed while they were profiled; `failed_count` counts all."""
         return tuple(launch for launch in self.launches if launch.failed)
+
+    @property
+    def listed(self) -> tuple[Group, ...]:
+        """Kernels that are drawn, in order of falling time; then those that failed, of which `key` begins with `f`."""
+        drawn = {launch.group_key for launch in self.launches}
+        return (*(group for group in self.groups if group.key in drawn), *failed_groups(self.launches))
 
     @property
     def counted(self) -> tuple[Launch, ...]:

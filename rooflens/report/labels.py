@@ -12,19 +12,21 @@ from rooflens.model.verdict.flags import FLAGS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Bound, Evidence, Hotspot
+    from rooflens.model.records import Evidence, Hotspot
 
 UNITS: Mapping[str, str] = {"FLOP": "FLOP", "op": "OP"}
 """Unit of the main work -> what people read."""
 
-BOUND_LABELS: Mapping[Bound, str] = {
+BOUND_LABELS: Mapping[str, str] = {
     "memory": "memory-bound",
     "compute": "compute-bound",
     "latency": "latency-bound",
     "overhead": "overhead-bound",
     "balanced": "balanced",
     "unknown": "unknown",
+    "communication": "communication-bound",
 }
+"""By verdict, and by regime of a forecast."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 """What stands between the folders of a path, on the machine where the report was made."""
@@ -47,9 +49,30 @@ def place_label(hotspot: Hotspot) -> str:
     return hotspot.function or ""
 
 
+_EVIDENCE_NAMES: Mapping[str, str] = {
+    "warp_latency_cycles": "cycles between two instructions",
+    "threads_per_inst": "threads per instruction",
+    "sparable_share": "instructions that fusing spares",
+    "load_sectors": "sectors of loads",
+    "store_sectors": "sectors of stores",
+    "load_excess_share": "excess sectors of loads",
+    "store_excess_share": "excess sectors of stores",
+    "warp_fill": "lanes in use",
+    "local_share": "local memory",
+    "division_share": "divisions in all arithmetic",
+    "fp64_slower": "fp32 rate over fp64",
+    "registers_per_thread": "registers per thread",
+}
+"""Numbers whose own names are no words -> what they are."""
+
+_STALLED = re.compile(r"stall_\w+_cycles")
+
+
 def evidence_name(evidence: Evidence) -> str:
     """Name a number that a finding stands on in words."""
-    return evidence.name.removesuffix("_ns").replace("_", " ")
+    if _STALLED.fullmatch(evidence.name):
+        return "cycles stalled"
+    return _EVIDENCE_NAMES.get(evidence.name) or evidence.name.removesuffix("_ns").replace("_", " ")
 
 
 def evidence_words(evidence: Evidence) -> str:

@@ -13,13 +13,12 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from oracle_rows import read_folder
 from oracles import compare
 
-from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import Loaded, load_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:
     from oracle_rows import Row
 
+    from rooflens.ingest.reports.load import Loaded
     from rooflens.model.records import Analysis, Kernel
 
 
@@ -28,12 +27,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(__file__.rpartition("/")[0]):
             item.add_marker(pytest.mark.corpus)
-
-
-@pytest.fixture(scope="session")
-def loaded(corpus: Path) -> Loaded:
-    """Read the whole corpus once."""
-    return load_reports(find_inputs([str(corpus)]).jobs)
 
 
 @pytest.fixture(scope="session")

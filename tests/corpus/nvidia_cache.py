@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nvidia_results import NvidiaKernel
 
+    from rooflens.ingest.reports.load import Loaded
     from rooflens.ingest.reports.pool import Job
     from rooflens.model.records import Kernel, Run
 
@@ -49,12 +50,16 @@ class Cache:
         Path(stream.name).replace(self._folder / key)
 
 
-class NoCache:
-    """Keeps nothing, for tests."""
+class AlreadyRead:
+    """Has the kernels that tests read already, and keeps nothing."""
 
-    def get(self, _key: str) -> Any:
-        """Know nothing."""
-        return None
+    def __init__(self, loaded: Loaded) -> None:
+        self._kernels = {run.digest[:16]: (run, kernels) for run, kernels in loaded.reports}
+
+    def get(self, key: str) -> Any:
+        """Return the kernels of a report."""
+        what, _, digest = key.split("-")
+        return self._kernels.get(digest) if what == "kernels" else None
 
     def put(self, _key: str, _value: object) -> None:
         """Forget it."""
@@ -73,7 +78,7 @@ def folders_beside(corpus: Path) -> list[Path]:
 Read = tuple["Run", tuple[tuple["NvidiaKernel", "Kernel"], ...]]
 
 
-def read_all(paths: Sequence[Path], cache: Cache | NoCache) -> list[Read]:
+def read_all(paths: Sequence[Path], cache: Cache | AlreadyRead) -> list[Read]:
     """Read every report of some folders: its run, and each kernel as NVIDIA's rules see it and as we read it."""
     jobs = {digest_of(job.path): job for job in find_inputs([str(path) for path in paths]).jobs}
     ours = _cached(jobs, cache, "kernels", _sources(_PACKAGE, _READS_KERNELS), _load)
@@ -84,7 +89,7 @@ def read_all(paths: Sequence[Path], cache: Cache | NoCache) -> list[Read]:
 
 
 def _cached(
-    jobs: dict[str, Job], cache: Cache | NoCache, what: str, version: str, make: Callable[[dict[str, Job]], dict]
+    jobs: dict[str, Job], cache: Cache | AlreadyRead, what: str, version: str, make: Callable[[dict[str, Job]], dict]
 ) -> dict[str, Any]:
     kept = {digest: cache.get(f"{what}-{version}-{digest[:16]}") for digest in jobs}
     made = make({digest: job for digest, job in jobs.items() if kept[digest] is None})

@@ -1,9 +1,13 @@
-"""Corrections to what counters seem to say, on real reports: shared memory, loaded constants, integer products."""
+"""Corrections to what counters seem to say, on real reports: shared memory, constants, integer products, L2."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.model.roofline.datasheets import datasheet_of
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -62,3 +66,15 @@ def test_integer_products_stand_under_their_own_roof(analyses: list[Analysis]) -
         assert pipe.peak_per_s is not None
         assert pipe.peak_per_s > 1e14
         assert analysis.levels["dram"].intensity_flop_per_byte is None
+
+
+def test_l2_of_the_gpu_files_returns_what_reports_say(analyses: list[Analysis]) -> None:
+    """The bytes a cycle behind the L2 bandwidth of a file are those of the return path in reports of that GPU."""
+    compared = set()
+    for kernel in (analysis.kernel for analysis in analyses):
+        gpu = datasheet_of(kernel.gpu)
+        peak, clock_hz = (kernel.counters.get(name) for name in ("l2_return_peak_bytes_per_s", "l2_clock_hz"))
+        if gpu and gpu.l2_bandwidth and peak and clock_hz:
+            assert peak / clock_hz == pytest.approx(gpu.l2_bandwidth.value / gpu.boost_clock.value, rel=1e-3)
+            compared.add(gpu.id)
+    assert {"a100-sxm4-40gb", "h100-pcie"} <= compared

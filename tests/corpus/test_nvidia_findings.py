@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import finding_goals as goals
 import pytest
-from nvidia_cache import NoCache, folders_beside, read_all
+from nvidia_cache import AlreadyRead, folders_beside, read_all
 from nvidia_findings import (
     Judged,
     expected,
@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 
     from nvidia_cache import Read
 
+    from rooflens.ingest.reports.load import Loaded
+
 
 @pytest.fixture(scope="module")
-def reports(corpus: Path) -> list[Read]:
+def reports(corpus: Path, loaded: Loaded) -> list[Read]:
     """Read the corpus and the cases, with NVIDIA's rules and with rooflens."""
-    return read_all(folders_beside(corpus), NoCache())
+    return read_all(folders_beside(corpus), AlreadyRead(loaded))
 
 
 @pytest.fixture(scope="module")

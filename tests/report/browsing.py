@@ -19,6 +19,14 @@ AXE_RULES = {
     "resultTypes": ["violations"],  # thousands of elements that pass take as long to write down as to judge
 }
 
+OPEN_ALL = """() => {
+  const closed = document.querySelectorAll("#kernels-table > tbody > tr:has(a[aria-expanded=false])");
+  for (const row of closed) lens.cards.toggle(row);
+  lens.set({ k: "" });
+  for (const details of document.querySelectorAll("details")) details.open = true;
+}"""
+"""Opens every row of the list and everything that is folded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -61,8 +69,8 @@ class Opened:
         return self._marks(".time .chart", "[aria-roledescription='rect mark']")
 
     def rows(self) -> dict[str, bool]:
-        """Map the launches in the table to whether they are faint."""
-        found = self.page.locator("#kernels-table tbody tr[data-k]")
+        """Map the kernels in the list, by their worst launch, to whether they are faint."""
+        found = self.page.locator("#kernels-table > tbody > tr[data-k]")
         return dict(found.evaluate_all("rows => rows.map(row => [row.dataset.k, row.classList.contains('faint')])"))
 
     def point(self, key: str) -> Locator:
@@ -74,8 +82,13 @@ class Opened:
         return self._mark(".time .chart", "[aria-roledescription='rect mark']", key)
 
     def row(self, key: str) -> Locator:
-        """Find the row of a launch."""
-        return self.page.locator(f"#kernels-table tr[data-k={key}]")
+        """Find the row of a launch's kernel."""
+        rows = "#kernels-table > tbody > tr"
+        return self.page.locator(f"{rows}[data-k={key}], {rows}[data-launches~={key}]")
+
+    def card(self, key: str) -> Locator:
+        """Find the card of a launch."""
+        return self.page.locator(f"details.card#{key}")
 
     def _marks(self, chart: str, mark: str) -> dict[str, bool]:
         self.settle()
@@ -93,6 +106,17 @@ class Opened:
         return found.nth(found.evaluate_all(script, key))
 
 
+def faults_everywhere(opened: Opened, axe: str) -> list[str]:
+    """List axe's faults in the light at full width, then of the colours in the dark, then of a telephone's layout."""
+    found = faults(opened.page, axe)
+    opened.page.emulate_media(color_scheme="dark")
+    opened.settle()
+    found += faults(opened.page, axe, only="color-contrast")
+    opened.page.set_viewport_size({"width": 390, "height": 900})
+    opened.settle()
+    return found + faults(opened.page, axe)
+
+
 def placed() -> list[Analysis]:
     """Make one kernel per verdict, in two processes on two devices, in three NVTX ranges and none."""
     ranges = ("train/step/forward", "train/step/backward", None)
@@ -105,10 +129,17 @@ def placed() -> list[Analysis]:
     ]
 
 
-def faults(page: Page, axe: str) -> list[str]:
-    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by."""
+def faults(page: Page, axe: str, *, only: str = "") -> list[str]:
+    """List what axe calls serious or critical, with the elements; evaluating it here passes the content policy by.
+
+    Args:
+        page: What to judge, as it stands.
+        axe: The script of axe.
+        only: One rule, where nothing else can have changed; all of `AXE_RULES` otherwise.
+    """
     page.evaluate(axe)
-    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", AXE_RULES)
+    rules = AXE_RULES | ({"runOnly": {"type": "rule", "values": [only]}} if only else {})
+    found = page.evaluate("rules => axe.run(document, rules).then(all => all.violations)", rules)
     return [
         f"{fault['id']}: {node['html'][:160]} {node['failureSummary']}"
         for fault in found

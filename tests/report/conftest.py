@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import defaultdict
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from browsing import Opened
 from support import samples
 from support.rendered import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Request
+    from playwright.sync_api import ViewportSize as Viewport
 
     from rooflens.model.records import Analysis
+
+    Tabs = defaultdict[str, list["Tab"]]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = (
@@ -30,6 +34,9 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
 )
+
+BLANK = "about:blank"
+VIEWPORT: Viewport = {"width": 1280, "height": 720}
 
 
 @pytest.fixture(scope="session")
@@ -45,25 +52,77 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def open_file(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a page that lies in a file; at the end, hold it to no console message, no error and no request."""
-    troubles: list[str] = []
+@dataclass
+class Tab:
+    """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
 
-    def open_(file: Path, fragment: str = "", **options: Any) -> Page:
-        page = browser.new_page(**options)
-        page.on("console", lambda message: troubles.append(f"console: {message.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (troubles.append("a dialog opened"), dialog.dismiss()))
-        own = file.as_uri()
-        page.on("request", lambda asked: None if asked.url.partition("#")[0] == own else troubles.append(asked.url))
-        page.goto(own + fragment)
-        Opened(page).settle()
-        return page
+    Attributes:
+        own: Address of the file that is open.
+        troubles: What no page may do, and it did since it was opened.
+    """
+
+    page: Page
+    own: str = ""
+    troubles: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Listen for trouble."""
+        self.page.on("console", lambda message: self.troubles.append(f"console: {message.text}"))
+        self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.troubles.append("a dialog opened"), dialog.dismiss()))
+        self.page.on("request", self._asked)
+
+    def _asked(self, request: Request) -> None:
+        if request.url.partition("#")[0] not in {self.own, BLANK}:
+            self.troubles.append(request.url)
+
+    def show(self, file: Path, fragment: str, viewport: Viewport, scheme: str, ready: str) -> Page:
+        """Open a file as a page does that is new: no media, and the pointer in the corner."""
+        self.own = file.as_uri()
+        self.page.set_viewport_size(viewport)
+        self.page.emulate_media(media="null", color_scheme=scheme, reduced_motion="null", forced_colors="null")
+        self.page.mouse.move(0, 0)
+        self.page.goto(self.own + fragment)
+        self.page.evaluate(ready)
+        return self.page
+
+    def leave(self) -> list[str]:
+        """Close the file; return what it did that it may not."""
+        if not self.page.is_closed():
+            self.page.goto(BLANK)
+        troubles, self.troubles = self.troubles, []
+        return troubles
+
+
+@pytest.fixture(scope="session")
+def tabs() -> Tabs:
+    """Keep the pages that no test uses, by the options of their context."""
+    return defaultdict(list)
+
+
+@pytest.fixture
+def open_file(browser: Browser, tabs: Tabs) -> Iterator[Callable[..., Page]]:
+    """Open a page that lies in a file; at the end, hold it to no console message, no error and no request."""
+    used: list[tuple[str, Tab]] = []
+
+    def open_(
+        file: Path,
+        fragment: str = "",
+        viewport: Viewport = VIEWPORT,
+        color_scheme: str = "light",
+        ready: str = "lens.settled()",
+        **options: Any,
+    ) -> Page:
+        kind = repr(sorted(options.items()))
+        tab = tabs[kind].pop() if tabs[kind] else Tab(browser.new_page(**options))
+        used.append((kind, tab))
+        return tab.show(file, fragment, viewport, color_scheme, ready)
 
     yield open_
-    for context in browser.contexts:
-        context.close()
+    troubles = [trouble for _, tab in used for trouble in tab.leave()]
+    for kind, tab in used:
+        if not tab.page.is_closed():
+            tabs[kind].append(tab)
     assert troubles == []
 
 

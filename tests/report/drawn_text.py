@@ -135,64 +135,10 @@ class Drawn:
                 yield _words(place, self.at(row["x"], row["y"]), row["t"])
 
 
-@dataclass(frozen=True)
-class DrawnStrip:
-    """The launches without FLOPs at one width and level."""
-
-    spec: Mapping[str, Any]
-    level: str
-    width: float
-
-    @property
-    def slot(self) -> int:
-        """Class of sizes: wide, middle, narrow."""
-        return 0 if self.width >= 690 else 1 if self.width >= 480 else 2
-
-    @property
-    def height(self) -> float:
-        """Height of the strip."""
-        return float(self.spec["vconcat"][-1]["height"])
-
-    def at(self, share: float, lane: float) -> tuple[float, float]:
-        """Give the pixels of a place."""
-        rows = self.spec["datasets"]["strip"]
-        widest = max(1.0, *(row["share"] for row in rows))
-        lanes = max(2, *(row["lane"] + 1 for row in rows))
-        return share / widest * self.width, self.height * (1 - (lane + 0.8) / (lanes + 0.6))
-
-    def texts(self) -> list[Shape]:
-        """List everything that is written in the strip."""
-        rows = [row for row in self.spec["datasets"]["stripLabels"] if row["level"] == self.level]
-        return [
-            _words(place, self.at(row["share"], row["lane"]), row["t"])
-            for row in rows
-            if (place := row["p"][self.slot])
-        ]
-
-    def points(self) -> list[Shape]:
-        """List the points that are seen at the level."""
-        kernels = {row["k"]: row for row in self.spec["datasets"]["kernels"]}
-        most = max(row["time"] for row in kernels.values()) or 1.0
-        smallest, largest = (64, 800) if len(kernels) <= 40 else (48, 320)
-        return [
-            Shape(f"point {row['k']}", *self.at(row["share"], row["lane"]), side, side)
-            for row in self.spec["datasets"]["strip"]
-            if self.level == row["level"] or (self.level == "all" and row.get("near"))
-            for side in [sqrt(smallest + (largest - smallest) * kernels[row["k"]]["time"] / most)]
-        ]
-
-
 def _words(place: Sequence[Any], anchor: tuple[float, float], usual: str = "") -> Shape:
     text = place[0] or usual
     wide = len(text) * CHAR_PX
     return Shape(text, anchor[0] + place[1] + place[3] * wide / 2, anchor[1] + place[2], wide, HIGH_PX)
-
-
-def strip_troubles(drawn: DrawnStrip) -> list[tuple[str, str]]:
-    """List the pairs of a text of the strip and what it overlaps."""
-    texts, points = drawn.texts(), drawn.points()
-    found = [(one.name, other.name) for i, one in enumerate(texts) for other in texts[i + 1 :] if one.overlaps(other)]
-    return found + [(text.name, point.name) for text in texts for point in points if text.overlaps(point)]
 
 
 def troubles(drawn: Drawn) -> list[tuple[str, str]]:

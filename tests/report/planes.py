@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from support import samples
 
+from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.plane.plane import plane
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
     from rooflens.report.plane.plane import Plane
+
+START_UNIX_S = 1_700_000_000
 
 BOUNDS = ("memory", "compute", "latency", "balanced")
 
@@ -31,6 +34,33 @@ def make_plane(analyses: Sequence[Analysis]) -> Plane:
 def make_spec(analyses: Sequence[Analysis], **more: Any) -> dict[str, Any]:
     """Specify the chart of one GPU, with its first point picked."""
     return roofline_spec(make_plane(analyses), **{"title": "A100", "picked": "k0", "ranks": {"k2": 1}} | more)
+
+
+def version(at: int, *names: str, name: str = "", seconds: int | None = None) -> AnalyzedReport:
+    """Make the report of one version: each is faster than the last, and moves less."""
+    digest = f"{at:064d}"
+    moved = {"dram": 1e9 / (at + 1), "l2": 2e9}
+    kernels = [
+        samples.analysis(samples.Sample(kernel, "memory", 400 / (at + 1), "dram", moved, {"fp32": 1e9}), index, digest)
+        for index, kernel in enumerate(names)
+    ]
+    run = samples.run(
+        digest=digest,
+        source=f"reports/{name or f'attention_v{at}'}.ncu-rep",
+        created_unix_s=START_UNIX_S + (at if seconds is None else seconds),
+    )
+    return AnalyzedReport(run, tuple(kernels))
+
+
+def plane_of(reports: Sequence[AnalyzedReport]) -> Plane:
+    """Place what these reports hold."""
+    page = build_content(reports, "test", default_thresholds())
+    return plane(page.gpus[0], page.timed, page.report_labels)
+
+
+def spec_of(reports: Sequence[AnalyzedReport]) -> dict[str, Any]:
+    """Specify the chart of these reports."""
+    return roofline_spec(plane_of(reports), title="A100", picked="", ranks={})
 
 
 def random_kernels(seed: int) -> list[Analysis]:

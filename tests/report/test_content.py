@@ -14,7 +14,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall
 from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
-from rooflens.report.page.kernels_table import kernels
+from rooflens.report.page.kernels.table import kernels
 from rooflens.report.summary import RANKED_SHOWN, ranking, unranked, wall
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.table import to_markdown
@@ -110,7 +110,7 @@ def test_table_page_and_markdown_name_the_verdict_s_bottleneck() -> None:
     analysis = samples.every_verdict()[0]
     verdict = replace(analysis.verdict, resource="smem", at_roof=False, bottleneck=Bottleneck("smem", 0.97))
     found = replace(analysis, verdict=verdict)
-    page = make_page(found)
+    page = make_page(found, samples.every_verdict()[1])
     for text in (str(kernels(page)), render_markdown(page), to_markdown([found]), wall(page.launches[0])):
         assert "SMEM 97 %" in text.replace("\u00a0", " ")
     assert comparison_wall(found) == Wall("memory", "SMEM", 0.97, at_roof=False)

@@ -190,6 +190,7 @@ def explained(index: int = 0) -> Analysis:
     }
     kernel = replace(
         base.kernel,
+        name="attention_fwd_mma",
         index=index,
         hotspots=(line,),
         code_totals={"samples": 1000.0},
@@ -286,7 +287,7 @@ def _verdict(sample: Sample, shares: Mapping[str, float]) -> Verdict:
         distances=Distances(headroom=1 / largest if largest and sample.bound != "unknown" else None),
         confidence="high",
         sentence=_SENTENCES[sample.bound],
-        evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "issue slots 31 %"),
+        evidence=("DRAM moves 1.41 TB/s of 1.56 TB/s (91 %)", "instruction issue 31 %"),
         advice=_ADVICE[sample.bound],
         bottleneck=Bottleneck(name, shares[name]) if name else None,
     )
@@ -297,9 +298,9 @@ _CAUSES = {"latency": "long_scoreboard", "overhead": "short kernel", "unknown": 
 _SENTENCES: Mapping[str, str] = {
     "memory": "Memory-bound at DRAM: moves 1.41 TB/s of 1.56 (91 %); at 1.2 FLOP/B it cannot use the tensor cores.",
     "compute": "Compute-bound at the bf16 tensor pipe: 212 TFLOP/s of 312 (68 %).",
-    "latency": "Latency-bound: no unit above 31 %; 0.4 eligible warps a cycle, 58 % of stalls wait for global memory.",
+    "latency": "Latency-bound: no unit above 31 %; only 0.40 warps ready per cycle; waits for global memory.",
     "overhead": "Overhead-bound: 3.2 us is of the order of a launch.",
-    "balanced": "Balanced: DRAM 66 % and FP32 64 % lead together.",
+    "balanced": "Near two limits: DRAM 66 %, FP32 64 %.",
     "unknown": "Unknown: the report has no byte and no FLOP counters.",
 }
 

@@ -14,8 +14,9 @@ from rooflens.files import write_whole
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
     from rooflens.model.predict.operations import Operation, Size
-    from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.roofline.datasheets import Datasheet, LinkKind
 
+LINKS = ("nvlink", "pcie")
 FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
 
@@ -47,6 +48,8 @@ def predict(ctx: click.Context) -> None:
     \b
     rooflens predict gemm --m 4096 --n 4096 --k 4096 --dtype bf16 --gpu h100-sxm
     rooflens predict gemm --n 128:8192:x2 --m n --k n --gpu a100-sxm4-80gb --gpu b200
+    rooflens predict decode --tensor-parallel 1,2,4,8 --gpu h100-sxm
+    rooflens predict all-reduce --bytes 1048576:1073741824:x4 --gpus 8 --link pcie
     """  # noqa: D301 - click's mark for lines that stay as they are
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -57,11 +60,16 @@ def _command(operation: Operation) -> click.Command:
     shared = [
         click.Option(["--dtype"], default="bf16", show_default=True, help="Type of the operands; several with commas."),
         click.Option(
-            ["--gpu", "gpus"],
+            ["--gpu", "gpu_names"],
             multiple=True,
             default=(DEFAULT_GPU,),
             show_default=True,
             help="Short name of a GPU or part of its name; may be repeated; `all` for all.",
+        ),
+        click.Option(
+            ["--link"],
+            type=click.Choice(LINKS),
+            help="What GPUs that share the work talk over. By default NVLink where it joins so many, else PCIe.",
         ),
         click.Option(["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, set against the roof."),
         click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True),
@@ -72,9 +80,10 @@ def _command(operation: Operation) -> click.Command:
         ),
         click.Option(["--force"], is_flag=True, help="Write over an existing file."),
     ]
+    sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
-        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.\n\n"
+        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
     return click.Command(
@@ -103,8 +112,8 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     if achieved is not None and not 0 < achieved < float("inf"):
         raise UsageError("--achieved must be a positive number of FLOP/s", "for example --achieved 120e12")
     dtypes = dict.fromkeys(dtype.strip() for dtype in given["dtype"].split(","))
-    cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpus"])]
-    rows, lacking = _rows(operation, written, cases, achieved)
+    cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
+    rows, lacking = _rows(operation, written, cases, achieved, given["link"])
     for failure in lacking:
         click.echo(f"warning: {failure}", err=True)
     if style == "table":
@@ -131,15 +140,19 @@ def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:
 
 
 def _rows(
-    operation: Operation, written: dict[str, str], cases: list[tuple[str, Datasheet]], achieved: float | None
+    operation: Operation,
+    written: dict[str, str],
+    cases: list[tuple[str, Datasheet]],
+    achieved: float | None,
+    link: LinkKind | None,
 ) -> tuple[list[Row], list[InputError]]:
-    """Predict; a GPU that lacks a type is left out and named, unless it was the only one."""
+    """Predict; a GPU that lacks a type or a link is left out and named, unless it was the only one."""
     from rooflens.model.predict.forecast import swept
 
     rows, failures = [], []
     for dtype, gpu in cases:
         try:
-            rows.append(swept(operation, written, dtype, gpu, achieved))
+            rows.append(swept(operation, written, dtype, gpu, achieved, link=link))
         except InputError as error:
             failures.append(error)
     if not rows:

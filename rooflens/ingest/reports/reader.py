@@ -41,8 +41,8 @@ OPCODE_TABLES = (
 _MOST_INSTRUCTIONS = 2**62
 """No kernel executes more instructions: a larger count is damage, and would not fit the store."""
 
-_OF_KERNEL = 2
-"""Type of an estimated speed-up: 1 is that of the unit which the rule looks at."""
+_OF_UNIT, _OF_KERNEL = 1, 2
+"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
@@ -240,22 +240,23 @@ def _workload(action: Any) -> str:
 def _rules(action: Any) -> tuple[Rule, ...]:
     rules = []
     for result in action.rule_results_as_dicts():
-        message = result.get("rule_message") or {}
+        message, estimation = result.get("rule_message") or {}, result.get("speedup_estimation") or {}
         rules.append(
             Rule(
                 identifier=_clean(result.get("rule_identifier", "")),
                 section=_clean(result.get("section_identifier", "")),
                 title=_clean(message.get("title", "")),
                 message=_clean(message.get("message", "")),
-                speedup_pct=_speedup_pct(result.get("speedup_estimation") or {}),
+                speedup_pct=_speedup_pct(estimation, _OF_KERNEL),
+                unit_speedup_pct=_speedup_pct(estimation, _OF_UNIT),
             )
         )
     return tuple(rules)
 
 
-def _speedup_pct(estimation: Mapping[str, Any]) -> float | None:
-    """Return an estimated speed-up of the whole kernel; others are of one unit or of nothing named."""
+def _speedup_pct(estimation: Mapping[str, Any], of: int) -> float | None:
+    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
     value = estimation.get("speedup")
-    if estimation.get("type") != _OF_KERNEL or not isinstance(value, (int, float)):
+    if estimation.get("type") != of or not isinstance(value, (int, float)):
         return None
     return float(value) if math.isfinite(value) else None

@@ -34,7 +34,7 @@ def small_grid(facts: Facts) -> Found | None:
         return None
     words, gain, severity = f"the grid is {significant(waves)} waves", 1 / waves, None
     if an_sm and blocks and sms:
-        what = "leaves SMs without any" if an_sm < 1 else "does not fill the GPU once"
+        what = f"leaves {count(int(sms - blocks), 'SM')} without any" if an_sm < 1 else "does not fill the GPU once"
         words = f"the grid of {count(int(blocks), 'block')} is {significant(waves)} waves on {sms:,.0f} SMs and {what}"
         gain = max(gain, 1 / an_sm)
         severity = None if an_sm < 1 or waves <= facts.limits.empty_grid_waves else _beside(facts)

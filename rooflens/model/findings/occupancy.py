@@ -219,7 +219,7 @@ OCCUPANCY: tuple[FindingRule, ...] = (
     FindingRule("low_occupancy", "low occupancy", low_occupancy, (("theoretical_occupancy",),)),
     FindingRule(
         "achieved_occupancy_gap",
-        "achieved occupancy below theoretical",
+        "low achieved occupancy",
         achieved_occupancy_gap,
         (("theoretical_occupancy", "achieved_occupancy"),),
     ),

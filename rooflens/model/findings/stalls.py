@@ -42,7 +42,7 @@ def long_scoreboard(facts: Facts) -> Found | None:
         label, share = resource_label(wall.resource, facts.kernel.gpu), percent(wall.share)
         if facts.at_roof or facts.full_for_a_while:
             return _stall(facts, "long_scoreboard", f"take load off {label}, {share} busy, for which these loads queue")
-        do = f"keep more bytes in flight, by wider loads and several a thread, as {label} is only {share} busy"
+        do = f"keep more bytes in flight, by wider loads and several per thread, as {label} is only {share} busy"
     if facts.kernel.capability >= (8, 0) and _uses_shared_memory(facts):
         do += " or by copying the next tile with cp.async"
     return _stall(facts, "long_scoreboard", do)

@@ -1,8 +1,9 @@
 """Predict an operation on a GPU before it is measured: intensity, regime, and the bounds of its time.
 
-T_math = FLOP / peak and T_memory = bytes / bandwidth; with perfect overlap a kernel takes max(T_math, T_memory), with
-none the sum of both. Peaks are dense and at boost clock, as `rooflens/gpus` holds them. The parts of a composite
-operation run one after another, so their bounds add up.
+T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction. With
+perfect overlap a kernel takes the longest of the three; with none it takes their sum, and a launch. Peaks are dense and
+at boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds
+add up. Where GPUs share an operation, all amounts and times are those of one of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import InputError, UsageError
+from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.predict.sizes import crossing, sweep_sizes
@@ -21,12 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.operations import Operation, Unit
+    from rooflens.model.predict.operations import Operation, Size, Unit
     from rooflens.model.predict.sizes import Crossing
-    from rooflens.model.roofline.datasheets import Datasheet
+    from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
 
-Regime = Literal["memory", "compute"]
+Regime = Literal["memory", "compute", "communication"]
+
+LAUNCH_FLOOR_S = 5e-6
+"""Time that a launch costs the host, the longest usual one: kernels that run one by one take no less each."""
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
     {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
@@ -34,6 +39,8 @@ ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
 """Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
 
 _SWITCHES = frozenset({"gated", "causal"})
+
+_AT_LEAST_TWO = frozenset({"gpus"})
 
 _MAY_BE_NONE = frozenset({"padding", "reads", "writes", "flops"}) | _SWITCHES
 """Sizes that may be 0 although they have another usual value: a fill reads nothing, a copy computes nothing."""
@@ -50,10 +57,15 @@ class Forecast:
         label: Name of the operation, or what the part does.
         count: How often it runs; the amounts and times are those of all of them.
         peak: Pipe whose dense peak was used: `tensor_bf16`; for a composite operation that of its products.
-        t_lower_s: max(T_math, T_memory), summed over the parts of a composite operation.
-        t_upper_s: T_math + T_memory.
+        t_lower_s: The longest of T_math, T_memory and T_comms, summed over the parts of a composite operation.
+        regime: Which of the three is the longest; for a composite operation, where most of its lower bound goes.
         parts: The steps of a composite operation; empty for a simple one.
         tokens: Tokens of one run, for operations of a whole model.
+        sent_bytes: What one GPU must send to others.
+        t_comms_s: Time that its link needs for that.
+        link: The link over which GPUs share the operation; None where they do not.
+        link_bytes_per_s: Its bandwidth in one direction.
+        launches: Kernels that run one by one: one a step.
     """
 
     label: str
@@ -62,17 +74,33 @@ class Forecast:
     t_math_s: float
     t_memory_s: float
     t_lower_s: float
+    regime: Regime
     peak: str
     peak_flop_per_s: float
     bandwidth_bytes_per_s: float
     count: int = 1
     parts: tuple[Forecast, ...] = ()
     tokens: float | None = None
+    sent_bytes: float = 0.0
+    t_comms_s: float = 0.0
+    link: LinkKind | None = None
+    link_bytes_per_s: float | None = None
+    launches: int = 1
+
+    @property
+    def t_sum_s(self) -> float:
+        """Time with no overlap at all."""
+        return self.t_math_s + self.t_memory_s + self.t_comms_s
+
+    @property
+    def launch_floor_s(self) -> float:
+        """Time that the launches cost: `LAUNCH_FLOOR_S` for each kernel."""
+        return self.launches * LAUNCH_FLOOR_S
 
     @property
     def t_upper_s(self) -> float:
-        """Time with no overlap at all."""
-        return self.t_math_s + self.t_memory_s
+        """The sum without overlap, plus the launch floor. A kernel may well be slower."""
+        return self.t_sum_s + self.launch_floor_s
 
     @property
     def intensity(self) -> float:
@@ -81,16 +109,18 @@ class Forecast:
 
     @property
     def ridge(self) -> float:
-        """Intensity at which the two times are equal: peak / bandwidth."""
+        """Intensity at which T_math and T_memory are equal: peak / bandwidth."""
         return self.peak_flop_per_s / self.bandwidth_bytes_per_s
 
     @property
-    def regime(self) -> Regime:
-        """Say which of the two times is the longer one; for a composite, where most of its lower bound goes."""
-        if not self.parts:
-            return "compute" if self.t_math_s > self.t_memory_s else "memory"
-        computing_s = sum(part.t_lower_s for part in self.parts if part.regime == "compute")
-        return "compute" if computing_s > self.t_lower_s / 2 else "memory"
+    def link_intensity(self) -> float | None:
+        """FLOP per byte sent; None where nothing is sent."""
+        return self.flop / self.sent_bytes if self.sent_bytes else None
+
+    @property
+    def link_ridge(self) -> float | None:
+        """FLOP per byte sent at which T_math and T_comms are equal: peak / link; None without a link."""
+        return self.peak_flop_per_s / self.link_bytes_per_s if self.link_bytes_per_s else None
 
     @property
     def attainable_flop_per_s(self) -> float | None:
@@ -111,26 +141,31 @@ class Forecast:
         return self.tokens / self.t_lower_s if self.tokens and self.t_lower_s else None
 
 
-def forecast(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet) -> Forecast:
-    """Predict one operation on one GPU.
+def forecast(
+    operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: Datasheet, link: LinkKind | None = None
+) -> Forecast:
+    """Predict one operation on one GPU, or on several of one kind that share it.
 
     Args:
         operation: A row of the table.
         sizes: Its sizes by name; those with a default may be left out.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
         gpu: Where its peaks come from.
+        link: What the GPUs talk to each other over; by default the fastest link that joins so many.
 
     Raises:
         UsageError: A size is missing, unknown or out of range, or the type is unknown.
-        InputError: The GPU has no peak for that type.
+        InputError: The GPU has no peak for that type, or no link to as many others.
     """
     if dtype not in ELEMENT_BYTES:
         raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
     whole = checked_sizes(operation, sizes)
+    gpus = operation.group(whole)
+    over = link_of(gpu, gpus, link) if gpus > 1 else None
     if operation.parts is None:
-        return _simple(Part(operation.name, whole, operation.name), dtype, gpu)
-    parts = tuple(_simple(part, dtype, gpu) for part in operation.parts(whole))
-    return _composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu)
+        return _simple(whole_of(operation, whole), dtype, gpu, over)
+    parts = tuple(_simple(part, dtype, gpu, over) for part in operation.parts(whole))
+    return composite(operation, whole, parts, _peak(operation.unit, dtype, gpu), gpu.dram_bandwidth.value)
 
 
 def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
@@ -149,18 +184,25 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     if missing:
         raise UsageError(f"`{operation.name}` needs the size `{missing[0]}`", f"its sizes are {wanted}")
     for name, value in values.items():
-        least = 0 if known[name].default == 0 or name in _MAY_BE_NONE else 1
-        most, written = (1, "1") if name in _SWITCHES else (LARGEST_SIZE, f"{LARGEST_SIZE:.0e}")
+        least, most = limits(known[name])
         if not least <= (value or 0) <= most:
+            written = str(most) if most == 1 else f"{most:.0e}"
             raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
     return {name: value for name, value in values.items() if value is not None}
+
+
+def limits(size: Size) -> tuple[int, int]:
+    """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
+    least = 0 if size.default == 0 or size.name in _MAY_BE_NONE else 2 if size.name in _AT_LEAST_TWO else 1
+    return least, 1 if size.name in _SWITCHES else LARGEST_SIZE
 
 
 def check_shape(sizes: Sizes) -> None:
     """Refuse sizes that do not fit one another.
 
     Raises:
-        UsageError: Heads do not share the width or one another evenly, or a kernel is larger than its image.
+        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, or a token
+            has more experts than there are.
     """
     heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
     if heads and hidden % heads:
@@ -169,6 +211,8 @@ def check_shape(sizes: Sizes) -> None:
         raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
     if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
         raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
+    if sizes.get("top_k", 0) > sizes.get("experts", 0):
+        raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
 
 
 def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, float]:
@@ -179,38 +223,84 @@ def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, floa
         sizes: All its sizes, as `checked_sizes` gives them.
         dtype: Type of the operands, a key of `ELEMENT_BYTES`.
     """
-    if operation.parts is None:
-        return operation.flop(sizes), ELEMENT_BYTES[dtype] * operation.elements(sizes) + operation.extra_bytes(sizes)
-    amounts = [_work_of_part(part, dtype) for part in operation.parts(sizes)]
+    steps = operation.parts(sizes) if operation.parts else (whole_of(operation, sizes),)
+    amounts = [_work_of_part(step, ELEMENT_BYTES[dtype]) for step in steps]
     return sum(flop for flop, _ in amounts), sum(moved_bytes for _, moved_bytes in amounts)
 
 
-def _work_of_part(part: Part, dtype: str) -> tuple[float, float]:
-    flop, moved_bytes = work_of(OPERATIONS[part.operation], part.sizes, dtype)
-    return part.count * flop, part.count * moved_bytes
+def whole_of(operation: Operation, sizes: Sizes) -> Part:
+    """Take a simple operation as the one step that it is."""
+    return Part(operation.name, sizes, operation.name)
 
 
-def _simple(part: Part, dtype: str, gpu: Datasheet) -> Forecast:
-    flop, moved_bytes = _work_of_part(part, dtype)
-    peak, peak_flop_per_s = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
-    t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / gpu.dram_bandwidth.value
+def _work_of_part(part: Part, element_bytes: float) -> tuple[float, float]:
+    operation = OPERATIONS[part.operation]
+    moved_bytes = element_bytes * operation.elements(part.sizes) + operation.extra_bytes(part.sizes)
+    return part.count * operation.flop(part.sizes), part.count * moved_bytes
+
+
+def _sent_by_part(part: Part, element_bytes: float) -> float:
+    operation = OPERATIONS[part.operation]
+    return part.count * (element_bytes * operation.sent(part.sizes) + operation.sent_bytes(part.sizes))
+
+
+def _simple(part: Part, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
+    peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
+    over = (link.kind, link.bytes_per_s_per_direction) if link else None
+    return simple(part, ELEMENT_BYTES[dtype], peak, gpu.dram_bandwidth.value, over)
+
+
+def simple(
+    part: Part,
+    element_bytes: float,
+    pipe: tuple[str, float],
+    bandwidth_bytes_per_s: float,
+    link: tuple[LinkKind, float] | None = None,
+) -> Forecast:
+    """Predict one step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
+
+    Args:
+        part: A step, with all its sizes.
+        element_bytes: Bytes of an element of its type.
+        pipe: Where its FLOPs run, and its dense peak in FLOP per second.
+        bandwidth_bytes_per_s: Bandwidth of device memory.
+        link: What GPUs that share it talk over, and its bandwidth in one direction; None where it is one GPU's.
+    """
+    flop, moved_bytes = _work_of_part(part, element_bytes)
+    peak, peak_flop_per_s = pipe
+    kind, link_bytes_per_s = link or (None, None)
+    sent_bytes = _sent_by_part(part, element_bytes) if link else 0.0
+    t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / bandwidth_bytes_per_s
+    t_comms_s = sent_bytes / link_bytes_per_s if link_bytes_per_s is not None else 0.0
     return Forecast(
         label=part.label,
         flop=flop,
         moved_bytes=moved_bytes,
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
-        t_lower_s=max(t_math_s, t_memory_s),
+        t_lower_s=max(t_math_s, t_memory_s, t_comms_s),
+        regime=_regime(t_math_s, t_memory_s, t_comms_s),
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
-        bandwidth_bytes_per_s=gpu.dram_bandwidth.value,
+        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
         count=part.count,
+        sent_bytes=sent_bytes,
+        t_comms_s=t_comms_s,
+        link=kind,
+        link_bytes_per_s=link_bytes_per_s,
+        launches=part.count,
     )
 
 
-def _composite(
-    operation: Operation, sizes: Sizes, parts: Sequence[Forecast], peak: tuple[str, float], gpu: Datasheet
+def composite(
+    operation: Operation,
+    sizes: Sizes,
+    parts: Sequence[Forecast],
+    pipe: tuple[str, float],
+    bandwidth_bytes_per_s: float,
 ) -> Forecast:
+    """Add up the steps of a composite operation; its pipe is that of its products."""
+    spent_s = (_spent_s(parts, regime) for regime in ("compute", "memory", "communication"))
     return Forecast(
         label=operation.name,
         flop=sum(part.flop for part in parts),
@@ -218,12 +308,30 @@ def _composite(
         t_math_s=sum(part.t_math_s for part in parts),
         t_memory_s=sum(part.t_memory_s for part in parts),
         t_lower_s=sum(part.t_lower_s for part in parts),
-        peak=peak[0],
-        peak_flop_per_s=peak[1],
-        bandwidth_bytes_per_s=gpu.dram_bandwidth.value,
+        regime=_regime(*spent_s),
+        peak=pipe[0],
+        peak_flop_per_s=pipe[1],
+        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
         parts=tuple(parts),
         tokens=operation.tokens(sizes) if operation.tokens else None,
+        sent_bytes=sum(part.sent_bytes for part in parts),
+        t_comms_s=sum(part.t_comms_s for part in parts),
+        link=parts[0].link,
+        link_bytes_per_s=parts[0].link_bytes_per_s,
+        launches=sum(part.launches for part in parts),
     )
+
+
+def _regime(math_s: float, memory_s: float, comms_s: float) -> Regime:
+    """Say which of three times is the longest."""
+    if comms_s > max(math_s, memory_s):
+        return "communication"
+    return "compute" if math_s > memory_s else "memory"
+
+
+def _spent_s(parts: Sequence[Forecast], regime: Regime) -> float:
+    """Add up the lower bounds of the parts that are in one regime."""
+    return sum(part.t_lower_s * (part.regime == regime) for part in parts)
 
 
 def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
@@ -235,7 +343,7 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     Raises:
         InputError: The GPU has no such pipe.
     """
-    wanted = _pipes(unit, dtype)
+    wanted = pipes_for(unit, dtype)
     for name in wanted:
         if name in gpu.peaks:
             return name, gpu.peaks[name].value
@@ -243,7 +351,8 @@ def _peak(unit: Unit, dtype: str, gpu: Datasheet) -> tuple[str, float]:
     raise InputError(f"`{gpu.name}` has no published peak for {dtype}", f"it has: {known}")
 
 
-def _pipes(unit: Unit, dtype: str) -> tuple[str, ...]:
+def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
+    """Name the pipes that may run FLOPs of a type; the first one that a GPU has is the one that does."""
     if unit == "vector":
         return ("fp64",) if dtype == "fp64" else ("fp32",)
     if dtype == "fp32":
@@ -259,6 +368,7 @@ class Row:
         steps: Sizes and forecast of each step, in order.
         crossing: Where the regime changes along the sweep; None where it never does.
         achieved_flop_per_s: Measured FLOP per second to be set against the roof.
+        link: The link that was asked for; None for the fastest one that joins the GPUs.
     """
 
     operation: Operation
@@ -267,33 +377,36 @@ class Row:
     steps: tuple[tuple[Mapping[str, int], Forecast], ...]
     crossing: Crossing | None
     achieved_flop_per_s: float | None = None
+    link: LinkKind | None = None
 
 
-def swept(
+def swept(  # noqa: PLR0913 - what a command line gives
     operation: Operation,
     written: Mapping[str, str],
     dtype: str,
     gpu: Datasheet,
     achieved_flop_per_s: float | None = None,
+    *,
+    link: LinkKind | None = None,
 ) -> Row:
     """Predict every step of a sweep.
 
     Raises:
         UsageError: A size cannot be read, is out of range or does not fit another one, or the type is unknown.
-        InputError: The GPU has no peak for the type.
+        InputError: The GPU has no peak for the type, or no link to as many others.
     """
     sizes = [checked_sizes(operation, step) for step in sweep_sizes(written)]
     for step in sizes:
         check_shape(step)
-    steps = tuple((step, forecast(operation, step, dtype, gpu)) for step in sizes)
-    change = crossing(sizes, lambda step: forecast(operation, step, dtype, gpu)) if len(sizes) > 1 else None
-    return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s)
+    steps = tuple((step, forecast(operation, step, dtype, gpu, link)) for step in sizes)
+    change = crossing(sizes, lambda step: forecast(operation, step, dtype, gpu, link)) if len(sizes) > 1 else None
+    return Row(operation, dtype, gpu, steps, change, achieved_flop_per_s, link)
 
 
-def of_roof(row: Row, result: Forecast) -> float | None:
-    """Say what part of its roof the measured rate is; None where nothing was measured, or there are no FLOPs."""
+def of_roof(achieved_flop_per_s: float | None, result: Forecast) -> float | None:
+    """Say what part of its roof a measured rate is; None where nothing was measured, or there are no FLOPs."""
     roof = result.attainable_flop_per_s
-    return row.achieved_flop_per_s / roof if row.achieved_flop_per_s and roof else None
+    return achieved_flop_per_s / roof if achieved_flop_per_s and roof else None
 
 
 def moving(row: Row) -> list[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from rooflens.model.predict.communication import all_reduced, exchanged, share_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -34,15 +36,30 @@ def elementwise_elements(s: Sizes) -> float:
 
 
 def gemm_flop(s: Sizes) -> float:
-    """Count a multiply-add for each m, n and k."""
-    return 2 * s["batch"] * s["m"] * s["n"] * s["k"]
+    """Count a multiply-add for each m, n and k; of k, one GPU's part."""
+    return 2 * s["batch"] * s["m"] * s["n"] * share_of(s["k"], s["tensor_parallel"])
 
 
 def gemm_elements(s: Sizes) -> float:
     """Count what a product moves: operands once, or once for each row or column of tiles of the result."""
-    m, n, k, tile = s["m"], s["n"], s["k"], s["tile"]
+    m, n, k, tile = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"]), s["tile"]
     tiles_down, tiles_across = (-(-m // tile), -(-n // tile)) if tile else (1, 1)
     return s["batch"] * (m * k * tiles_across + k * n * tiles_down + m * n)
+
+
+def gemm_sent(s: Sizes) -> float:
+    """Count what the all-reduce of a split product sends: every GPU has a summand of each result."""
+    return all_reduced(s["batch"] * s["m"] * s["n"], s["tensor_parallel"])
+
+
+def grouped_elements(s: Sizes) -> float:
+    """Count rows, every matrix of weights, and results."""
+    return s["m"] * s["k"] + s["groups"] * s["k"] * s["n"] + s["m"] * s["n"]
+
+
+def grouped_sent(s: Sizes) -> float:
+    """Count the rows that go to the GPUs of their weights, and the results that go back."""
+    return exchanged(s["m"] * s["k"], s["dispatch"]) + exchanged(s["m"] * s["n"], s["combine"])
 
 
 def _pairs(s: Sizes) -> float:
@@ -96,8 +113,11 @@ def conv_elements(s: Sizes) -> float:
     return image + weights + s["batch"] * s["out_channels"] * high * wide
 
 
-def _product(m: int, n: int, k: int, label: str, count: int = 1) -> Part:
-    return Part("gemm", {"m": m, "n": n, "k": k, "batch": 1, "tile": 0}, label, count)
+def _product(  # noqa: PLR0913 - sizes of a product
+    m: int, n: int, k: int, label: str, count: int = 1, *, gpus: int = 1
+) -> Part:
+    sizes = {"m": m, "n": n, "k": k, "batch": 1, "tile": 0, "tensor_parallel": gpus}
+    return Part("gemm", sizes, label, count)
 
 
 def _sum_of(n: int, label: str, count: int = 1) -> Part:
@@ -105,27 +125,39 @@ def _sum_of(n: int, label: str, count: int = 1) -> Part:
 
 
 def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
-    """List the steps of decoder blocks over `rows` tokens; every step reads its operands and writes its result."""
-    hidden, ffn, width = s["hidden"], s["ffn"], s["hidden"] // s["heads"]
-    qkv = hidden + 2 * _kv_heads(s) * width
+    """List the steps of decoder blocks over `rows` tokens; every step reads its operands and writes its result.
+
+    GPUs that share a block split its heads and its feed-forward layer: the two products that come before a residual sum
+    are split along k and end in an all-reduce, the others along n. Norms and sums are done by every GPU.
+    """
+    hidden, gpus = s["hidden"], s["tensor_parallel"]
+    ffn = share_of(s["ffn"], gpus)
+    heads, kv_heads = _heads_of_one(s)
+    qkv = (heads + 2 * kv_heads) * (hidden // s["heads"])
     norm = Part("rmsnorm", {"rows": rows, "width": hidden}, "norms", 2 * layers)
     yield norm
     yield _product(rows, qkv, hidden, "query, key and value", layers)
     yield attention
-    yield _product(rows, hidden, hidden, "output projection", layers)
+    yield _product(rows, hidden, hidden, "output projection", layers, gpus=gpus)
     yield _sum_of(rows * hidden, "residual sums", 2 * layers)
     yield _product(rows, ffn * (2 if s["gated"] else 1), hidden, "up projection", layers)
     # A gated activation multiplies two halves: four FLOPs an element by convention, as for a plain one.
     reads = 2 if s["gated"] else 1
     yield Part("elementwise", {"n": rows * ffn, "reads": reads, "writes": 1, "flops": 4}, "activation", layers)
-    yield _product(rows, hidden, ffn, "down projection", layers)
+    yield _product(rows, hidden, s["ffn"], "down projection", layers, gpus=gpus)
+
+
+def _heads_of_one(s: Sizes) -> tuple[int, int]:
+    """Give one GPU's query heads and key heads; key heads are copied where there are more GPUs than heads."""
+    return share_of(s["heads"], s["tensor_parallel"]), share_of(_kv_heads(s), s["tensor_parallel"])
 
 
 def _whole_sequence(s: Sizes, layers: int) -> Part:
+    heads, kv_heads = _heads_of_one(s)
     sizes = {
         "batch": s["batch"],
-        "heads": s["heads"],
-        "kv_heads": s["kv_heads"],
+        "heads": heads,
+        "kv_heads": kv_heads,
         "length": s["length"],
         "width": s["hidden"] // s["heads"],
         "causal": s["causal"],
@@ -144,17 +176,44 @@ def prefill_parts(s: Sizes) -> Iterator[Part]:
     yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
     yield from _block({**s, "causal": 1}, rows, _whole_sequence({**s, "causal": 1}, s["layers"]), s["layers"])
     yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
-    yield _product(s["batch"], s["vocabulary"], s["hidden"], "logits of the last token")
+    yield _product(s["batch"], _columns_of_one(s), s["hidden"], "logits of the last token")
 
 
 def decode_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a model that produces one token for each sequence."""
     rows = s["batch"]
-    cached = {name: s[name] for name in ("batch", "heads", "kv_heads", "length")}
+    heads, kv_heads = _heads_of_one(s)
+    cached = {"batch": rows, "heads": heads, "kv_heads": kv_heads, "length": s["length"]}
     attention = Part(
         "attention-decode", {**cached, "width": s["hidden"] // s["heads"]}, "attention over the cache", s["layers"]
     )
     yield Part("embedding", {"tokens": rows, "width": s["hidden"]}, "embedding")
     yield from _block(s, rows, attention, s["layers"])
     yield Part("rmsnorm", {"rows": rows, "width": s["hidden"]}, "last norm")
-    yield _product(rows, s["vocabulary"], s["hidden"], "logits")
+    yield _product(rows, _columns_of_one(s), s["hidden"], "logits")
+
+
+def _columns_of_one(s: Sizes) -> int:
+    """Give one GPU's part of the vocabulary; it keeps the logits of that part."""
+    return share_of(s["vocabulary"], s["tensor_parallel"])
+
+
+def moe_parts(s: Sizes) -> Iterator[Part]:
+    """List the steps of a feed-forward layer of experts, for the tokens of one GPU.
+
+    Tokens go to experts evenly: with experts on several GPUs, each GPU gets as many rows from the others as it gives
+    away. A token is sent once for each of its experts.
+    """
+    tokens, hidden, ffn, gpus = s["tokens"], s["hidden"], s["ffn"], s["expert_parallel"]
+    rows = tokens * s["top_k"]
+    weights = {"m": rows, "groups": min(share_of(s["experts"], gpus), rows)}
+    halves = 2 if s["gated"] else 1
+    yield _product(tokens, s["experts"], hidden, "router")
+    yield Part("softmax", {"rows": tokens, "width": s["experts"]}, "router's softmax")
+    up = {**weights, "n": ffn * halves, "k": hidden, "dispatch": gpus, "combine": 1}
+    yield Part("grouped-gemm", up, "dispatch and up projection")
+    yield Part("elementwise", {"n": rows * ffn, "reads": halves, "writes": 1, "flops": 4}, "activation")
+    down = {**weights, "n": hidden, "k": ffn, "dispatch": 1, "combine": gpus}
+    yield Part("grouped-gemm", down, "down projection and combine")
+    sums = {"n": tokens * hidden, "reads": s["top_k"], "writes": 1, "flops": 2 * s["top_k"] - 1}
+    yield Part("elementwise", sums, "weighted sum")

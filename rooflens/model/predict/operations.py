@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
+from rooflens.model.predict.communication import all_reduced, exchanged, gathered
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,
     LAYERNORM_FLOP,
@@ -25,6 +26,10 @@ from rooflens.model.predict.formulas import (
     flash_elements,
     gemm_elements,
     gemm_flop,
+    gemm_sent,
+    grouped_elements,
+    grouped_sent,
+    moe_parts,
     naive_elements,
     prefill_parts,
 )
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
 
     Amount = Callable[[Sizes], float]
     Parts = Callable[[Sizes], Iterator[Part]]
+    Group = Callable[[Sizes], int]
+    Share = Callable[[float, int], float]
 
 Unit = Literal["matrix", "vector"]
 """Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
@@ -63,6 +70,10 @@ class Operation:
         extra_bytes: Bytes moved that do not depend on the type, such as indices.
         parts: The simple operations of a composite one, in order; its own amounts are their sums.
         tokens: Tokens that one run produces or takes in, for operations of a whole model.
+        group: GPUs that share it; all its amounts are those of one of them.
+        sent: Elements of the operands' type that a GPU must send to others.
+        sent_bytes: Bytes that a GPU must send to others, whatever the type.
+        sent_source: What is sent; empty where it is always one GPU's.
     """
 
     name: str
@@ -76,6 +87,10 @@ class Operation:
     extra_bytes: Amount = lambda _: 0.0
     parts: Parts | None = None
     tokens: Amount | None = None
+    group: Group = lambda _: 1
+    sent: Amount = lambda _: 0.0
+    sent_bytes: Amount = lambda _: 0.0
+    sent_source: str = ""
 
 
 _BATCH = Size("batch", "how many at once", 1)
@@ -97,6 +112,7 @@ _MODEL = (
     Size("ffn", "width of the feed-forward layer", 14336),
     Size("gated", "1: the feed-forward layer has a gate", 1),
     _BATCH,
+    Size("tensor_parallel", "GPUs that split heads, feed-forward layer and vocabulary: two all-reduces a block", 1),
 )
 _WHOLE_MODEL = (
     *_MODEL,
@@ -108,6 +124,11 @@ _WHOLE_MODEL = (
 _ROWS = (Size("rows", "rows, normalised one by one", 1), Size("width", "elements of a row"))
 _PRODUCT = (Size("m", "rows of the result"), Size("n", "columns of the result"), Size("k", "length of the sums"))
 _TILE = Size("tile", "side of a tile of results that shares its loads; 1: naive, 0: every operand is read once", 0)
+_TENSOR_PARALLEL = Size("tensor_parallel", "GPUs that split k and add up their results by an all-reduce", 1)
+_GPUS = Size("gpus", "GPUs that take part", 8)
+_ALL_REDUCED = "2 (N - 1) / N of"
+_EXCHANGED = "(N - 1) / N of"
+_BY_BLOCK = f"{_ALL_REDUCED} the results of output projection and down projection"
 _ONCE = "every operand read once, the result written once"
 
 _TABLE = (
@@ -160,21 +181,46 @@ _TABLE = (
         "gemm",
         "a matrix times a matrix",
         "matrix",
-        (*_PRODUCT, _BATCH, _TILE),
+        (*_PRODUCT, _BATCH, _TILE, _TENSOR_PARALLEL),
         "a multiply-add for each m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
         gemm_flop,
         gemm_elements,
+        group=lambda s: s["tensor_parallel"],
+        sent=gemm_sent,
+        sent_source=f"{_ALL_REDUCED} the result",
     ),
     Operation(
         "batched-gemm",
         "many products of matrices of one shape",
         "matrix",
-        (Size("batch", "how many products"), *_PRODUCT, _TILE),
+        (Size("batch", "how many products"), *_PRODUCT, _TILE, _TENSOR_PARALLEL),
         "a multiply-add for each product, m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
         gemm_flop,
         gemm_elements,
+        group=lambda s: s["tensor_parallel"],
+        sent=gemm_sent,
+        sent_source=f"{_ALL_REDUCED} the result",
+    ),
+    Operation(
+        "grouped-gemm",
+        "rows times the one of several matrices that each belongs to, as of experts",
+        "matrix",
+        (
+            Size("m", "rows, of all matrices together"),
+            *_PRODUCT[1:],
+            Size("groups", "matrices of weights"),
+            Size("dispatch", "GPUs that first send the rows to the GPU of their matrix by an all-to-all", 1),
+            Size("combine", "GPUs that afterwards send the results back by an all-to-all", 1),
+        ),
+        "a multiply-add for each m, n and k",
+        "rows and every matrix read once, the result written once",
+        lambda s: 2 * s["m"] * s["n"] * s["k"],
+        grouped_elements,
+        group=lambda s: max(s["dispatch"], s["combine"]),
+        sent=grouped_sent,
+        sent_source=f"{_EXCHANGED} the rows before the product, and of its result",
     ),
     Operation(
         "layernorm",
@@ -274,6 +320,27 @@ _TABLE = (
         "every part reads its operands and writes its result",
         parts=block_parts,
         tokens=lambda s: s["batch"] * s["length"],
+        group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
+    ),
+    Operation(
+        "moe",
+        "a feed-forward layer of experts, for the tokens of one GPU",
+        "matrix",
+        (
+            Size("tokens", "tokens of one GPU"),
+            Size("hidden", "width of the model", 4096),
+            Size("ffn", "width of an expert", 14336),
+            Size("experts", "experts of the layer, on all GPUs together", 8),
+            Size("top_k", "experts of a token", 2),
+            Size("gated", "1: an expert has a gate", 1),
+            Size("expert_parallel", "GPUs that split the experts, with an all-to-all before and after them", 1),
+        ),
+        "the sum of its parts; tokens go to experts evenly",
+        "every part reads its operands and writes its result; weights of each expert once",
+        parts=moe_parts,
+        group=lambda s: s["expert_parallel"],
+        sent_source=f"{_EXCHANGED} tokens x top_k rows to their experts, and of the results back",
     ),
     Operation(
         "prefill",
@@ -284,6 +351,8 @@ _TABLE = (
         "every part reads its operands and writes its result",
         parts=prefill_parts,
         tokens=lambda s: s["batch"] * s["length"],
+        group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
     ),
     Operation(
         "decode",
@@ -294,6 +363,94 @@ _TABLE = (
         "every part reads its operands and writes its result; weights once for the whole batch",
         parts=decode_parts,
         tokens=lambda s: s["batch"],
+        group=lambda s: s["tensor_parallel"],
+        sent_source=_BY_BLOCK,
+    ),
+)
+
+
+def _collective(  # noqa: PLR0913, PLR0917 - one column each
+    name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
+) -> Operation:
+    """Make a row of what GPUs do with one another's data.
+
+    Args:
+        name: What it is called.
+        summary: What it does.
+        buffer: What the size `bytes` is.
+        words: What goes to and from device memory, and what is sent.
+        sent: Bytes that a GPU must send, over those bytes and the number of GPUs.
+        moved: Bytes that a GPU must read and write, over the same.
+        pair: Two GPUs take part, no more.
+    """
+    sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), _GPUS)
+
+    def group(s: Sizes) -> int:
+        return 2 if pair else s["gpus"]
+
+    return Operation(
+        name,
+        summary,
+        "vector",
+        sizes,
+        "none counted: one addition for each element received hides behind its link",
+        words[0],
+        extra_bytes=lambda s: moved(s["bytes"], group(s)),
+        group=group,
+        sent_bytes=lambda s: sent(s["bytes"], group(s)),
+        sent_source=words[1],
+    )
+
+
+_COLLECTIVES = (
+    _collective(
+        "all-reduce",
+        "GPUs add up their buffers, and each has the sums",
+        "bytes of the buffer that each GPU has",
+        ("buffer read, sums written", f"{_ALL_REDUCED} the buffer"),
+        all_reduced,
+        lambda size, _: 2 * size,
+    ),
+    _collective(
+        "all-gather",
+        "each GPU has what all have, one after the other",
+        "bytes of the whole, gathered",
+        ("own part read, the parts of the others written", f"{_EXCHANGED} the whole"),
+        gathered,
+        lambda size, _: size,
+    ),
+    _collective(
+        "reduce-scatter",
+        "GPUs add up their buffers, and each has a part of the sums",
+        "bytes of the whole buffer that each GPU has",
+        ("buffer read, own part of the sums written", f"{_EXCHANGED} the buffer"),
+        gathered,
+        lambda size, gpus: size + size / gpus,
+    ),
+    _collective(
+        "all-to-all",
+        "each GPU gives every other one a part of its buffer, as experts need it",
+        "bytes of the buffer that each GPU has",
+        ("what goes to others read, what comes from others written", f"{_EXCHANGED} the buffer"),
+        exchanged,
+        lambda size, gpus: 2 * exchanged(size, gpus),
+    ),
+    _collective(
+        "broadcast",
+        "each GPU has the buffer of one",
+        "bytes of the buffer",
+        ("buffer read by the GPU that has it, written by each other one", "the buffer"),
+        lambda size, _: size,
+        lambda size, _: size,
+    ),
+    _collective(
+        "send",
+        "one GPU gives another one its buffer",
+        "bytes of the buffer",
+        ("buffer read by one, written by the other", "the buffer"),
+        lambda size, _: size,
+        lambda size, _: size,
+        pair=True,
     ),
 )
 
@@ -308,5 +465,7 @@ _CUSTOM = Operation(
     extra_bytes=lambda s: s["bytes"],
 )
 
-OPERATIONS: Mapping[str, Operation] = MappingProxyType({operation.name: operation for operation in (*_TABLE, _CUSTOM)})
+OPERATIONS: Mapping[str, Operation] = MappingProxyType(
+    {operation.name: operation for operation in (*_TABLE, *_COLLECTIVES, _CUSTOM)}
+)
 """The table by name; adding a row adds the operation everywhere."""

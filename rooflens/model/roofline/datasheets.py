@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rooflens.checking import parse_toml
 from rooflens.errors import InputError
@@ -45,7 +45,9 @@ ACC16 = "_acc16"
 
 REQUIRED_UNITS = MappingProxyType({"sm_count": "SM", "boost_clock": "Hz", "dram_bandwidth": "byte/s"})
 
-OPTIONAL_UNITS = MappingProxyType({"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte"})
+OPTIONAL_UNITS = MappingProxyType(
+    {"base_clock": "Hz", "tensor_boost_clock": "Hz", "l2_size": "byte", "l2_bandwidth": "byte/s"}
+)
 
 PEAK_UNIT = "op/s"
 
@@ -70,6 +72,27 @@ MEMORY_KINDS = (
 ANY_MEMORY = "DRAM"
 """Label of device memory whose kind is not known, or not one."""
 
+LinkKind = Literal["nvlink", "pcie"]
+
+LINK_KINDS: tuple[LinkKind, ...] = ("nvlink", "pcie")
+"""Links to other GPUs, the fastest first."""
+
+LINK_NAMES: Mapping[LinkKind, str] = MappingProxyType({"nvlink": "NVLink", "pcie": "PCIe"})
+
+_LINK = ("generation", "width", "bytes_per_s_per_direction", "bytes_per_s_total", "source")
+ARCHITECTURES = MappingProxyType(
+    {
+        "gb": "Blackwell",
+        "gh": "Hopper",
+        "ad": "Ada Lovelace",
+        "ga": "Ampere",
+        "tu": "Turing",
+        "gv": "Volta",
+        "gp": "Pascal",
+    }
+)
+"""First letters of a chip -> architecture, the newest first."""
+
 _IDENTITY = ("names", "compute_capability", "chip")
 
 _QUANTITY = frozenset({"value", "unit", "source"})
@@ -87,6 +110,36 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link from one GPU to others, as its maker states it.
+
+    Attributes:
+        generation: 4 of NVLink 4, 5 of PCIe 5.
+        width: Links of NVLink, lanes of PCIe.
+        bytes_per_s_per_direction: What a GPU can send while it receives as much.
+        bytes_per_s_total: Both directions together, the figure that datasheets print.
+        joins: GPUs that it can join, where it is a bridge between boards; None where a system decides.
+    """
+
+    kind: LinkKind
+    generation: int
+    width: int
+    bytes_per_s_per_direction: float
+    bytes_per_s_total: float
+    source: str
+    joins: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called: `NVLink 4`."""
+        return f"{LINK_NAMES[self.kind]} {self.generation}"
+
+    def reaches(self, gpus: int) -> bool:
+        """Return whether it can join so many GPUs, as far as the GPU alone decides that."""
+        return self.joins is None or gpus <= self.joins
+
+
+@dataclass(frozen=True, slots=True)
 class Datasheet:
     """One GPU as its maker describes it; what is not published is None or absent.
 
@@ -98,6 +151,9 @@ class Datasheet:
         peaks: Dense operations per second by `PEAK_KEYS`, at the clock of `clock_of`; an FMA is two operations.
         memory_kind: One of `MEMORY_KINDS`; None where boards of one display name differ.
         tensor_boost_clock: Clock for which the tensor peaks are stated, where that is not the boost clock.
+        links: Links to other GPUs that it has, by kind. One that is in neither mapping is not known.
+        absent_links: Links that it does not have, with the document that tells.
+        l2_bandwidth: What the L2 cache can return to the SMs.
     """
 
     id: str
@@ -112,11 +168,19 @@ class Datasheet:
     base_clock: Quantity | None = None
     tensor_boost_clock: Quantity | None = None
     l2_size: Quantity | None = None
+    links: Mapping[LinkKind, Link] = field(default_factory=lambda: MappingProxyType({}))
+    absent_links: Mapping[LinkKind, str] = field(default_factory=lambda: MappingProxyType({}))
+    l2_bandwidth: Quantity | None = None
 
     @property
     def name(self) -> str:
         """The usual display name."""
         return self.names[0]
+
+    @property
+    def architecture(self) -> str:
+        """Name of its generation: `Hopper`; its compute capability where that has no name here."""
+        return ARCHITECTURES.get(self.chip[:2], f"CC {self.compute_capability}")
 
     def clock_of(self, key: str) -> Quantity:
         """Return the clock for which the peak of a pipe is stated."""
@@ -187,10 +251,11 @@ def parse_datasheet(file: str, text: str) -> Datasheet:
         InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
     """
     document = parse_toml(text, f"GPU file `{file}`", _HINT)
-    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, {*OPTIONAL_UNITS, "memory_kind"})
+    document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, {*OPTIONAL_UNITS, "memory_kind", "links"})
     peaks = document.table("peaks")
     peaks.check_keys((), PEAK_KEYS)
     units = {**REQUIRED_UNITS, **OPTIONAL_UNITS}
+    links, absent = _links(document.table("links")) if "links" in document else ({}, {})
     return Datasheet(
         id=file.removesuffix(".toml"),
         names=document.texts("names", "display names"),
@@ -198,6 +263,8 @@ def parse_datasheet(file: str, text: str) -> Datasheet:
         chip=document.text("chip"),
         memory_kind=document.one_of("memory_kind", MEMORY_KINDS) if "memory_kind" in document else None,
         peaks=MappingProxyType({key: _quantity(peaks.table(key), PEAK_UNIT) for key in peaks}),
+        links=MappingProxyType(links),
+        absent_links=MappingProxyType(absent),
         **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
     )
 
@@ -215,6 +282,32 @@ def name_key(display_name: str) -> str:
 def _quantity(table: Table, unit: str) -> Quantity:
     table.check_keys(_QUANTITY)
     return Quantity(table.number("value"), table.one_of("unit", (unit,)), table.text("source"))
+
+
+def _links(table: Table) -> tuple[dict[LinkKind, Link], dict[LinkKind, str]]:
+    """Read the links that a GPU has, and those that its documents say it has not."""
+    table.check_keys((), LINK_KINDS)
+    known = {kind: table.table(kind) for kind in LINK_KINDS if kind in table}
+    absent = {kind: one.text("none") for kind, one in known.items() if "none" in one}
+    for kind in absent:
+        known[kind].check_keys(("none",))
+    return {kind: _link(kind, one) for kind, one in known.items() if kind not in absent}, absent
+
+
+def _link(kind: LinkKind, table: Table) -> Link:
+    table.check_keys(_LINK, ("joins",))
+    each, both = table.number("bytes_per_s_per_direction"), table.number("bytes_per_s_total")
+    if both != 2 * each:
+        raise table.error(f"`{table.path}bytes_per_s_total` must be twice the rate of a direction, not {both:g}")
+    return Link(
+        kind=kind,
+        generation=table.count("generation"),
+        width=table.count("width"),
+        bytes_per_s_per_direction=each,
+        bytes_per_s_total=both,
+        source=table.text("source"),
+        joins=table.count("joins") if "joins" in table else None,
+    )
 
 
 def matching_datasheets(name: str) -> tuple[Datasheet, ...]:

@@ -1,19 +1,20 @@
-"""Occupancy: how many warps an SM could hold and does hold, what sets the limit, and what the last wave leaves idle.
+"""Occupancy: how many warps an SM could hold and does hold, what sets the limit, what would change it, and the tail.
 
 Source: Nsight Compute's Occupancy section. A launch may put on an SM as many blocks as the scarcest of its resources
-allows; a wave is as many blocks as all SMs hold at once.
+allows; a wave is as many blocks as all SMs hold at once. CUDA's own arithmetic, with the limits that the report states,
+says what another launch would be allowed; a curve is only given where it goes through the report's own occupancy.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.counters.execution import WARP_THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rooflens.model.records import Kernel
 
@@ -131,12 +132,13 @@ def warps_of(threads: float) -> int:
 
 _REGISTER_UNIT = 256
 _SCHEDULERS = 4
+_SCHEDULERS_OF_P100 = 2
 
 
-def blocks_by_registers(registers: float, block_size: float, sm_registers: float) -> int:
-    """Return how many blocks an SM can hold by their registers a thread."""
+def blocks_by_registers(registers: float, block_size: float, sm_registers: float, schedulers: int = _SCHEDULERS) -> int:
+    """Return how many blocks an SM can hold by their registers a thread; each scheduler has its part of them."""
     warp_registers = max(1, math.ceil(registers * WARP_THREADS / _REGISTER_UNIT)) * _REGISTER_UNIT
-    warps = _SCHEDULERS * (sm_registers // _SCHEDULERS // warp_registers)
+    warps = schedulers * (sm_registers // schedulers // warp_registers)
     return int(warps // warps_of(block_size))
 
 
@@ -187,3 +189,140 @@ def _larger_block(counters: Mapping[str, float]) -> Step | None:
         return None
     to = math.ceil(held / slots) * WARP_THREADS
     return Step(block, to, slots, "threads") if to > block else None
+
+
+Property = Literal["registers", "block size", "shared memory"]
+
+Steps = tuple[tuple[float, float], ...]
+"""Value of the property, and the occupancy up to it, from the value before it on."""
+
+MOST_REGISTERS = 255
+MOST_THREADS = 1024
+_SAME_REGISTERS = 8
+"""Registers are given to a warp 256 at a time: this many values for a thread take as many."""
+_BLOCK_SMEM_BYTES = 49_152
+"""Shared memory of a block before compute capability 7.0, which cannot opt in to more."""
+_SAME = 0.005
+"""A model of occupancy that is off by more is none."""
+_WORTH = 0.05
+"""A change that allows less more is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Occupancy against one property of a launch, all others as they are.
+
+    Attributes:
+        now: The launch's own value: registers a thread, threads a block, bytes of the program's shared memory a block.
+        occupancy: What the launch allows, 0 to 1.
+        steps: Every value at which the occupancy changes, and the last one that a launch can have.
+        better: The nearest value that allows clearly more, and what it allows; None where none does.
+    """
+
+    of: Property
+    now: float
+    occupancy: float
+    steps: Steps
+    better: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sm:
+    """What an SM holds, and what a launch takes of it.
+
+    Attributes:
+        slots: Blocks, by whatever does not depend on the three properties.
+        smem_blocks: Blocks, by the shared memory of this launch.
+        smem_bytes: All that an SM can set aside.
+        driver_bytes: What the driver takes of each block's.
+        smem_unit: Shared memory is given to a block in so many bytes at a time.
+    """
+
+    warps: float
+    slots: float
+    registers: float
+    schedulers: int
+    smem_blocks: float
+    smem_bytes: float | None
+    driver_bytes: float
+    smem_unit: int
+
+    def occupancy(self, registers: float, threads: float, smem_blocks: float) -> float:
+        """Return the warps of as many blocks as fit, over the slots for warps."""
+        warps = warps_of(threads)
+        by_registers = blocks_by_registers(registers, threads, self.registers, self.schedulers)
+        return min(self.warps // warps, self.slots, by_registers, smem_blocks) * warps / self.warps
+
+
+def occupancy_curves(kernel: Kernel) -> tuple[Curve, ...]:
+    """Return the curves of one launch; none where the report lacks a limit or states another occupancy."""
+    counters = kernel.counters
+    sm, allowed = _sm(counters, kernel.capability), counters.get("theoretical_occupancy")
+    registers, threads = counters.get("registers_per_thread"), counters.get("block_size")
+    if sm is None or not allowed or not registers or not threads:
+        return ()
+    found = [_by_registers(sm, registers, threads), _by_block(sm, registers, threads)]
+    smem = counters.get("smem_per_block_bytes")
+    if smem is not None and sm.smem_bytes:
+        most = sm.smem_bytes if kernel.capability >= (7, 0) else min(sm.smem_bytes, _BLOCK_SMEM_BYTES)
+        found.append(_by_shared_memory(sm, registers, threads, smem, most))
+    return tuple(curve for curve in found if abs(curve.occupancy - allowed) < _SAME)
+
+
+def _sm(counters: Mapping[str, float], capability: tuple[int, int]) -> _Sm | None:
+    warps, registers = counters.get("sm_warps"), counters.get("sm_registers")
+    slots, smem_blocks = counters.get("blocks_limit_blocks"), counters.get("blocks_limit_smem")
+    if not warps or not registers or not slots or not smem_blocks:
+        return None
+    return _Sm(
+        warps=warps,
+        slots=min(slots, counters.get("blocks_limit_barriers", slots)),
+        registers=registers,
+        schedulers=_SCHEDULERS_OF_P100 if capability == (6, 0) else _SCHEDULERS,
+        smem_blocks=smem_blocks,
+        smem_bytes=counters.get("sm_smem_bytes"),
+        driver_bytes=counters.get("smem_driver_bytes", 0.0),
+        smem_unit=128 if capability >= (8, 0) else 256,
+    )
+
+
+def _by_registers(sm: _Sm, registers: float, threads: float) -> Curve:
+    values = (*range(_SAME_REGISTERS, MOST_REGISTERS, _SAME_REGISTERS), MOST_REGISTERS)
+    steps = [(float(value), sm.occupancy(value, threads, sm.smem_blocks)) for value in values]
+    return _curve("registers", registers, sm.occupancy(registers, threads, sm.smem_blocks), steps)
+
+
+def _by_block(sm: _Sm, registers: float, threads: float) -> Curve:
+    values = range(WARP_THREADS, MOST_THREADS + 1, WARP_THREADS)
+    steps = [(float(value), sm.occupancy(registers, value, sm.smem_blocks)) for value in values]
+    return _curve("block size", threads, sm.occupancy(registers, threads, sm.smem_blocks), steps)
+
+
+def _by_shared_memory(sm: _Sm, registers: float, threads: float, taken: float, most: float) -> Curve:
+    """Follow the shared memory that a block may take for so many blocks to fit, out of all that an SM can set aside."""
+    held = sm.smem_bytes or 0.0
+    steps = []
+    for blocks in range(int(sm.slots), 0, -1):
+        fitting = min(held // blocks // sm.smem_unit * sm.smem_unit, most) - sm.driver_bytes
+        steps.append((max(0.0, fitting), sm.occupancy(registers, threads, blocks)))
+    own = max(0.0, taken - sm.driver_bytes)
+    now = next((occupancy for value, occupancy in steps if own <= value), 0.0)
+    return _curve("shared memory", own, now, steps)
+
+
+def _curve(of: Property, now: float, occupancy: float, steps: list[tuple[float, float]]) -> Curve:
+    better = [step for step in steps if step[1] >= occupancy + _WORTH]
+    nearest = min(better, key=lambda step: (abs(step[0] - now), -step[1]), default=None)
+    return Curve(of, now, occupancy, _merged(steps), nearest)
+
+
+def _merged(steps: Iterable[tuple[float, float]]) -> Steps:
+    """Keep of neighbours that allow the same the last, and of those at one value the first."""
+    merged: list[tuple[float, float]] = []
+    for value, occupancy in steps:
+        if merged and merged[-1][0] == value:
+            continue
+        if merged and merged[-1][1] == occupancy:
+            merged.pop()
+        merged.append((value, occupancy))
+    return tuple(merged)

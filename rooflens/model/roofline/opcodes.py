@@ -36,9 +36,37 @@ THREAD_FLOP: dict[str, tuple[str, int]] = {
 }
 """Opcode without modifiers -> dtype and FLOP of one thread instruction; `...2` opcodes work on packed pairs."""
 
+GROUPS: dict[str, str] = {
+    "matrix products": r"(?:HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)|UTC[A-Z]*MMA",
+    "FP64": r"D(?:ADD|MUL|FMA|SETP|MNMX|SET|SEL)",
+    "FP16": r"H(?:ADD2|MUL2|FMA2|SETP2|SET2|MNMX2)(?:_32I)?",
+    "FP32": r"F(?:ADD|MUL|FMA)(?:32I|2)?|F(?:SETP|SET|MNMX3?|SEL|CHK|SWZADD|CMP|ADD3)",
+    "special functions": r"MUFU|RRO|FMUFU",
+    "conversions": r"[FI]2[FI]P?|FRND|F2FP|I2FP|I2IP|F2IP|F2F32|[FI]2[FI]_.*",
+    "global memory": r"LDG|STG|LD|ST|RED|REDG|ATOM|ATOMG|CCTL|CCTLL|CCTLT|PREFETCH",
+    "local memory": r"LDL|STL",
+    "shared memory": r"LDS|STS|LDSM|STSM|ATOMS",
+    "tensor memory": r"LDTM|STTM|UTCCP|UTCBAR|UTCSHIFT|UTCATOMSWS",
+    "asynchronous copies": r"LDGSTS|LDGDEPBAR|UTMA[A-Z]*|UBLK[A-Z]*|ARRIVES|SYNCS",
+    "textures and surfaces": r"TEX|TLD4?|TMML|TXD|TXQ|SULD|SUST|SURED|SUATOM|SUQ",
+    "constants": r"LDC|LDCU|ULDC",
+    "between threads": r"SHFL|VOTE|VOTEU|MATCH|REDUX|CREDUX|ELECT",
+    "synchronisation": r"BAR|DEPBAR|MEMBAR|ERRBAR|FENCE|WARPSYNC|NANOSLEEP|WARPGROUP|UCGABAR_.*|ENDCOLLECTIVE",
+    "control": r"BRA|BRX|BRXU|JMP|JMX|JMXU|CALL|RET|EXIT|PREEXIT|BREAK|BSSY|BSYNC|BMOV|KILL|NOP|PAUSE|RPCMOV|RTT|YIELD"
+    r"|SSY|SYNC|PBK|BRK|CONT|PCNT|BPT|ACQBULK|ACQSHMINIT|LEPC",
+    "moves and selects": r"MOV|MOV32I|MOVM|SEL|PRMT|P2R|R2P|R2UR|I2I|PSETP|PLOP3|R2UP|S2R|S2UR|CS2R|B2R|R2B",
+    "integer": r"I(?:ABS|ADD|ADD3|ADD32I|DP|DP4A|MAD|MAD32I|MNMX|MUL|MUL32I|SCADD|SETP|SET)|LEA|LOP|LOP3|LOP32I|SHF|SHL"
+    r"|SHR|BFE|BFI|BMSK|BREV|FLO|POPC|SGXT|XMAD|VABSDIFF4?|VIADD|VIADDMNMX|VIMNMX3?|VHMNMX",
+}
+"""What instructions are for -> their opcodes without modifiers, as a pattern of the whole opcode."""
+
+UNIFORM_GROUP, OTHER_GROUP = "uniform data path", "other"
+"""Instructions of the uniform data path, and those that no row names."""
+
 WARPS_PER_WARPGROUP = 4
 """A warpgroup instruction is issued by each of its four warps: one count stands for a quarter of the operation."""
 
+_GROUPS = {group: re.compile(pattern) for group, pattern in GROUPS.items()}
 _TENSOR = re.compile(r"^(HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)\b")
 _TCGEN05 = re.compile(r"^UTC[A-Z]*MMA\b")
 _WARPGROUP_SHAPE = re.compile(r"^(\d+)x(\d+)x(\d+)$")
@@ -102,6 +130,16 @@ class TensorOp:
     warpgroup: bool
     sparse: bool
     ops: float
+
+
+@cache
+def opcode_group(opcode: str) -> str:
+    """Say what an instruction is for; a multiply-add that compilers move a register with is a move."""
+    base, _, modifiers = opcode.partition(".")
+    if base == "IMAD" and modifiers.startswith("MOV"):
+        return "moves and selects"
+    named = (group for group, pattern in _GROUPS.items() if pattern.fullmatch(base))
+    return next(named, UNIFORM_GROUP if base.startswith("U") else OTHER_GROUP)
 
 
 @cache

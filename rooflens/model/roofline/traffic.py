@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.records import ratio
 
 if TYPE_CHECKING:
-    from rooflens.model.records import Kernel
+    from rooflens.model.records import Analysis, Kernel, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +85,111 @@ def _useful(kernel: Kernel, asked: str, moved: str, unit_bytes: float = 1.0) -> 
 
 def _ratio(kernel: Kernel, part: str, whole: str) -> float | None:
     return ratio(kernel.counters.get(part), kernel.counters.get(whole))
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """What crossed one path; what was not measured is None.
+
+    Attributes:
+        share: Use of the path, as a fraction of its peak: what loads ask for goes the way of stores, too.
+    """
+
+    amount_bytes: float | None
+    share: float | None
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether anything of it was measured."""
+        return self.amount_bytes is not None or self.share is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Traffic between two parts of the memory; None where it was not measured.
+
+    Attributes:
+        read: Towards the SMs.
+        written: Away from them.
+        both: Both together, where the two are not known apart.
+    """
+
+    read: Flow | None = None
+    written: Flow | None = None
+    both: Flow | None = None
+
+    @property
+    def flows(self) -> tuple[Flow, ...]:
+        """What was measured of it."""
+        return tuple(flow for flow in (self.read, self.written, self.both) if flow is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The ways of a kernel's bytes: between SMs and L1, SMs and shared memory, L1 and L2, L2 and device memory."""
+
+    l1: Link
+    smem: Link
+    l2: Link
+    dram: Link
+
+
+def find_links(analysis: Analysis, *, apart: bool = True) -> Links:
+    """Find what went each way; `apart` tells reads from writes.
+
+    Where a record stands for launches that differ, only both directions together have a sum.
+    """
+    counters, levels = analysis.kernel.counters if apart else {}, analysis.levels
+
+    def amount(unit_bytes: float, *names: str) -> float | None:
+        values = [counters[name] for name in names if name in counters]
+        return sum(values) * unit_bytes if len(values) == len(names) else None
+
+    def stage(level: str, name: str) -> float | None:
+        return levels[level].stages.get(name) if apart else None
+
+    def of_dram(direction: str) -> Flow:
+        moved = amount(1.0, f"dram_{direction}_bytes")
+        share = _share(moved, analysis)
+        return Flow(moved, counters.get(f"dram_{direction}_share") if share is None else share)
+
+    stored = amount(SECTOR_BYTES, "global_store_sectors", "local_store_sectors")
+    all_of_l1 = "l1_tag_bytes" in analysis.kernel.counters
+    l1 = Flow(levels["l1"].amount_bytes, levels["l1"].share)
+    returned = Flow(amount(1.0, "l1_writeback_bytes"), stage("l1", "writeback"))
+    return Links(
+        l1=_link(returned if apart or all_of_l1 else l1, Flow(stored, None), l1 if all_of_l1 else Flow(None, None)),
+        smem=_link(
+            Flow(amount(WAVEFRONT_BYTES, "smem_load_wavefronts"), None),
+            Flow(amount(WAVEFRONT_BYTES, "smem_store_wavefronts"), None),
+            _whole(levels["smem"]),
+        )
+        if _is_measured(levels["smem"])
+        else Link(),
+        l2=_link(
+            Flow(amount(1.0, "l2_return_bytes"), stage("l2", "return")),
+            Flow(amount(1.0, "l2_write_bytes"), stage("l2", "input")),
+            _whole(levels["l2"]),
+        ),
+        dram=_link(of_dram("read"), of_dram("write"), _whole(levels["dram"])),
+    )
+
+
+def _link(read: Flow, written: Flow, whole: Flow) -> Link:
+    """Take the two directions where bytes of both are known, else the bytes of both together, else what there is."""
+    if whole.amount_bytes is not None and (read.amount_bytes is None or written.amount_bytes is None):
+        return Link(both=whole)
+    return Link(read if read.is_known else None, written if written.is_known else None)
+
+
+def _whole(level: Level) -> Flow:
+    return Flow(level.amount_bytes, level.share)
+
+
+def _is_measured(level: Level) -> bool:
+    return level.amount_bytes is not None or level.share is not None
+
+
+def _share(amount_bytes: float | None, analysis: Analysis) -> float | None:
+    peak, duration_ns = analysis.levels["dram"].peak_bytes_per_s, analysis.kernel.duration_ns
+    return ratio(amount_bytes, peak * duration_ns / 1e9 if peak and duration_ns else None)

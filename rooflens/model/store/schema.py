@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis, Hotspot
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raised whenever a table changes; a store of another version is read again from its reports."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
@@ -57,8 +57,7 @@ _MAPS: dict[str, pa.DataType] = {
     "stalls": pa.map_(_TEXT, _REAL),
     "code_totals": pa.map_(_TEXT, _REAL),
 }
-_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
-_RULE = pa.struct([(field.name, _REAL if field.name == "speedup_pct" else _TEXT) for field in fields(Rule)])
+_RULE = pa.struct([(field.name, _REAL if field.name.endswith("_pct") else _TEXT) for field in fields(Rule)])
 _AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(

@@ -204,7 +204,7 @@ def _waiting(case: Case) -> InProgram | None:
 
 def _cause(case: Case, bound: Bound, causes: tuple[Finding, ...]) -> str | None:
     if bound == "latency":
-        return causes[0].title if causes else "not shown by the counters of this report"
+        return causes[0].title if causes else "cause not measured"
     if bound == "overhead":
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":

@@ -131,7 +131,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "sol_pair_only": Flag(
         "two percentages only",
-        "The report has only NVIDIA's two Speed Of Light percentages: the busy unit and its intensity are not known.",
+        "The report has only NVIDIA's two Speed Of Light percentages: they name no unit, and give no intensity.",
         changes_verdict=True,
     ),
     "sparse_tensor_work": Flag(

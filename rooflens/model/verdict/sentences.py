@@ -105,8 +105,14 @@ def distance_words(verdict: Verdict, *gpus: str | None) -> str:
     For example `up to 1.4x faster as written (FP64 70 % busy), 2.3x with only the FLOPs and bytes it needs`.
     """
     distances = verdict.distances
-    written = [f"up to {factor(distances.headroom)} faster as written{_busy(verdict, *gpus)}"]
-    return ", ".join((*(written if distances.headroom else []), *_beyond(distances)))
+    said = _as_written(distances.headroom, _busy(verdict, *gpus)) if distances.headroom else []
+    return ", ".join((*said, *_beyond(distances)))
+
+
+def _as_written(headroom: float, busy: str) -> list[str]:
+    """Say what is left with the same instructions and bytes: next to nothing where the busiest unit is full."""
+    more = f"up to {factor(headroom)} faster" if headroom > _WORTH_A_WORD else "nothing to win"
+    return [f"{more} as written{busy}"]
 
 
 def _busy(verdict: Verdict, *gpus: str | None) -> str:

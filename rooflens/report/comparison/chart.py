@@ -13,6 +13,7 @@ from rooflens.report.comparison.chart_rows import datasets
 from rooflens.report.plane.axes import ZOOM, axes, seen
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
+    HEAD,
     HEIGHT,
     QUIET,
     WIDTH,
@@ -153,7 +154,7 @@ def _tip(rows: Rows, channels: Layer) -> Layer:
         "point",
         channels,
         style="label",
-        shape="triangle-right",
+        shape=HEAD,
         filled=True,
         size=(2 * HEAD_PX) ** 2,
         opacity=expr(LIT),

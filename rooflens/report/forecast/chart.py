@@ -20,7 +20,7 @@ from rooflens.report.plane.viewport import point_box
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.model.records import Bound
+    from rooflens.model.predict.forecast import Regime
     from rooflens.report.forecast.plane import Dot, PredictPlane
     from rooflens.report.plane.geometry import Box
     from rooflens.report.plane.marks import Layer
@@ -101,7 +101,7 @@ def _texts(plane: PredictPlane, sheet: Sheet, size: SizeClass) -> Iterator[tuple
         names = (crossing_text(plane), f"{dot.regime}-bound from {dot.short}", f"from {dot.short}")
         yield "crossing", Text(names, dot.x, dot.y, around(sqrt(RING_PX2) / 2), bold=True)
     if plane.achieved:
-        share = fmt.percent(of_roof(plane.row, plane.row.steps[0][1]) or 0.0)
+        share = fmt.percent(of_roof(plane.row.achieved_flop_per_s, plane.row.steps[0][1]) or 0.0)
         reached = f"{share} of its roof"
         rates = (f"{fmt.si(plane.achieved[1], 'FLOP/s')}: {reached}", reached)
         yield "achieved", Text(rates, *plane.achieved, around(sqrt(STEP_PX2) / 2), bold=True)
@@ -157,7 +157,7 @@ def _dot_row(plane: PredictPlane, dot: Dot) -> Row:
             "At best": fmt.si(result.attainable_flop_per_s, "FLOP/s"),
             "Of the peak": f"{fmt.percent(result.share_of_peak)} ({resource_label(result.peak)})",
             "At least": fmt.duration(result.t_lower_s * 1e9),
-            "At most": fmt.duration(result.t_upper_s * 1e9),
+            "No overlap": fmt.duration(result.t_upper_s * 1e9),
         },
     }
 
@@ -193,7 +193,7 @@ def predict_spec(plane: PredictPlane, *, title: str, subtitle: list[str]) -> dic
     return _path_plane(plane).specify(layers, datasets(plane), title=title, subtitle=subtitle)
 
 
-def _dots(regimes: set[Bound]) -> Layer:
+def _dots(regimes: set[Regime]) -> Layer:
     channels = {
         **axes(),
         **verdict_channels(regimes, wraps=False),

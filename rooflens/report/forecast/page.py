@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
+from rooflens.model.predict.forecast import ELEMENT_BYTES, LAUNCH_FLOOR_S
+from rooflens.model.predict.operations import OPERATIONS
 from rooflens.report.forecast import sentences as predict_words
 from rooflens.report.forecast.chart import predict_spec
 from rooflens.report.forecast.plane import planes
-from rooflens.report.html.document import small_document
+from rooflens.report.forecast.programs import calculator, gpu_choices
+from rooflens.report.html.document import STYLES, document
+from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.roofline.datasheet import short_name
 from rooflens.report.text import forecast as forecasts
@@ -25,6 +29,15 @@ MAX_PLANES = 6
 
 MAX_OPEN_STEPS = 48
 """With more steps than this on a page their tables are closed at first."""
+
+SCRIPTS = (
+    "shared/reveal.js",
+    "shared/format.js",
+    "forecast/programs.js",
+    "forecast/plane.js",
+    "forecast/results.js",
+    "forecast/calculator.js",
+)
 
 MAX_TABLES = 24
 MAX_STEPS = 200
@@ -69,6 +82,22 @@ class StepsTable:
     notes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What the calculator offers.
+
+    Attributes:
+        alone: True where it takes the place of the chart: a single prediction is what it starts with.
+        operations: Name and summary.
+        gpus: Heading, then id and name of each.
+    """
+
+    alone: bool
+    operations: tuple[tuple[str, str], ...]
+    gpus: tuple[tuple[str, list[tuple[str, str]]], ...]
+    dtypes: tuple[str, ...]
+
+
 def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
     """Render one self-contained HTML page of predictions.
 
@@ -81,7 +110,10 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         rows = sorted(rows, key=lambda row: row.steps[-1][1].t_lower_s)
     shown = rows[:MAX_PLANES]
     figures = _figures(shown)
-    specs = {figure.key: _spec(figure.plane) for figure in figures if figure.plane is not None}
+    offered = live(rows)
+    # What the calculator starts with needs no other picture.
+    drawn = [] if offered.alone else [figure for figure in figures if figure.plane is not None]
+    specs = {figure.key: _spec(figure.plane) for figure in drawn if figure.plane is not None}
     title = predict_words.title(rows)
     few = sum(len(row.steps) for row in rows) <= MAX_OPEN_STEPS
     body = render(
@@ -95,12 +127,35 @@ def render_forecasts(rows: Sequence[Row], lacking: Sequence[str] = ()) -> str:
         bars=[(row, part_bars(row)) for row in shown if row.steps[-1][1].parts],
         tables=[_table(row, opened=few) for row in rows[:MAX_TABLES]],
         untabled=len(rows) - min(len(rows), MAX_TABLES),
-        columns=forecasts.COLUMNS,
+        columns=forecasts.columns(rows[0]),
         words=predict_words,
+        live=offered,
+        launch_floor_s=LAUNCH_FLOOR_S,
         sizes_text=forecasts.sizes_text,
         short_name=short_name,
     )
-    return small_document(title, body, specs, "Skip to the tables")
+    return document(
+        title,
+        [body],
+        blocks=[
+            *(json_block(f"spec-{key}", spec) for key, spec in specs.items()),
+            json_block("calculator-data", calculator(rows)),
+        ],
+        styles=(*STYLES, "forecast/calculator.css"),
+        scripts=SCRIPTS,
+        skip=("tables", "Skip to the tables"),
+        charts=bool(specs),
+    )
+
+
+def live(rows: Sequence[Row]) -> Live:
+    """Say what the controls of the calculator can choose from."""
+    return Live(
+        alone=len(rows) == 1 and len(rows[0].steps) == 1,
+        operations=tuple((operation.name, operation.summary) for operation in OPERATIONS.values()),
+        gpus=tuple(gpu_choices()),
+        dtypes=tuple(ELEMENT_BYTES),
+    )
 
 
 def _figures(rows: Sequence[Row]) -> list[Figure]:

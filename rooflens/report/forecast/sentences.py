@@ -54,32 +54,39 @@ def answer(row: Row) -> str:
     if len(row.steps) == 1:
         return _single(row, row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
+    # The ridge decides between memory and peak, for what is one step.
+    by_ridge = not last.parts and not any(result.link for _, result in row.steps)
     if row.crossing is None:
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
             f"{'below' if last.regime == 'memory' else 'above'} the ridge of {fmt.significant(last.ridge)}."
-            if not last.parts
+            if by_ridge
             else f"{last.regime.capitalize()}-bound at every size."
         )
     sizes, regime = row.crossing
-    why = "" if last.parts else f", where {fmt.significant(last.ridge)} FLOP/B are reached"
+    why = f", where {fmt.significant(last.ridge)} FLOP/B are reached" if by_ridge else ""
     return f"{regime.capitalize()}-bound from {forecasts.sizes_text(row, sizes)}{why}; {first.regime}-bound before."
 
 
 def _single(row: Row, result: Forecast) -> str:
     least, most = (fmt.duration(seconds * 1e9) for seconds in (result.t_lower_s, result.t_upper_s))
-    bounds = f"At least {least}, at most {most}."
+    bounds = f"At least {least}, {most} without overlap."
     if result.tokens_per_s:
         bounds = f"At least {least}, at best {fmt.significant(result.tokens_per_s)} tokens/s."
     if result.parts:
         share = sum(part.t_lower_s for part in result.parts if part.regime == result.regime) / (result.t_lower_s or 1.0)
         return f"{result.regime.capitalize()}-bound for {fmt.percent(share)} of its lower bound. {bounds}"
+    regime = f"{result.regime.capitalize()}-bound"
     if not result.flop:
-        return f"Memory-bound: it has no FLOPs, only {fmt.si(result.moved_bytes, 'B')} to move. {bounds}"
+        sent = f" and {fmt.si(result.sent_bytes, 'B')} to send" if result.sent_bytes else ""
+        return f"{regime}: no FLOPs, {fmt.si(result.moved_bytes, 'B')} to move{sent}. {bounds}"
+    if result.regime == "communication":
+        over = fmt.factor(result.t_comms_s / max(result.t_math_s, result.t_memory_s))
+        return f"{regime}: {fmt.si(result.sent_bytes, 'B')} to send take {over} as long as the rest. {bounds}"
     reached = ""
-    if (of_its_roof := of_roof(row, result)) is not None:
+    if (of_its_roof := of_roof(row.achieved_flop_per_s, result)) is not None:
         reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
-    return f"{result.regime.capitalize()}-bound: {_against_ridge(result)}. {bounds}{reached}"
+    return f"{regime}: {_against_ridge(result)}. {bounds}{reached}"
 
 
 def _against_ridge(result: Forecast) -> str:
@@ -131,7 +138,11 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     gpu, result = row.gpu, row.steps[-1][1]
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
     found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
-    return [*found, ("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source)]
+    found.append(("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source))
+    if result.link:
+        link = gpu.links[result.link]
+        found.append((link.name, f"{fmt.si(link.bytes_per_s_per_direction, 'B/s')} in one direction", link.source))
+    return found
 
 
 def counted(row: Row) -> list[Counted]:
@@ -149,7 +160,10 @@ def _counted(operation: Operation) -> Counted:
 def derivation(row: Row) -> list[tuple[str, str]]:
     """Work the last step out in numbers."""
     sizes, result = row.steps[-1]
-    lower = "max of both" if not result.parts else "max of both for each part, added up"
+    lower = "the longest of them" if not result.parts else "the longest of them for each part, added up"
+    launches = fmt.count(result.launches, "launch")
+    sending = f"{fmt.si(result.sent_bytes, 'B')} / {fmt.si(result.link_bytes_per_s, 'B/s')}"
+    comms = [("T comms", f"{sending} = {fmt.duration(result.t_comms_s * 1e9)}")] if result.link else []
     intensity = f"{fmt.si(result.flop, 'FLOP')} / {fmt.si(result.moved_bytes, 'B')}"
     rates = fmt.si(result.peak_flop_per_s, "FLOP/s"), fmt.si(result.bandwidth_bytes_per_s, "B/s")
     math = "each part on its own pipe" if result.parts else f"{fmt.si(result.flop, 'FLOP')} / {rates[0]}"
@@ -159,8 +173,9 @@ def derivation(row: Row) -> list[tuple[str, str]]:
         ("ridge", f"{rates[0]} / {rates[1]} = {fmt.intensity(result.ridge)}"),
         ("T math", f"{math} = {fmt.duration(result.t_math_s * 1e9)}"),
         ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
+        *comms,
         ("at least", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
-        ("at most", f"T math + T memory = {fmt.duration(result.t_upper_s * 1e9)}"),
+        ("no overlap", f"their sum + {launches} = {fmt.duration(result.t_upper_s * 1e9)}"),
     ]
 
 

@@ -32,6 +32,7 @@ def document(  # noqa: PLR0913 - a page is made of these
     scripts: Iterable[str],
     libraries: Iterable[str] = (),
     skip: tuple[str, str] = KERNELS,
+    charts: bool = True,
 ) -> str:
     """Put a page together.
 
@@ -43,12 +44,13 @@ def document(  # noqa: PLR0913 - a page is made of these
         scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.
         libraries: Code of others beside Vega.
         skip: Where the link for readers with a keyboard leads, and its words.
+        charts: False for a page that Vega draws nothing on; it is then a third as large.
     """
     themes = {
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
-    codes = (vega_bundle(), *libraries, joined((*SCRIPTS, *scripts)))
+    codes = (*([vega_bundle()] if charts else ()), *libraries, joined((*SCRIPTS, *scripts)))
     return render(
         "shared/document",
         title=title,

@@ -6,19 +6,18 @@ import base64
 import hashlib
 import json
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
-import altair as alt
-import vl_convert
 from markupsafe import Markup
-
-from rooflens.cache import cached_text
 
 _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
-_EXPOSE = "window.vegaEmbed = vegaEmbed;"
+VEGA_LITE = "6.4.1"
+"""Version of the vendored Vega-Lite, which all charts are written for."""
+
+SCHEMA_URL = f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE}.json"
+"""Names the version in a specification; nobody fetches it."""
 
 
 def json_block(identifier: str, data: Any) -> Markup:
@@ -30,25 +29,21 @@ def json_block(identifier: str, data: Any) -> Markup:
 
 @cache
 def vega_bundle() -> str:
-    """Bundle Vega, Vega-Lite and vega-embed of Altair's own version into one script that needs no network.
-
-    Bundling takes seconds and gives the same script each time: it is kept in the user's cache.
-    """
-    vega_lite = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-
-    def bundle() -> str:
-        script: str = vl_convert.javascript_bundle(_EXPOSE, vl_version=vega_lite)
-        return script
-
-    return cached_text(f"vega-lite-{vega_lite}-vl-convert-{version('vl-convert-python')}.js", bundle)
+    """Read the vendored Vega, Vega-Lite and vega-embed; it draws the charts."""
+    return _vendored("vega.min.js")
 
 
 @cache
 def table_library() -> str:
-    """Read the vendored DataTables with its licence (`assets/vendor/vendor.toml`); it runs the kernels table."""
+    """Read the vendored DataTables; it runs the kernels table."""
+    return _vendored("dataTables.min.js")
+
+
+def _vendored(name: str) -> str:
+    """Read a script of others with its licence before it (`assets/vendor/vendor.toml`)."""
     vendor = files("rooflens.report").joinpath("assets", "vendor")
-    licence = vendor.joinpath("dataTables.LICENSE.txt").read_text(encoding="utf-8")
-    return f"/*!\n{licence}*/\n{vendor.joinpath('dataTables.min.js').read_text(encoding='utf-8')}"
+    licence = vendor.joinpath(f"{name.partition('.')[0]}.LICENSE.txt").read_text(encoding="utf-8")
+    return f"/*!\n{licence}*/\n{vendor.joinpath(name).read_text(encoding='utf-8')}"
 
 
 def script(code: str) -> Markup:

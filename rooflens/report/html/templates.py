@@ -1,20 +1,35 @@
-"""HTML from templates: everything that is not a template is escaped."""
+"""HTML from templates: everything that is not a template is escaped.
+
+Compiling the templates of a small page takes longer than filling them, so what they compile to is kept in the user's
+cache folder.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
+import sys
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import jinja2
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.ext import Extension
+from jinja2.filters import FILTERS
 from markupsafe import Markup, escape
 
 from rooflens import format as fmt
+from rooflens.cache import keep, kept
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report import labels as words
 from rooflens.report.html.theme import LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jinja2.bccache import Bucket
 
 
 def render(template: str, **values: Any) -> Markup:
@@ -44,6 +59,39 @@ class _Dense(Extension):
         return re.sub(rf"\n+(?={_BLOCK})", "", margin)
 
 
+class _Compiled(BytecodeCache):
+    """Keep what templates compile to, for the same text, Jinja, Python and environment."""
+
+    def get_source_checksum(self, source: str) -> str:
+        """Name what a template compiles to: its text, and all that reads it."""
+        readers = (jinja2.__version__, Path(__file__).read_text(encoding="utf-8"))
+        return hashlib.sha256("\0".join((source, *readers)).encode()).hexdigest()
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Read a compiled template, if it is there."""
+        data = kept(_compiled_name(bucket))
+        if data is not None:
+            bucket.bytecode_from_string(data)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Write a compiled template."""
+        keep(_compiled_name(bucket), bucket.bytecode_to_string())
+
+
+def _compiled_name(bucket: Bucket) -> str:
+    return f"templates/{bucket.key}.{sys.implementation.cache_tag}"
+
+
+def _late(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Call a function when a template is filled, for constants too: what is compiled must not depend on our code."""
+
+    @pass_context
+    def called(_context: object, *args: Any, **options: Any) -> Any:
+        return function(*args, **options)
+
+    return called
+
+
 @cache
 def _environment() -> Environment:
     """Make the template environment, with the page's words and number formats as filters."""
@@ -54,7 +102,8 @@ def _environment() -> Environment:
         extensions=[_Dense],
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: fmt.unbroken(value) if type(value) is str else value,
+        finalize=_late(lambda value: fmt.unbroken(value) if type(value) is str else value),
+        bytecode_cache=_Compiled(),
     )
     environment.filters.update(
         number=fmt.significant,
@@ -77,6 +126,9 @@ def _environment() -> Environment:
         flag_name=words.flag_name,
         code=code_spans,
         zip=zip,
+    )
+    environment.filters.update(
+        {name: _late(called) for name, called in environment.filters.items() if FILTERS.get(name) is not called}
     )
     environment.globals.update(
         bounds=BOUNDS, looks=LOOKS, bound_labels=words.BOUND_LABELS, count=fmt.count, missing=fmt.MISSING

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.records import Bound
-
 FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 
 
@@ -30,14 +28,16 @@ class Look:
     path: str
 
 
-LOOKS: Mapping[Bound, Look] = {
+LOOKS: Mapping[str, Look] = {
     "memory": Look("#0072B2", "#56A8DE", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
     "compute": Look("#D55E00", "#F28A4B", "square", "M2 2h8v8H2z"),
     "latency": Look("#CC79A7", "#E3A3C6", "triangle-up", "M6 1.4 11 10.4H1z"),
     "overhead": Look("#E69F00", "#F5C04E", "diamond", "M6 .8 11.2 6 6 11.2 .8 6z"),
     "balanced": Look("#009E73", "#46C79F", "cross", "M4.3 1.2h3.4v3.1h3.1v3.4H7.7v3.1H4.3V7.7H1.2V4.3h3.1z"),
     "unknown": Look("#8A8A8A", "#A6ABB1", "circle", "M6 1.5a4.5 4.5 0 1 0 .01 0z"),
+    "communication": Look("#009E73", "#46C79F", "triangle-down", "M6 10.6 1 1.6H11z"),
 }
+"""By verdict, and by regime of a forecast; no page shows both `balanced` and `communication`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,7 @@ def vega_config(inks: Inks, *, dark: bool) -> dict[str, Any]:
         "style": {
             "roof": {"color": inks.ink, "strokeWidth": 1.5, "opacity": 1},
             "twin": {"color": inks.ink, "strokeWidth": 1.25, "opacity": 0.5},
+            "path": {"color": inks.ink, "strokeWidth": 1.75, "opacity": 0.7},
             "band": {"color": inks.ink, "opacity": 0.07},
             "lead": {"color": inks.muted, "strokeWidth": 1, "opacity": 1},
             "shade": {"color": inks.ink, "opacity": 0.035},

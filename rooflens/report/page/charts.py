@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rooflens import format as fmt
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
-from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.plane import plane
-from rooflens.report.plane.viewport import CROWD
+from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
+from rooflens.report.roofline.boost import boost
 from rooflens.report.roofline.chart import default_level, roofline_spec
 from rooflens.report.roofline.datasheet import datasheet_roofs
-from rooflens.report.roofline.rows import LEVEL_MARKS, clock_text
+from rooflens.report.roofline.rows import clock_text
 from rooflens.report.summary import ranking
 
 if TYPE_CHECKING:
@@ -22,9 +23,21 @@ if TYPE_CHECKING:
 
     from rooflens.report.content import Content
     from rooflens.report.plane.plane import Plane
+    from rooflens.report.roofline.boost import Boost
 
 MAX_DATA_ROWS = 200
 """Rows of the table behind a chart; the kernels table and the JSON hold the rest."""
+
+REASON_SENTENCES: Mapping[str, str] = {
+    UNCOUNTED: (
+        "The report has no FLOP counters, so these kernels have no arithmetic intensity and no place in a roofline. "
+        "Both rooflens profile and ncu --set full collect them."
+    ),
+    NONE: "These kernels do no floating-point work, so they have no arithmetic intensity and no place in a roofline.",
+    NO_BYTES: "FLOPs were counted and bytes were not, so these kernels have no arithmetic intensity.",
+    UNPLACED: "These kernels have no arithmetic intensity at any level.",
+}
+"""Why a page without a plane has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +45,7 @@ class RooflineFigure:
     """The roofline of one GPU, ready to be placed.
 
     Attributes:
-        drawable: False when nothing in the plane or the strip can be placed.
+        drawable: False when no launch has a point or a share.
     """
 
     key: str
@@ -42,12 +55,19 @@ class RooflineFigure:
     drawable: bool
 
     @property
-    def marks(self) -> str:
-        """Explain the letters that tell the levels apart where all are shown; empty where points have none."""
-        crowded = len({point.launch.key for point in self.plane.points}) > CROWD
-        if crowded or len(self.levels) == 1:
-            return ""
-        return ", ".join(f"{LEVEL_MARKS[level]}: {label}" for level, label in self.levels)
+    def boost(self) -> Boost | None:
+        """What the roofs would be at boost clock."""
+        return boost(self.plane)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said below the chart: why kernels have no point, and what the profiled clock costs."""
+        said = [REASON_SENTENCES[why] for why in reasons(self.plane) if not self.plane.points]
+        if self.plane.unplaced:
+            launches = fmt.count(self.plane.unplaced, "launch")
+            said.append(f"{launches} without FLOPs and bandwidth shares cannot be placed; the table keeps them.")
+        found = self.boost
+        return (*said, *((found.sentence,) if found and found.sentence else ()))
 
     @property
     def caption(self) -> str:
@@ -69,6 +89,9 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     ranks = {row.group.worst.key: row.rank for row in ranking(content)}
     specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
     if content.total_ns and len(content.groups) > 1:
+        # Altair takes as long to import as a small page to build: only a page with this chart waits for it.
+        from rooflens.report.page.time_chart import time_spec  # noqa: PLC0415 - see above
+
         specs["time"] = time_spec(content)
     untimed = sum(not group.duration_ns for group in content.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
@@ -79,7 +102,7 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
 
 def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
     launches = [launch for launch in content.timed if launch.gpu == gpu]
-    placed = plane(gpu, launches)
+    placed = plane(gpu, launches, content.report_labels)
     return RooflineFigure(
         key=key,
         plane=placed,

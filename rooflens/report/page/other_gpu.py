@@ -15,7 +15,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
-from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of, load_datasheets
+from rooflens.model.roofline.datasheets import ARCHITECTURES, PEAK_KEYS, datasheet_of, load_datasheets
 from rooflens.model.roofline.work import main_unit
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.html.embed import json_block
@@ -47,17 +47,6 @@ OPEN_ROWS = 5
 MAX_PRECISIONS = 4
 NAME_WIDTH = 56
 TITLE_WIDTH = 400
-
-ARCHITECTURES = {
-    "gb": "Blackwell",
-    "gh": "Hopper",
-    "ad": "Ada Lovelace",
-    "ga": "Ampere",
-    "tu": "Turing",
-    "gv": "Volta",
-    "gp": "Pascal",
-}
-"""First letters of a chip -> architecture, the newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +202,7 @@ def choices(present: Iterable[str]) -> list[tuple[str, list[tuple[str, str]]]]:
         if gpu.id in here:
             groups["Profiled here"].append((gpu.id, f"{short_name(gpu)}: this GPU's datasheet"))
         else:
-            heading = ARCHITECTURES.get(gpu.chip[:2], f"CC {gpu.compute_capability}")
-            groups.setdefault(heading, []).append((gpu.id, short_name(gpu)))
+            groups.setdefault(gpu.architecture, []).append((gpu.id, short_name(gpu)))
     return [(heading, options) for heading, options in groups.items() if options]
 
 

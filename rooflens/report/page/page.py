@@ -9,10 +9,9 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import document
 from rooflens.report.html.embed import json_block, table_library
-from rooflens.report.page.cards.card import cards
 from rooflens.report.page.expectations import predicted, with_predictions
 from rooflens.report.page.first_screen import banner, first_screen, header
-from rooflens.report.page.kernels_table import kernels
+from rooflens.report.page.kernels.table import kernels
 from rooflens.report.page.method import method
 from rooflens.report.page.other_gpu import what_if
 from rooflens.report.page.selectors import items
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     Section = Callable[[Content], Markup]
 
-SECTIONS: tuple[Section, ...] = (kernels, cards, sweeps, predicted, what_if, method)
+SECTIONS: tuple[Section, ...] = (kernels, sweeps, predicted, what_if, method)
 """What stands below the first screen, from top to bottom; a new part is a function of `Content` and an entry here."""
 
 ANCHORS: Mapping[Section, tuple[str, str]] = {
@@ -60,6 +59,7 @@ SCRIPTS = (
     "report/first_screen.js",
     "report/kernels_table.js",
     "report/cards.js",
+    "report/kernels_csv.js",
     "report/other_gpu.js",
 )
 """Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""

@@ -18,13 +18,16 @@ from rooflens.report.plane.expressions import percent
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.launches import Launch
     from rooflens.report.content import Content
 
 WIDTH = 400
-ROW_PX = 40
+ROW_PX = 34
 MAX_ROWS = 12
 NAME_WIDTH = 40
+REPORT_WIDTH = 20
 FULL_WIDTH = 160
 
 FAINT = 0.2
@@ -64,9 +67,11 @@ def time_pieces(content: Content) -> list[dict[str, Any]]:
     `label` of the kernel, `bound`, `ns`.
     """
     launches = sorted((launch for launch in content.timed if launch.duration_ns), key=_at_stake, reverse=True)
-    labels = short_names({launch.group_key: launch.analysis for launch in launches}, NAME_WIDTH)
+    reports = content.report_labels if len(content.report_labels) > 1 else {}
+    kernels = {(launch.gpu, launch.name): launch.analysis for launch in launches}
+    names = short_names(kernels, NAME_WIDTH - (REPORT_WIDTH if reports else 0))
     others = content.other.bound_ns if content.other else {}
-    return [_piece(launch, labels[launch.group_key]) for launch in launches] + [
+    return [_piece(launch, _label(launch, names[launch.gpu, launch.name], reports)) for launch in launches] + [
         {"k": "", "g": "", "o": LAST, "name": "", "label": "", "bound": bound, "ns": time_ns}
         for bound, time_ns in others.items()
     ]
@@ -74,6 +79,12 @@ def time_pieces(content: Content) -> list[dict[str, Any]]:
 
 def _at_stake(launch: Launch) -> tuple[float, float]:
     return launch.at_stake_ns, launch.duration_ns or 0.0
+
+
+def _label(launch: Launch, name: str, reports: Mapping[str, str]) -> str:
+    """Name a kernel, with its report where there are several."""
+    report = reports.get(launch.analysis.kernel.digest, "")
+    return f"{name}, {fmt.cut_middle(report, REPORT_WIDTH)}" if report else name
 
 
 def _piece(launch: Launch, label: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The axes of a plane: a tick at each power of ten, those between where a reader has zoomed in, SI prefixes."""
+"""The axes of a plane: decades with a minor grid, labels at 2 and 5 where there is room, SI prefixes, both titles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from rooflens.report.plane.viewport import SLOT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LABELS_APART_PX = 8
+LABELS_APART_PX = 6
+
+ACROSS_PX, UP_PX = 150, 64
+"""Pixels of a decade, across and up, from which 2 and 5 are labelled too."""
 
 ZOOM: Layer = {"name": "zoom", "select": {"type": "interval", "zoom": "wheel![event.ctrlKey]"}, "bind": "scales"}
 """A drag pans, the wheel zooms while ctrl is held, a double click resets."""
@@ -36,18 +39,22 @@ def axes(
     title: str = "Arithmetic intensity ({}/B)", *, shares: bool = False, units: Sequence[str] = ("FLOP",)
 ) -> Mapping[str, Layer]:
     """Encode intensity, and performance or shares of a roof, with their axes; one layer of a plane says it for all."""
-    unit = " or ".join(units)
     across = {
-        "tickCount": expr(text.tick_count("spanX")),
-        "labelExpr": text.tick_label(text.PLAIN, "spanX"),
+        "tickCount": text.TICKS,
+        "gridOpacity": text.grid_opacity("spanX"),
+        "labelExpr": text.tick_label(text.PLAIN, "spanX", "w / spanX", ACROSS_PX),
         "labelSeparation": LABELS_APART_PX,
-        "title": title.format(unit),
+        "labelFlush": False,
+        "labelBound": True,
+        "title": title.format(" or ".join(units)),
         "titlePadding": 12,
     }
     up: Layer = {
-        "tickCount": expr(text.tick_count("spanY")),
-        "labelExpr": text.tick_label(text.si_work(unit if len(units) == 1 else ""), "spanY"),
-        "title": None,
+        "tickCount": text.TICKS,
+        "gridOpacity": text.grid_opacity("spanY"),
+        "labelExpr": text.tick_label(text.WORK, "spanY", "h / spanY", UP_PX),
+        "title": f"Performance ({' or '.join(f'{unit}/s' for unit in units)})",
+        "titlePadding": 8,
     }
     if shares:
         up = {"format": ".0%", "values": [0, 0.2, 0.4, 0.6, 0.8, 1], "title": None}

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-
-def si_work(unit: str) -> str:
-    """Label a tick of performance, with its unit where there is room."""
-    return (
-        f"datum.value < 1000 ? format(datum.value, '~g') + ' {unit}/s' : "
-        "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1) + "
-        f"(w < 480 ? '' : '{unit}/s')"
-    )
-
+WORK = (
+    "datum.value < 1000 ? format(datum.value, '~g') : "
+    "slice(format(datum.value, '~s'), 0, -1) + ' ' + slice(format(datum.value, '~s'), -1)"
+)
+"""A tick of performance: `500 G`; the axis' title has the unit."""
 
 PLAIN = (
     "datum.value < 1 ? format(datum.value, '~g') : "
@@ -18,24 +14,32 @@ PLAIN = (
 )
 """A tick of intensity."""
 
-_LEADING = "datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9))"
+TICKS = 10
+"""Asks Vega for every tick from 1 to 9 of up to so many decades, and for round ones within a small part of a decade."""
+
+FEW_DECADES = 0.7
+"""Within fewer decades than this ticks stand so that all of them can be labelled."""
+
+_LEADING = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
 
 
-def tick_label(text: str, span: str) -> str:
-    """Label every tick of many decades and of a small part of one; 1, 2 and 5 of each between.
+def tick_label(text: str, span: str, decade_px: str, room_px: int) -> str:
+    """Label each decade, 2 and 5 of it where they have room, and every tick of a small part of one.
 
     Args:
         text: Expression of the label.
         span: Expression of the decades that the axis shows.
+        decade_px: Expression of the pixels of a decade.
+        room_px: Pixels of a decade that hold the labels at 2 and 5 too.
     """
-    leading = f"round({_LEADING})"
-    return f"{span} > 2 || {span} < 0.7 || {leading} === 1 || {leading} === 2 || {leading} === 5 ? ({text}) : ''"
+    between = f"{decade_px} >= {room_px} && ({_LEADING} === 2 || {_LEADING} === 5)"
+    return f"{span} < {FEW_DECADES} || {_LEADING} === 1 || {between} ? ({text}) : ''"
 
 
-def tick_count(span: str) -> str:
-    """Ask for decades where more than two are seen, and for the ticks between them otherwise."""
-    # A count a little below the decades, so that rounding asks neither for every second one nor for those between.
-    return f"{span} > 2 ? {span} * 0.999 : 10"
+def grid_opacity(span: str) -> dict[str, object]:
+    """Draw the lines of decades in full, and those between lightly."""
+    full = f"{span} < {FEW_DECADES} || {_LEADING} === 1"
+    return {"condition": {"test": full, "value": 1}, "value": 0.45}
 
 
 def si(value: str, unit: str) -> str:
@@ -64,19 +68,30 @@ _ROOF = (
     ": 'not in the report'"
 )
 _HEAD = "title: texts[datum.name], 'Verdict': texts[datum.verdict]"
-_ABOUT = "'Busiest unit': datum.wall, 'Time': datum.timeText, 'Confidence': datum.sure, 'Flags': texts[datum.flags]"
+_ABOUT = (
+    "'Busiest unit': datum.wall, 'Time': datum.timeText, 'Report': datum.report, 'Confidence': datum.sure, "
+    "'Flags': texts[datum.flags]"
+)
 """Rows of a tooltip that a launch has wherever it is drawn; vega-tooltip leaves out those without a value."""
 
 POINT_TOOLTIP = (
     f"{{{_HEAD}, 'At level': {LEVEL} + ', ' + {_INTENSITY}, 'Reached': {si('datum.y', f'{_UNIT}/s')}, "
     f"'Its roof': {_ROOF}, 'Traffic': {_TRAFFIC}, {_ABOUT}}}"
 )
-STRIP_TOOLTIP = f"{{{_HEAD}, 'At level': {LEVEL}, 'Traffic': {_TRAFFIC}, {_ABOUT}}}"
+_TO = f"{percent('datum.least')} + ' to ' + {percent('datum.most')}"
+_AMONG = f"(datum.most - datum.least > 0.005 ? ', ' + {_TO} + ' in its launches' : '')"
+_MEAN = f"{percent('datum.share')} + (datum.rate ? ', ' + {si('datum.rate', 'B/s')} : '') + {_AMONG}"
+_KERNEL_TIME = (
+    f"{percent('datum.total')} + ' of GPU time' + "
+    "(datum.launches > 1 ? ', ' + format(datum.launches, ',') + ' launches' : '')"
+)
+BAR_TOOLTIP = (
+    f"{{title: texts[datum.name], 'Of peak bandwidth': {LEVEL} + ' ' + {_MEAN}, 'Time': {_KERNEL_TIME}, "
+    "'Longest launch': texts[datum.verdict], 'Report': datum.report, 'FLOPs': datum.why}"
+)
 
 POINT_DESCRIPTION = (
     f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_INTENSITY} + ', ' + "
     f"{si('datum.y', f'{_UNIT}/s')} + ', ' + datum.timeText"
 )
-STRIP_DESCRIPTION = (
-    f"texts[datum.name] + ', ' + texts[datum.verdict] + ', ' + {LEVEL} + ' ' + {_BANDWIDTH} + ', ' + datum.timeText"
-)
+BAR_DESCRIPTION = f"texts[datum.name] + ', ' + {LEVEL} + ' ' + {_MEAN} + ', ' + {_KERNEL_TIME}"

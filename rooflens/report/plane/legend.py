@@ -12,28 +12,28 @@ from rooflens.report.plane.marks import expr
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from rooflens.model.records import Bound
     from rooflens.report.plane.marks import Layer
 
 
-def verdict_channels(present: Collection[Bound], *, wraps: bool = True) -> Layer:
+def verdict_channels(present: Collection[str], *, wraps: bool = True) -> Layer:
     """Encode the field `bound`, with a legend of the verdicts that are present.
 
     Args:
-        present: Verdicts of everything that is drawn, in any order.
+        present: Verdicts, or regimes, of everything that is drawn, in any order.
         wraps: Whether the legend takes several lines in a narrow drawing; the page then sets the signal `w`.
     """
-    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in BOUNDS)
+    known = [bound for bound in LOOKS if bound in BOUNDS or bound in present]
+    cases = " : ".join(f"datum.value === '{bound}' ? '{BOUND_LABELS[bound]}'" for bound in known)
     legend = {
         "title": None,
         "orient": "top",
         "direction": "horizontal",
-        "values": [bound for bound in BOUNDS if bound in present],
+        "values": [bound for bound in known if bound in present],
         "labelExpr": f"{cases} : datum.value",
         "symbolOpacity": 1,
     } | ({"columns": expr("w < 480 ? 2 : 6")} if wraps else {})
-    shapes = {"domain": list(BOUNDS), "range": [LOOKS[bound].shape for bound in BOUNDS]}
-    scales: Layer = {"shape": shapes, "fill": {"domain": list(BOUNDS)}, "stroke": {"domain": list(BOUNDS)}}
+    shapes = {"domain": known, "range": [LOOKS[bound].shape for bound in known]}
+    scales: Layer = {"shape": shapes, "fill": {"domain": known}, "stroke": {"domain": known}}
     return {
         name: {"field": "bound", "type": "nominal", "scale": scale, "legend": legend} for name, scale in scales.items()
     }

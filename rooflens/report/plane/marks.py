@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
+from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.plane.placement import LEAD_TO_PART
 
 if TYPE_CHECKING:
@@ -21,6 +20,9 @@ QUIET: Style = {"clip": True, "aria": False}
 
 SPOT = "datum.p[slot]"
 """Expression of the place of a row's words at the size at hand."""
+
+HEAD = "M-0.9,-0.8L1,0L-0.9,0.8L-0.4,0Z"
+"""Shape of an arrow's head to the right: an equilateral triangle, turned, does not tell its direction."""
 
 WIDTH = 800
 HEIGHT = 440
@@ -69,9 +71,14 @@ def quantity(field: str, **more: Any) -> Layer:
     return {"field": field, "type": "quantitative", **more}
 
 
+def nominal(field: str, **more: Any) -> Layer:
+    """Encode a field of names or of text."""
+    return {"field": field, "type": "nominal", **more}
+
+
 def words(field: str = "words") -> Layer:
-    """Encode a field of text."""
-    return {"text": {"field": field, "type": "nominal"}}
+    """Write a field of text."""
+    return {"text": nominal(field)}
 
 
 def lookup(key: str, data: str, fields: Sequence[str]) -> Layer:
@@ -126,7 +133,7 @@ def specify(
 ) -> dict[str, Any]:
     """Put layers, parameters and rows into one specification."""
     return {
-        "$schema": alt.SCHEMA_URL,
+        "$schema": SCHEMA_URL,
         # The title may not be wider than the plane: the page fits the whole drawing to its room.
         "title": {
             "text": title,

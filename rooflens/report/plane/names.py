@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.launches import kernel_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from rooflens.model.records import Analysis
 
+Key = TypeVar("Key", bound="Hashable")
+
+FULL_LABEL_WIDTH = 64
 LABEL_WIDTH = 26
 NARROW_LABEL_WIDTH = 15
-"""Characters of a name in a chart."""
+"""Characters of a name in a chart: where there is much room, where there is little, on a telephone."""
 
 ARGUMENT_WIDTH = 12
 """Characters of a template argument in such a name."""
@@ -30,13 +33,13 @@ _TOLD_BY_ARGUMENT = re.compile(r"^kernel\d*$", re.IGNORECASE)
 _FIRST_ARGUMENT = re.compile(r"<(?:\w+::)*(\w+)")
 
 
-def short_names(kernels: Mapping[str, Analysis], width: int = LABEL_WIDTH) -> dict[str, str]:
+def short_names(kernels: Mapping[Key, Analysis], width: int = LABEL_WIDTH) -> dict[Key, str]:
     """Name kernels by their function, and namesakes by the first template argument they differ in; by any key."""
     functions = {key: _function(analysis) for key, analysis in kernels.items()}
-    namesakes: dict[str, list[str]] = {}
+    namesakes: dict[str, list[Key]] = {}
     for key, function in functions.items():
         namesakes.setdefault(function, []).append(key)
-    names: dict[str, str] = {}
+    names: dict[Key, str] = {}
     for function, keys in namesakes.items():
         arguments = _differing(keys, kernels) if len(keys) > 1 else [_telling(function, kernels[keys[0]])]
         names |= {key: _cut(function, argument, width) for key, argument in zip(keys, arguments, strict=True)}
@@ -55,7 +58,7 @@ def _telling(function: str, analysis: Analysis) -> str:
     return argument[1] if argument else ""
 
 
-def _differing(keys: Sequence[str], kernels: Mapping[str, Analysis]) -> list[str]:
+def _differing(keys: Sequence[Key], kernels: Mapping[Key, Analysis]) -> list[str]:
     """Find for each of several kernels the first word of its name that not all of them share."""
     words = [_WORDS.findall(plain_name(kernel_name(kernels[key]))) for key in keys]
     longest = max(len(own) for own in words)

@@ -16,7 +16,7 @@ from rooflens import format as fmt
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import Line
-from rooflens.report.plane.marks import HEIGHT, QUIET, WIDTH, Rows, at_spot, expr, leads, place, placed, written
+from rooflens.report.plane.marks import HEAD, HEIGHT, QUIET, WIDTH, Rows, at_spot, expr, leads, place, placed, written
 from rooflens.report.plane.placement import Canvas, Text, foot_spots
 from rooflens.report.plane.roofs import Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
 from rooflens.report.plane.viewport import SIZES, Sheet, decades
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ARROW_FROM_PX = 40
 """Parts of the path shorter than this have no room for an arrow between their dots."""
 
-ARROW_AREA_PX2 = 120
+ARROW_AREA_PX2 = 180
 
 NOWHERE = [None] * len(SIZES)
 """Places of a text that finds none at any class of sizes."""
@@ -184,7 +184,7 @@ def arrows() -> Layer:
             "point",
             place(),
             style="note",
-            shape="triangle-right",
+            shape=HEAD,
             filled=True,
             size=ARROW_AREA_PX2,
             opacity=1,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf, log10, sqrt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import BOUNDS, LEVELS
@@ -13,7 +14,7 @@ from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Bound, Level
@@ -118,13 +119,12 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class StripPoint:
-    """A launch without FLOPs: its share of one level's bandwidth."""
+class LevelShare:
+    """What a launch that has no place in the plane takes of one level's peak bandwidth."""
 
     launch: Launch
     level: str
     share: float
-    nearest: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,26 +132,29 @@ class Plane:
     """The roofline of one GPU.
 
     Attributes:
+        shares: Launches without a place in the plane, by level.
         clocks_hz: Lowest and highest SM clock of the launches in the plane; None where no report states it.
         unplaced: Launches with neither a position nor a bandwidth share.
-        drawn: How many launches have a place in the plane or the strip.
+        drawn: How many launches have a place in the plane or a share.
         longest_share: Largest share of GPU time among them; 1 where no time is known.
+        reports: What sets each report's name apart, by digest, in the order of recording; empty where there is one.
     """
 
     gpu: str
     points: tuple[Point, ...]
-    strip: tuple[StripPoint, ...]
+    shares: tuple[LevelShare, ...]
     level_roofs: tuple[Roof, ...]
     pipe_roofs: tuple[Roof, ...]
     clocks_hz: tuple[float, float] | None
     unplaced: int
     drawn: int
     longest_share: float
+    reports: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def placed(self) -> tuple[Point | StripPoint, ...]:
-        """Everything that is drawn, in the plane and in the strip."""
-        return (*self.points, *self.strip)
+    def placed(self) -> tuple[Point | LevelShare, ...]:
+        """Everything that is drawn, in the plane and below it."""
+        return (*self.points, *self.shares)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -167,8 +170,8 @@ class Plane:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Levels at which anything is placed, far to near."""
-        present = {p.level for p in self.placed}
+        """Levels at which points stand, far to near; those of the shares where no launch has a point."""
+        present = {p.level for p in self.points or self.shares}
         return tuple(level for level in LEVELS if level in present)
 
     @property
@@ -229,16 +232,16 @@ class Plane:
         )
 
 
-def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
-    """Place the launches of one GPU."""
+def plane(gpu: str, launches: Sequence[Launch], reports: Mapping[str, str] = MappingProxyType({})) -> Plane:
+    """Place the launches of one GPU; `reports` are labels by digest, in the order of recording."""
     points = tuple(point for launch in launches for point in _points(launch))
-    strip = tuple(point for launch in launches for point in _strip(launch))
-    placed = {p.launch.key for p in points} | {p.launch.key for p in strip}
+    shares = tuple(share for launch in launches for share in _shares(launch))
+    placed = {p.launch.key for p in points} | {p.launch.key for p in shares}
     roofs = roofs_over(launch.analysis for launch in launches)
     return Plane(
         gpu=gpu,
         points=points,
-        strip=strip,
+        shares=shares,
         level_roofs=roofs.levels,
         pipe_roofs=roofs.pipes,
         clocks_hz=roofs.clocks_hz,
@@ -246,6 +249,7 @@ def plane(gpu: str, launches: Sequence[Launch]) -> Plane:
         drawn=len(placed),
         longest_share=max((launch.time_share or 0.0 for launch in launches if launch.key in placed), default=0.0)
         or 1.0,
+        reports=reports if len(reports) > 1 else {},
     )
 
 
@@ -277,13 +281,12 @@ def _roof(intensity: float, level: Level, flop_peak_per_s: float | None) -> floa
     return min((v for v in (slope, flop_peak_per_s) if v), default=None)
 
 
-def _strip(launch: Launch) -> list[StripPoint]:
+def _shares(launch: Launch) -> list[LevelShare]:
     """Keep a launch that has no place in the plane by its bandwidth shares."""
     if launch.failed or _points(launch):
         return []
-    shares = {name: level.share for name, level in launch.analysis.levels.items() if level.share is not None}
-    nearest = max(shares, key=lambda name: shares[name], default=None)
-    return [StripPoint(launch, name, share, nearest=name == nearest) for name, share in shares.items()]
+    levels = launch.analysis.levels
+    return [LevelShare(launch, name, level.share) for name, level in levels.items() if level.share is not None]
 
 
 def _clocks(analyses: Iterable[Analysis]) -> Domain | None:

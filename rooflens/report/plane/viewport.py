@@ -1,4 +1,4 @@
-"""A plane or a strip as it is drawn at one size: where a value stands in pixels, and how large its point is.
+"""A plane as it is drawn at one size: where a value stands in pixels, and how large its point is.
 
 Text is placed in Python for a few sizes of the plane. The chart uses the placement of the class its width falls into.
 """
@@ -17,17 +17,6 @@ if TYPE_CHECKING:
 
 CROWD = 40
 """With more launches than this, large points would bury their neighbours and letters would fill the plane."""
-
-STRIP_LANES = 3
-STRIP_LANES_ALONE = 9
-"""Lanes of the strip below a plane, and where it has the picture to itself."""
-
-LANE_PX = 24
-LANE_PX_ALONE = 32
-"""Height of a lane; where the strip is all there is, text has room between them."""
-
-LANE_AIR = (0.8, 0.8)
-"""Room below the lowest lane and above the highest one, in lanes."""
 
 POINT_AIR_PX = 2
 
@@ -91,55 +80,9 @@ class Sheet:
         return right, self.height_px - up
 
 
-@dataclass(frozen=True, slots=True)
-class StripSheet:
-    """The strip of launches without FLOPs drawn at one size."""
-
-    widest: float
-    lanes: int
-    width_px: float
-    height_px: float
-
-    def at(self, share: float, lane: float) -> tuple[float, float]:
-        """Give the pixels of a share and a lane."""
-        low, high = strip_domain(self.lanes)
-        return share / self.widest * self.width_px, self.height_px * (1 - (lane - low) / (high - low))
-
-
-def strip_sheet(plane: Plane, width_px: float) -> StripSheet:
-    """Draw the strip of a plane at one width."""
-    return StripSheet(widest_share(plane), lane_count(plane), width_px, strip_height_px(plane))
-
-
 def decades(domain: Domain) -> float:
     """Measure a logarithmic range."""
     return log10(domain[1] / domain[0])
-
-
-def strip_domain(lanes: int) -> Domain:
-    """Give the range of lanes with the air around them."""
-    return -LANE_AIR[0], lanes - 1 + LANE_AIR[1]
-
-
-def widest_share(plane: Plane) -> float:
-    """Find where the axis of the strip ends: at all of the bandwidth, or at the largest share over it."""
-    return max([1.0, *(p.share for p in plane.strip)])
-
-
-def lane_count(plane: Plane) -> int:
-    """Choose how many lanes spread the strip."""
-    launches = len({point.launch.key for point in plane.strip})
-    return min(STRIP_LANES if plane.points else STRIP_LANES_ALONE, max(launches, 2))
-
-
-def strip_height_px(plane: Plane) -> int:
-    """Choose the height of all lanes."""
-    return lane_count(plane) * (LANE_PX if plane.points else LANE_PX_ALONE)
-
-
-def strip_lanes(plane: Plane) -> dict[str, int]:
-    """Spread the launches of the strip over its lanes, so that they do not cover each other."""
-    return {key: i % lane_count(plane) for i, key in enumerate(dict.fromkeys(p.launch.key for p in plane.strip))}
 
 
 def areas_px2(plane: Plane) -> tuple[int, int]:

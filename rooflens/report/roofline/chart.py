@@ -3,7 +3,8 @@
 Signals that the page sets, each with a default so that the specification also draws by itself:
 
 - `level`: `dram`, `l2`, `l1`, `smem` or `all`; `picked`: key of a launch; `kernel`: key of the kernel that is isolated;
-  `hidden`: keys of launches that filters hide, as `{k3: true}`; `datasheet`: id of a GPU whose roofs are drawn too.
+  `hidden`: keys of launches that filters hide, as `{k3: true}`; `datasheet`: id of a GPU whose roofs are drawn too;
+  `boost`: whether roofs at the boost clock are drawn too, where that clock is known.
 - `w`, `h`: pixels of the plane, which the page sets on the plane itself too.
 - `zoom_x`, `zoom_y`: `[low, high]` of what is seen of the plane, in its units, or null for all of it. They belong to
   the selection `zoom`, which is bound to the scales: a drag pans, the wheel zooms while ctrl is held, a double click
@@ -22,11 +23,15 @@ from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import EDGE_PX
 from rooflens.report.plane.viewport import SIZES, SLOT
 from rooflens.report.roofline import rows
+from rooflens.report.roofline.bars import bar_rows, bars_chart, bars_heading
+from rooflens.report.roofline.boost import boost, boost_lines, boost_names, boost_rows
 from rooflens.report.roofline.course import course_rows
 from rooflens.report.roofline.datasheet import reaches
-from rooflens.report.roofline.labels import domains, drawings, label_rows, roof_places, strip_label_rows, with_wider
+from rooflens.report.roofline.labels import domains, drawings, label_rows, roof_places, with_wider
 from rooflens.report.roofline.layers import datasheet_lines, datasheet_names, ridge_layers, roof_layers
-from rooflens.report.roofline.points import label_layers, points_layer, strip_chart
+from rooflens.report.roofline.points import label_layers, points_layer
+from rooflens.report.roofline.selection import gap_spots
+from rooflens.report.roofline.versions import families, path_layers, path_rows, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.plane.marks import Layer
     from rooflens.report.plane.plane import Plane
+    from rooflens.report.plane.viewport import Viewport
     from rooflens.report.roofline.datasheet import DatasheetRoofs
     from rooflens.report.roofline.labels import Drawing, Drawings
 
@@ -45,7 +51,7 @@ RANGED = "ranges[level] ? level : 'all'"
 def roofline_spec(
     plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int], datasheet: Sequence[DatasheetRoofs] = ()
 ) -> dict[str, Any]:
-    """Specify the plane, and the strip below it when launches without FLOPs exist.
+    """Specify the plane, and bars below it when launches without a place in it exist.
 
     Args:
         plane: What stands where.
@@ -55,7 +61,7 @@ def roofline_spec(
         datasheet: Roofs of other GPUs to choose from (`rooflens.report.roofline.datasheet`).
     """
     gpus = datasheet if plane.points else ()
-    parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([strip_chart(plane, WIDTH)] if plane.strip else [])
+    parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
     drawn = drawings(plane, picked, gpus) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
     params = [*_params(plane, picked), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
@@ -75,8 +81,10 @@ def default_level(plane: Plane) -> str:
 
 
 def _subtitle(plane: Plane) -> str:
+    if not plane.points:
+        return bars_heading(plane)
     notes = ["Area: share of GPU time"]
-    roofs = plane.level_roofs + plane.pipe_roofs if plane.points else ()
+    roofs = plane.level_roofs + plane.pipe_roofs
     if any(p.launch.estimated for p in plane.points):
         notes.append("hollow: FLOPs estimated")
     if any(roof.spread for roof in roofs):
@@ -86,19 +94,25 @@ def _subtitle(plane: Plane) -> str:
     memory = plane.level_names["dram"]
     full = (roof.full_clock for roof in roofs if roof.full_clock)
     notes.extend(f"light dashes over {memory}: at full memory clock, {fmt.si(value, 'B/s')}" for value in full)
+    if versions(plane):
+        notes.append("paths: versions by time")
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         notes.append("arrows: kernels beyond the axes")
-    return "; ".join(notes) + "."
+    return "; ".join(notes)
 
 
 def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
     # What belongs to the picked launch lies over words, on cleared ground: the points come last.
+    boosted = boost(plane)
     layers = [
         *(datasheet_lines() if gpus else ()),
+        *(boost_lines(boosted) if boosted else ()),
         *roof_layers(plane),
         *ridge_layers(),
+        *(path_layers() if versions(plane) else ()),
         *label_layers(),
         *(datasheet_names(plane) if gpus else ()),
+        *(boost_names(plane) if boosted else ()),
         points_layer(plane),
     ]
     return {"name": "plane", "width": WIDTH, "height": HEIGHT, "view": {"cursor": "grab"}, "layer": layers}
@@ -106,14 +120,14 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
 
 def _params(plane: Plane, picked: str) -> list[Layer]:
     """Declare what the page sets."""
-    first = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}, "datasheet": ""}
-    first["levelNames"] = plane.level_names
-    return values(**first, w=WIDTH, h=HEIGHT)
+    chosen: dict[str, Any] = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
+    chosen |= {"datasheet": ""} | ({"boost": False} if boost(plane) else {})
+    return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)
 
 
 def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings) -> list[Layer]:
     """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
-    numbers = {
+    numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
         "far": default_level(plane),
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
@@ -121,13 +135,23 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
         "topAttained": _highest(plane.pipe_roofs, attained=True),
         "fastest": _highest(plane.level_roofs),
         "fastestAttained": _highest(plane.level_roofs, attained=True),
+        "families": families(versions(plane)),
     }
+    if boosted := boost(plane):
+        numbers["topBoost"] = rows.rounded(max((peak for peak, _ in boosted.flat.values()), default=None))
+        slopes = [boosted.slopes.get(roof.keys[0], roof.peak) for roof in plane.level_roofs]
+        numbers["fastestBoost"] = rows.rounded(max(slopes, default=None))
+        numbers["flatRoom"] = _flat_rooms(plane, drawn)
     if not gpus:
         return [*values(**numbers), *seen(zooms=True, ranged=RANGED, base="ranges[ranged]")]
     # While roofs of another GPU are shown too, the plane may be wider: its words have places of their own.
     wider = " : ".join(f"w >= {size.from_px} ? {len(SIZES) + i}" for i, size in enumerate(SIZES[:-1]))
     return [
-        *values(**numbers, reach=reaches(gpus), **_own_names(plane, drawn)),
+        *values(
+            **{"flatRoom": _flat_rooms(plane, drawn)} | numbers,
+            reach=reaches(gpus),
+            slopeNames=_slope_names_at(plane, drawn),
+        ),
         *seen(
             zooms=True,
             slot=f"wider ? ({wider} : {2 * len(SIZES) - 1}) : {SLOT}",
@@ -140,13 +164,14 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
     ]
 
 
-def _own_names(plane: Plane, drawn: Drawings) -> dict[str, Any]:
-    """Say by level and slot how much of the right edge names of flat roofs take, and where those of slopes are."""
-    by_level = {level: with_wider(at_level) for level, at_level in drawn.items()}
-    return {
-        "flatRoom": {level: [_flat_room(plane, one) for one in slots] for level, slots in by_level.items()},
-        "slopeNames": {level: [_slope_names(plane, one) for one in slots] for level, slots in by_level.items()},
-    }
+def _flat_rooms(plane: Plane, drawn: Drawings) -> dict[str, list[int]]:
+    """Say by level and slot how much of the right edge names of flat roofs take."""
+    return {level: [_flat_room(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
+
+
+def _slope_names_at(plane: Plane, drawn: Drawings) -> dict[str, list[list[list[float]]]]:
+    """Say by level and slot where the names of slopes are."""
+    return {level: [_slope_names(plane, one) for one in with_wider(slots)] for level, slots in drawn.items()}
 
 
 def _flat_room(plane: Plane, drawing: Drawing) -> int:
@@ -171,13 +196,20 @@ def _datasets(
     data: dict[str, list[rows.Row]] = {}
     if plane.points:
         data |= {
-            "points": rows.point_rows(plane),
+            "points": rows.point_rows(plane, gap_spots(plane, _views(drawn))),
             "roofs": [row | {"p": roof_places(drawn, row["level"])} for row in rows.roof_rows(plane)],
             "pipes": [row | {"p": roof_places(drawn, row["key"])} for row in rows.pipe_rows(plane)],
             "labels": label_rows(plane, drawn, ranks, picked),
         }
         data |= {"course": course} if (course := course_rows(plane)) else {}
+        data |= {"versions": joined} if (joined := path_rows(plane, versions(plane))) else {}
+        data |= boost_rows(plane, boosted) if (boosted := boost(plane)) else {}
         data |= {"datasheet": [gpu.row for gpu in gpus]} if gpus else {}
-    if plane.strip:
-        data |= {"strip": rows.strip_rows(plane), "stripLabels": strip_label_rows(plane, ranks)}
+    if plane.shares:
+        data |= {"bars": bar_rows(plane)}
     return data
+
+
+def _views(drawn: Drawings) -> dict[str, list[Viewport]]:
+    """List what is seen at each level, for each class of sizes."""
+    return {level: [drawing.canvas.view for drawing in at_level[: len(SIZES)]] for level, at_level in drawn.items()}

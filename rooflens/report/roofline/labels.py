@@ -8,21 +8,20 @@ chart draws it over other words, on cleared ground.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from math import log10
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from rooflens.report.plane.names import LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
-from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, around, rank_spots, ridge_spots
+from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.roofs import CORNER_PX, Roofs, flat_roof, ridge_text, slope_roof, work_unit
-from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px, strip_lanes, strip_sheet
+from rooflens.report.plane.viewport import CROWD, SIZES, WIDE, Sheet, point_box, radius_px
 from rooflens.report.roofline.datasheet import widest
+from rooflens.report.roofline.naming import Label, Stand, are_near, kernel_names
 from rooflens.report.roofline.rows import clock_text, rounded
 from rooflens.report.roofline.selection import LEVEL_MARKS, own_boxes, shown_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
@@ -31,41 +30,15 @@ if TYPE_CHECKING:
     from rooflens.report.plane.roofs import NamedRoof
     from rooflens.report.plane.viewport import SizeClass, Viewport
     from rooflens.report.roofline.datasheet import DatasheetRoofs
+    from rooflens.report.roofline.naming import KernelNames
     from rooflens.report.roofline.rows import Row
 
-    Kind = Literal["rank", "ridge", "mark", "name"]
     Domains = tuple[Domain, Domain]
     Drawings = Mapping[str, Sequence["Drawing"]]
     """By level, then by class of sizes."""
 
-SAME_PLACE_DECADES = 0.1
-"""Points nearer than this are one place with one mark."""
-
 NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
-
-LAUNCHES_TRIED = 3
-"""Launches of one kernel at which its name is tried."""
-
-
-class Label(NamedTuple):
-    """A text at a launch, or at a ridge, which belongs to none."""
-
-    kind: Kind
-    launch: Launch | None
-    text: Text
-
-
-class Stand(NamedTuple):
-    """Where a launch is drawn, in the plane or in the strip."""
-
-    launch: Launch
-    x: float
-    y: float
-
-    def label(self, kind: Kind, words: str, spots: Sequence[Spot], own: Sequence[Box] = ()) -> Label:
-        """Ask for words at it."""
-        return Label(kind, self.launch, Text((words,), self.x, self.y, spots, bold=kind == "rank", own=own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,33 +112,17 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     Keys: `s` kind, `k` and `g` where it belongs to a launch, `t` text, `p` places at each class of sizes, and at last
     while roofs of another GPU are shown too.
     """
-    rows = _LabelRows("x", "y", len(drawn[ALL]))
+    rows, names = _LabelRows(len(drawn[ALL])), kernel_names(plane)
     for level in (level for level in drawn if plane.points_at(level)):
         for slot, drawing in enumerate(drawn[level]):
-            rows.add(level, slot, _placed(*_wanted(plane, level, drawing, ranks, picked)))
-    return list(rows.found.values())
-
-
-def strip_label_rows(plane: Plane, ranks: Mapping[str, int]) -> list[Row]:
-    """Make one row per text of the strip and level, as the plane's labels are."""
-    lanes = strip_lanes(plane)
-    rows = _LabelRows("share", "lane", len(SIZES))
-    for level in (*dict.fromkeys(point.level for point in plane.strip), ALL):
-        stands = [Stand(p.launch, p.share, lanes[p.launch.key]) for p in shown_at(plane.strip, level)]
-        for slot, size in enumerate(SIZES):
-            view = strip_sheet(plane, size.width_px)
-            canvas = Canvas(view, taken=[_dot(plane, stand, view) for stand in stands])
-            numbers = ([label] for label in _ranks(plane, stands, ranks))
-            rows.add(level, slot, _placed(canvas, chain(numbers, _names(plane, stands, size))))
+            rows.add(level, slot, _placed(*_wanted(names, level, drawing, ranks, picked)))
     return list(rows.found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _LabelRows:
-    """Rows of labels with their places by slot; `x` and `y` are what the chart calls their anchors."""
+    """Rows of labels with their places by slot."""
 
-    x: str
-    y: str
     slots: int
     found: dict[tuple[object, ...], Row] = field(default_factory=dict)
 
@@ -173,22 +130,30 @@ class _LabelRows:
         """Note where labels of a level stand at a slot; only words that differ from the row's are written again."""
         for (kind, launch, text), place in placed:
             keys = {"k": launch.key, "g": launch.group_key} if launch else {}
-            new = {"s": kind, "level": level, self.x: rounded(text.x), self.y: rounded(text.y), "t": place[0]}
+            new = {"s": kind, "level": level, "x": rounded(text.x), "y": rounded(text.y), "t": place[0]}
             identity = (kind, launch.key if launch else "", level, text.x, text.y)
             row = self.found.setdefault(identity, new | keys | {"p": [None] * self.slots})
             row["p"][slot] = ["" if place[0] == row["t"] else place[0], *place[1:]]
 
 
 def _placed(canvas: Canvas, wanted: Iterable[Iterable[Label]]) -> Iterator[tuple[Label, list[Any]]]:
-    """Place the first of each group of labels that finds room."""
+    """Place the first of each group of labels that finds room; a launch gets one name."""
+    named: set[str] = set()
     for labels in wanted:
-        yield from islice(((label, place) for label in labels if (place := canvas.place(label.text))), 1)
+        for label in labels:
+            key = label.launch.key if label.launch and label.kind == "name" else ""
+            if key in named or (place := canvas.place(label.text)) is None:
+                continue
+            named |= {key} - {""}
+            yield label, place
+            break
 
 
 def _wanted(
-    plane: Plane, level: str, drawing: Drawing, ranks: Mapping[str, int], picked: str
+    names: KernelNames, level: str, drawing: Drawing, ranks: Mapping[str, int], picked: str
 ) -> tuple[Canvas, Iterator[Iterable[Label]]]:
     """Give what is taken at a level, and the labels asked for: ranks first, names last."""
+    plane = names.plane
     canvas = drawing.canvas.copy()
     view = canvas.view
     shown = {point.launch.key: point for point in shown_at(plane.points, level)}
@@ -208,7 +173,7 @@ def _wanted(
         for (x, y), pipe in named
     )
     alone = chain(_ranks(plane, stands, ranks), ridges, _marks(plane, level, drawing))
-    return canvas, chain(([label] for label in alone), _names(plane, stands, drawing.size, own))
+    return canvas, chain(([label] for label in alone), names.ask(stands, drawing.size, own))
 
 
 def _is_seen(stand: Stand, view: Viewport) -> bool:
@@ -234,7 +199,7 @@ def _picked_boxes(plane: Plane, picked: str, view: Viewport, level: str) -> list
 def _ranks(plane: Plane, stands: Iterable[Stand], ranks: Mapping[str, int]) -> list[Label]:
     """Ask for the numbers of the ranking."""
     ranked = sorted((s for s in stands if s.launch.key in ranks), key=lambda stand: ranks[stand.launch.key])
-    return [s.label("rank", str(ranks[s.launch.key]), rank_spots(radius_px(plane, s.launch))) for s in ranked]
+    return [s.label("rank", (str(ranks[s.launch.key]),), rank_spots(radius_px(plane, s.launch))) for s in ranked]
 
 
 def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
@@ -248,39 +213,13 @@ def _marks(plane: Plane, level: str, drawing: Drawing) -> Iterator[Label]:
         side = radius_px(plane, point.launch) + 3
         r = side + LINE_PX / 2 - 1
         spots = [Spot(0, r, 0), Spot(0, -r, 0), Spot(side, 0, 1), Spot(-side, 0, -1)]
-        yield _stand(point).label("mark", words[point.level], spots)
+        yield _stand(point).label("mark", (words[point.level],), spots)
 
 
 def _apart(points: Iterable[Point]) -> list[Point]:
     """Leave out points at the same level that stand almost where another one does: one mark tells both."""
     kept: list[Point] = []
     for point in points:
-        if not any(point.level == other.level and _near(point, other) for other in kept):
+        if not any(point.level == other.level and are_near(_stand(point), _stand(other)) for other in kept):
             kept.append(point)
     return kept
-
-
-def _near(one: Point, other: Point) -> bool:
-    x = abs(log10(one.intensity_flop_per_byte / other.intensity_flop_per_byte))
-    return x < SAME_PLACE_DECADES and abs(log10(one.flop_per_s / other.flop_per_s)) < SAME_PLACE_DECADES
-
-
-def _names(
-    plane: Plane, stands: Iterable[Stand], size: SizeClass, own: Callable[[Launch], Sequence[Box]] = lambda _: ()
-) -> Iterator[Iterator[Label]]:
-    """Ask for the names of the kernels with most time, each at the longest of its launches that has room.
-
-    Args:
-        plane: The plane.
-        stands: Where launches are drawn.
-        size: The class of sizes, which says how many names there may be and how long.
-        own: Gives the boxes that only the name of a launch has to avoid.
-    """
-    kernels = {p.launch.group_key: p.launch.analysis for p in plane.placed}
-    names = short_names(kernels, NARROW_LABEL_WIDTH if size.narrow else LABEL_WIDTH)
-    by_kernel: dict[str, list[Stand]] = {}
-    for stand in sorted(stands, key=lambda stand: -(stand.launch.time_share or 0.0)):
-        by_kernel.setdefault(stand.launch.group_key, []).append(stand)
-    for key, tried in list(by_kernel.items())[: size.names]:
-        longest = tried[:LAUNCHES_TRIED]
-        yield (s.label("name", names[key], around(radius_px(plane, s.launch)), own(s.launch)) for s in longest)

@@ -138,11 +138,11 @@ def datasheet_names(plane: Plane) -> list[Layer]:
     The slope's name stands over its lower end, those of flat roofs over their lines at the right edge, each beyond the
     plane's own names that stand there already. Of two that are too near to one another the higher one keeps its name.
     """
-    named = _datasheet_flats().where(f"!datum.above || {_apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
+    named = _datasheet_flats().where(f"!datum.above || {apart_px('datum.above', 'datum.v')} > {NAMES_APART_PX}")
     rate = f"datum.flop[1] + ' ' + (w < 480 ? {si('datum.v', '')} : {si('datum.v', 'FLOP/s')})"
     named = named.having(
         words=f"w < {WIDE.from_px} ? {rate} : datum.name + ' ' + {rate} + ', datasheet'",
-        off=f"{_any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
+        off=f"{any_near(roof.peak for roof in plane.pipe_roofs)} ? flatRoom[ranged][slot] : {EDGE_PX}",
     )
     slope = _datasheet_slope().having(
         words=f"(w < 480 ? '' : datum.name + ' ') + 'DRAM ' + {si('datum.v', 'B/s')} + (w < 480 ? '' : ', datasheet')",
@@ -184,14 +184,15 @@ def _end_of_name(i: int, peak: float) -> str:
     name = f"slopeNames[ranged][slot][{i}]"
     begin = _px(f"({low} * pow({high} / ({low}), {name}[0]))")
     end = f"{begin} + {name}[1] * w / sqrt(w * w + h * h)"
-    return f"(abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
+    return f"(abs({apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX} ? {end} : 0)"
 
 
-def _apart_px(high: str, low: str) -> str:
+def apart_px(high: str, low: str) -> str:
+    """Write the expression for the pixels between two rates."""
     return f"log({high} / {low}) / LN10 * h / spanY"
 
 
-def _any_near(peaks: Iterable[float]) -> str:
+def any_near(peaks: Iterable[float], within_px: int = 2 * NAMES_APART_PX) -> str:
     """Write the expression for whether one of the plane's own flat roofs is so near that its name is in the way."""
-    near = [f"abs({_apart_px(f'{peak:.4g}', 'datum.v')}) < 2 * {NAMES_APART_PX}" for peak in peaks]
+    near = [f"abs({apart_px(f'{peak:.4g}', 'datum.v')}) < {within_px}" for peak in peaks]
     return f"({' || '.join(near) or 'false'})"

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
 import vl_convert
 
 from rooflens.errors import InputError
 from rooflens.format import cut_middle
 from rooflens.report.html import theme
+from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
@@ -62,7 +62,9 @@ def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
     Raises:
         InputError: No kernel has a place in a roofline.
     """
-    planes = [plane(gpu, [launch for launch in page.timed if launch.gpu == gpu]) for gpu in page.gpus]
+    planes = [
+        plane(gpu, [launch for launch in page.timed if launch.gpu == gpu], page.report_labels) for gpu in page.gpus
+    ]
     placed = [roofline for roofline in planes if roofline.placed]
     if not placed:
         raise InputError(
@@ -81,7 +83,7 @@ def _draw(plane: Plane, page: Content, *, dark: bool) -> str:
     spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={})
     svg: str = vl_convert.vegalite_to_svg(
         _drawable(spec),
-        vl_version=".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2]),
+        vl_version=VEGA_LITE.rpartition(".")[0],
         config=theme.vega_config(_inks(dark=dark), dark=dark) | {"font": FONT, "padding": PADDING_PX},
         allowed_base_urls=[],
     )

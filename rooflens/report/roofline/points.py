@@ -9,7 +9,6 @@ from rooflens.report.plane.axes import ZOOM, axes
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
     QUIET,
-    SPOT,
     Rows,
     at_spot,
     expr,
@@ -24,16 +23,12 @@ from rooflens.report.plane.marks import (
 from rooflens.report.plane.plane import ALL
 from rooflens.report.plane.viewport import (
     CROWD,
-    SLOT,
     areas_px2,
-    lane_count,
-    strip_domain,
-    strip_height_px,
-    widest_share,
 )
 from rooflens.report.roofline.course import course_layers, course_rows
 from rooflens.report.roofline.layers import AT_LEVEL
-from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL
+from rooflens.report.roofline.selection import GAP_PX, GAP_ROOM_PX, RING_PX, USUAL, USUAL_GAP
+from rooflens.report.roofline.versions import FAMILY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,22 +49,24 @@ AT_NEAREST = "level === 'all' ? datum.near : datum.level === level"
 MINE = "kernel !== '' && datum.g === kernel"
 JOINED = f"datum.k === picked || {MINE} && datum.peers <= {FEW}"
 PICKED = f"(picked !== '' ? datum.k === picked : {MINE} && datum.peers === 1)"
-SEEN = "(kernel === '' || datum.g === kernel)"
+SEEN = f"(kernel === '' || datum.g === kernel || isValid({FAMILY}) && families[datum.g] === {FAMILY})"
+"""Expression of what keeps its words while a kernel is isolated: its own launches, and those of its other versions."""
 
-KERNEL_FIELDS = ("name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow")
+VERSION_FAINT = 0.55
+"""Opacity of the other versions of the isolated kernel."""
+
+
+KERNEL_FIELDS = ("name", "bound", "time", "timeText", "verdict", "wall", "sure", "peers", "flags", "hollow", "report")
 
 _DOT: Mapping[str, Any] = {"filled": True, "strokeWidth": 1.5, "cursor": "pointer", "ariaRoleDescription": "kernel"}
 
 
 def points_layer(plane: Plane) -> Layer:
     """Draw the launches, with the levels, the gap, the path through its run and the ring of the picked one."""
-    dots = _dots(
-        plane, AT_LEVEL, axes(units=plane.units), tooltip=text.POINT_TOOLTIP, description=text.POINT_DESCRIPTION
-    )
-    around = _around(plane, place(), clip=True)
     course = [_over("course", list(course_layers(PICKED)))] if course_rows(plane) else []
-    dots |= {"name": "dots", "params": [ZOOM]}
-    layers = [*_gap_layers(plane), *course, around, dots, *_level_names(plane)]
+    dots = _dots(plane) | {"name": "dots", "params": [ZOOM]}
+    lines, factor = _gap_layers(plane)
+    layers = [*lines, *course, _around(plane), dots, *factor, *_level_names(plane)]
     if any(plane.beyond(level) for level in (*plane.levels, ALL)):
         layers.append(_beyond_layer())
     return _over("points", layers)
@@ -102,29 +99,20 @@ def _over(rows: str, layers: list[Layer]) -> Layer:
     return {"data": {"name": rows}, "transform": steps, "layer": layers}
 
 
-def _dots(plane: Plane, at: str, where: Mapping[str, Layer], **said: str) -> Layer:
+def _dots(plane: Plane) -> Layer:
     """Draw points: area by share of time, colour and shape by verdict, faint where another kernel is isolated."""
     hollow = {"condition": {"test": "datum.hollow", "value": 0}, "value": 0.72}
     # The area grows with the share of time; the smallest stays large enough to click.
     areas = {"domain": [0, plane.longest_share], "range": list(areas_px2(plane)), "zero": True}
     channels = {
-        **where,
+        **axes(units=plane.units),
         **verdict_channels(plane.bounds),
         "size": quantity("time", legend=None, scale=areas),
         "fillOpacity": hollow,
     }
-    return (
-        Rows()
-        .where(at)
-        .mark(
-            "point",
-            channels,
-            clip=at == AT_LEVEL,
-            opacity=expr(f"{SEEN} ? 1 : {FAINT}"),
-            **{name: expr(words) for name, words in said.items()},
-            **_DOT,
-        )
-    )
+    lit = f"kernel === '' || datum.g === kernel ? 1 : {SEEN} ? {VERSION_FAINT} : {FAINT}"
+    said = {"tooltip": expr(text.POINT_TOOLTIP), "description": expr(text.POINT_DESCRIPTION)}
+    return Rows().where(AT_LEVEL).mark("point", channels, clip=True, opacity=expr(lit), **said, **_DOT)
 
 
 def _radius(plane: Plane) -> str:
@@ -133,40 +121,42 @@ def _radius(plane: Plane) -> str:
     return f"sqrt({smallest} + {largest - smallest} * datum.time / {plane.longest_share:.4g}) / 2"
 
 
-def _around(plane: Plane, where: Mapping[str, Layer], *, clip: bool) -> Layer:
+def _around(plane: Plane) -> Layer:
     """Draw a ring around the picked launch."""
     size = expr(f"pow(2 * {_radius(plane)} + 6, 2)")
-    return (
-        Rows().where(f"({AT_NEAREST}) && {PICKED}").mark("point", where, style="ring", size=size, clip=clip, aria=False)
-    )
+    return Rows().where(f"({AT_NEAREST}) && {PICKED}").mark("point", place(), style="ring", size=size, **QUIET)
 
 
-def _gap_layers(plane: Plane) -> list[Layer]:
-    """Join the levels of the picked launch, and draw its gap to the roof with the factor."""
+def _gap_layers(plane: Plane) -> tuple[list[Layer], list[Layer]]:
+    """Join the levels of the picked launch, and draw its gap to the roof; the factor is to lie over all points."""
     joined = Rows().where(JOINED)
     # The factor stands beside the line where enough of it is seen, else over the roof and over the point.
     room = f"(log(datum.roof / datum.y) / LN10) * h / spanY - {_radius(plane)}"
     gap = Rows().where(f"({AT_NEAREST}) && {PICKED} && datum.gap").having(room=room)
+    gap = gap.having(spots="level === 'all' ? datum.ga : datum.gs")
+    gap = gap.having(spot=f"datum.spots && datum.spots[slot] || {list(USUAL_GAP)}")
     beside = f"datum.room >= {GAP_ROOM_PX}"
+    gap = gap.having(side=f"{beside} ? datum.spot[1] : -datum.spot[1]")
     factor = {
-        "align": expr(f"{beside} ? 'left' : 'right'"),
+        "align": expr("datum.side > 0 ? 'left' : 'right'"),
         "baseline": expr(f"{beside} ? 'middle' : 'bottom'"),
-        "dx": expr(f"{beside} ? {GAP_PX} : -{GAP_PX}"),
-        "dy": expr(f"{beside} ? datum.room / 2 : min(-{GAP_PX}, datum.room - 2)"),
+        "dx": expr(f"datum.side * {GAP_PX}"),
+        "dy": expr(f"{beside} ? datum.room * datum.spot[0] : min(-{GAP_PX}, datum.room - 2)"),
     }
     way = {"order": {"field": "x", "type": "quantitative"}, "detail": {"field": "k", "type": "nominal"}}
     at_roof, gap_words = place("x", "roof"), {"text": {"field": "gap", "type": "nominal"}}
     tick = {"orient": "horizontal", "size": 10, "thickness": 1.25}
-    return [
+    lines = [
         joined.mark("line", {**place(), **way}, style="gap", strokeDash=[1, 3], **QUIET),
         joined.where(f"!({AT_LEVEL})").mark("point", place(), style="ring", size=(2 * RING_PX) ** 2, **QUIET),
         gap.mark("rule", place(y2="roof"), style="gap", **QUIET),
         gap.mark("tick", at_roof, style="gap", **tick, **QUIET),
-        *(
-            gap.mark("text", {**at_roof, **gap_words}, style=style, **QUIET, **factor, **strong)
-            for style, strong in (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
-        ),
     ]
+    words_ = [
+        gap.mark("text", {**at_roof, **gap_words}, style=style, **QUIET, **factor, **strong)
+        for style, strong in (("halo", {"fontWeight": 600, "fontSize": 13}), ("strong", {}))
+    ]
+    return lines, words_
 
 
 def _level_names(plane: Plane) -> list[Layer]:
@@ -181,16 +171,14 @@ def _level_names(plane: Plane) -> list[Layer]:
 
 def label_layers() -> list[Layer]:
     """Write ranks and names at points, ridges at corners, and letters where all levels are shown."""
-    strong = _labels("labels").where("datum.s === 'rank' || datum.s === 'name'")
-    notes = _labels("labels").where("datum.s === 'ridge' || datum.s === 'mark'")
-    return [leads(_labels("labels")), *written(notes, "note", **_as_kind()), *written(strong, "label", **_as_kind())]
+    strong = _labels().where("datum.s === 'rank' || datum.s === 'name'")
+    notes = _labels().where("datum.s === 'ridge' || datum.s === 'mark'")
+    return [leads(_labels()), *written(notes, "note", **_as_kind()), *written(strong, "label", **_as_kind())]
 
 
-def _labels(rows: str) -> Rows:
+def _labels() -> Rows:
     """Choose the text of the level and the size that are shown; what belongs to a hidden launch goes with it."""
-    seen = Rows(rows).where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}")
-    # Roofs of another GPU make the plane wider, not the strip.
-    return placed(seen, SPOT if rows == "labels" else f"datum.p[{SLOT}]")
+    return placed(Rows("labels").where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}"))
 
 
 def _as_kind() -> Layer:
@@ -200,26 +188,3 @@ def _as_kind() -> Layer:
         "fontSize": expr("datum.s === 'rank' ? 13 : 12"),
         "fontWeight": expr("datum.s === 'rank' ? 600 : 400"),
     }
-
-
-def strip_chart(plane: Plane, width_px: int) -> Layer:
-    """Draw the launches without FLOPs by their share of the level's bandwidth."""
-    axis = {
-        "format": ".0%",
-        "tickCount": 5,
-        "title": "Without FLOPs: share of the level's bandwidth",
-        "titlePadding": 12,
-    }
-    across = quantity("share", axis=axis, scale={"domain": [0, widest_share(plane)], "nice": False})
-    lanes = {"domain": list(strip_domain(lane_count(plane))), "nice": False}
-    at = {"x": across, "y": quantity("lane", axis=None, scale=lanes)}
-    dots = [
-        _around(plane, at, clip=False),
-        _dots(plane, AT_NEAREST, at, tooltip=text.STRIP_TOOLTIP, description=text.STRIP_DESCRIPTION),
-    ]
-    labels = _labels("stripLabels")
-    halo, label = (
-        labels.mark("text", {**at, **words()}, style=style, **QUIET, **_as_kind()) for style in ("halo", "label")
-    )
-    layers = [leads(labels, at), halo, _over("strip", dots), label]
-    return {"name": "strip", "width": width_px, "height": strip_height_px(plane), "layer": layers}

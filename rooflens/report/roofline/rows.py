@@ -6,29 +6,34 @@ What belongs to a launch stands once, in the rows of `kernel_rows`; the chart lo
 from __future__ import annotations
 
 from collections import Counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import BOUND_LABELS, flag_name, stall_label
-from rooflens.report.plane.viewport import strip_lanes
-from rooflens.report.roofline.selection import GAP_FROM, LEVEL_MARKS, USUAL, name_offsets
+from rooflens.report.plane.plane import ALL
+from rooflens.report.roofline.selection import GAP_FROM, USUAL, name_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rooflens.model.launches import Launch
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.plane.plane import Plane, Point
+    from rooflens.report.roofline.selection import GapSpot
 
 Row = dict[str, Any]
 
-__all__ = ["BAND_FROM_RATIO", "LEVEL_MARKS"]
+__all__ = ["BAND_FROM_RATIO"]
 """Passed on to the parts of the page that speak of the chart."""
 
 SHARED_WORDS = ("name", "verdict", "flags")
 """Fields of a launch that are the same for many."""
 
 NAME_WIDTH = 64
+REPORT_WIDTH = 48
 DIGITS = 4
 """Significant digits of numbers that are drawn: a thousandth of a decade is a third of a pixel."""
 
@@ -36,7 +41,8 @@ DIGITS = 4
 def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
     """Make one row per launch that is drawn, with its words; what is empty is left out.
 
-    Keys: `k` launch, `time` share of GPU time, `peers` launches of the kernel in the plane.
+    Keys: `k` launch, `time` share of GPU time, `peers` launches of the kernel in the plane, `report` its label where
+    the page holds several.
 
     Returns:
         The rows, and the words that many launches share: `name`, `verdict` and `flags` of a row are places in them.
@@ -45,13 +51,16 @@ def kernel_rows(plane: Plane) -> tuple[list[Row], list[str]]:
     drawn = {point.launch.key: point.launch for point in plane.points}
     peers = Counter(launch.group_key for launch in drawn.values())
     texts: dict[str, int] = {}
-    rows = [_kernel_row(launch, peers[launch.group_key]) for launch in launches.values()]
+    rows = [
+        _kernel_row(launch, peers[launch.group_key], plane.reports.get(launch.analysis.kernel.digest, ""))
+        for launch in launches.values()
+    ]
     for row in rows:
         row |= {key: texts.setdefault(row[key], len(texts)) for key in SHARED_WORDS if key in row}
     return rows, list(texts)
 
 
-def _kernel_row(launch: Launch, peers: int) -> Row:
+def _kernel_row(launch: Launch, peers: int, report: str) -> Row:
     verdict = launch.analysis.verdict
     row = {
         "k": launch.key,
@@ -63,6 +72,7 @@ def _kernel_row(launch: Launch, peers: int) -> Row:
         "wall": bottleneck_words(launch.bottleneck, launch.gpu),
         "sure": verdict.confidence,
         "peers": peers,
+        "report": fmt.cut_middle(report, REPORT_WIDTH),
         "flags": ", ".join(flag_name(flag) for flag in launch.cautions),
         "hollow": 1 if launch.estimated or launch.bound == "unknown" else None,
     }
@@ -85,8 +95,13 @@ def _verdict_text(launch: Launch) -> str:
     return f"{BOUND_LABELS[launch.bound]}{resource}{cause}{', at the roof' if verdict.at_roof else ''}"
 
 
-def point_rows(plane: Plane) -> list[Row]:
-    """Make one row per launch and level; large ones first, so that small ones lie on top."""
+def point_rows(plane: Plane, gaps: Mapping[tuple[str, str], Sequence[GapSpot]] = MappingProxyType({})) -> list[Row]:
+    """Make one row per launch and level; large ones first, so that small ones lie on top.
+
+    Args:
+        plane: The plane.
+        gaps: Where factors stand that have no usual place, by launch and level, for each class of sizes.
+    """
     ordered = sorted(plane.points, key=lambda point: -(point.launch.time_share or 0.0))
     by_launch: dict[str, dict[str, float]] = {}
     for point in plane.points:
@@ -95,42 +110,26 @@ def point_rows(plane: Plane) -> list[Row]:
     rows = []
     for point in ordered:
         offset = offsets[point.launch.key][point.level]
-        rows.append(_point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push}))
+        row = _point_row(point) | ({} if offset == USUAL else {"dy": offset.dy, "push": offset.push})
+        moved = {"gs": gaps.get((point.launch.key, point.level)), "ga": gaps.get((point.launch.key, ALL))}
+        rows.append(row | {name: spots for name, spots in moved.items() if spots and (name == "gs" or point.nearest)})
     return rows
 
 
 def _point_row(point: Point) -> Row:
-    gap = {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
-    return (
-        _level_row(point.launch, point.level, nearest=point.nearest)
-        | {
-            "x": rounded(point.intensity_flop_per_byte),
-            "y": rounded(point.flop_per_s),
-            "roof": rounded(point.roof_flop_per_s),
-        }
-        | gap
-        | ({} if point.unit == "FLOP" else {"u": point.unit})
-    )
-
-
-def _level_row(launch: Launch, level: str, *, nearest: bool) -> Row:
-    """Make the fields that plane and strip share: keys, and the traffic at a level."""
-    traffic = launch.analysis.levels[level]
-    row: Row = {"k": launch.key, "g": launch.group_key, "level": level}
-    row |= {"near": 1} if nearest else {}
+    traffic = point.launch.analysis.levels[point.level]
+    row: Row = {"k": point.launch.key, "g": point.launch.group_key, "level": point.level}
+    row |= {"near": 1} if point.nearest else {}
     row |= {"bytes": rounded(traffic.amount_bytes)} if traffic.amount_bytes else {}
     row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
-    return row | ({"share": rounded(traffic.share)} if traffic.share is not None else {})
-
-
-def strip_rows(plane: Plane) -> list[Row]:
-    """Make one row per launch without FLOPs and level, spread over a few lanes so that they do not cover each other."""
-    lanes = strip_lanes(plane)
-    return [
-        _level_row(point.launch, point.level, nearest=point.nearest)
-        | {"share": rounded(point.share), "lane": lanes[point.launch.key]}
-        for point in plane.strip
-    ]
+    row |= {"share": rounded(traffic.share)} if traffic.share is not None else {}
+    row |= {
+        "x": rounded(point.intensity_flop_per_byte),
+        "y": rounded(point.flop_per_s),
+        "roof": rounded(point.roof_flop_per_s),
+    }
+    row |= {"gap": fmt.factor(point.gap)} if point.gap is not None and point.gap >= GAP_FROM else {}
+    return row | ({} if point.unit == "FLOP" else {"u": point.unit})
 
 
 def roof_rows(plane: Plane) -> list[Row]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.plane import ALL
-from rooflens.report.plane.viewport import POINT_AIR_PX, point_box, radius_px
+from rooflens.report.plane.viewport import CROWD, POINT_AIR_PX, point_box, radius_px
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.report.plane.plane import Plane, Point, StripPoint
+    from rooflens.report.plane.plane import Plane, Point
     from rooflens.report.plane.viewport import Viewport
 
-P = TypeVar("P", "Point", "StripPoint")
+    GapSpot = tuple[float, int]
 
 GAP_FROM = 1.1
 """A gap smaller than this would be hidden behind its own point."""
@@ -28,8 +28,12 @@ GAP_PX = 5
 GAP_ROOM_PX = 26
 """Where so much of the line is seen over the point, the factor stands beside it; else over the roof."""
 
-LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "2", "l1": "1", "smem": "S"}
-"""Letters that tell the levels apart where all of them are shown."""
+GAP_PARTS = (0.5, 0.25, 0.75)
+USUAL_GAP = (0.5, 1)
+"""Where beside its line the factor may stand: the part of the line from the roof down, and the side."""
+
+LEVEL_MARKS: Mapping[str, str] = {"dram": "D", "l2": "L2", "l1": "L1", "smem": "S"}
+"""Marks that tell the levels apart where all of them are shown; none can be taken for a number of the ranking."""
 
 RING_PX = 3.2
 """Half the width of the ring at another level of the picked launch."""
@@ -42,7 +46,7 @@ NEAR_LEVELS_RATIO = 2.0
 """Levels whose intensities differ by less would write their names over one another."""
 
 
-def shown_at(points: Iterable[P], level: str) -> list[P]:
+def shown_at(points: Iterable[Point], level: str) -> list[Point]:
     """List one point of each launch: where it stands at a level, or at its nearest one where all are shown."""
     return [point for point in points if (point.nearest if level == ALL else point.level == level)]
 
@@ -57,7 +61,11 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
         level: The level that is shown.
     """
     own = [point for point in plane.points if point.launch.key == shown.launch.key]
-    boxes = list(_gap_boxes(plane, shown, view))
+    boxes = (
+        []
+        if _is_small(shown)
+        else [_gap_line(shown, view), _factor_box(plane, shown, view, _gap_spot(plane, shown, view, level))]
+    )
     here, down = view.at(shown.intensity_flop_per_byte, shown.flop_per_s)
     rights = [view.at(point.intensity_flop_per_byte, point.flop_per_s)[0] for point in own]
     rim = radius_px(plane, shown.launch) + POINT_AIR_PX
@@ -74,21 +82,65 @@ def own_boxes(plane: Plane, shown: Point, view: Viewport, *, level: str) -> list
     return boxes
 
 
-def _gap_boxes(plane: Plane, point: Point, view: Viewport) -> Iterator[Box]:
-    """Make the boxes of the line from a point to its roof and of the factor.
+def gap_spots(plane: Plane, views: Mapping[str, Sequence[Viewport]]) -> dict[tuple[str, str], list[GapSpot]]:
+    """Choose where factors stand clear of other points: by launch and level, for each class of sizes.
 
-    That stands right of its line where enough of it is seen, else left of its upper end.
+    Usual places are left out; in a crowd all are usual, as there is no clear ground.
+
+    Args:
+        plane: The plane.
+        views: The plane at each class of sizes, by level.
     """
-    if point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM:
-        return
+    if plane.drawn > CROWD:
+        return {}
+    found = {
+        (point.launch.key, level): [_gap_spot(plane, point, view, level) for view in sizes]
+        for level, sizes in views.items()
+        for point in shown_at(plane.points, level)
+        if not _is_small(point)
+    }
+    return {key: spots for key, spots in found.items() if set(spots) != {USUAL_GAP}}
+
+
+def _gap_spot(plane: Plane, point: Point, view: Viewport, level: str) -> GapSpot:
+    """Choose the first place beside the line at which the factor covers no point of another launch."""
+    if plane.drawn > CROWD:
+        return USUAL_GAP
+    others = [
+        point_box(view.at(other.intensity_flop_per_byte, other.flop_per_s), radius_px(plane, other.launch))
+        for other in plane.points_at(level)
+        if other is not point
+    ]
+    for part in GAP_PARTS:
+        for side in (1, -1):
+            box = _factor_box(plane, point, view, (part, side))
+            is_seen = box.half_width < box.x < view.width_px - box.half_width
+            if is_seen and not any(box.hits(other) for other in others):
+                return part, side
+    return USUAL_GAP
+
+
+def _is_small(point: Point) -> bool:
+    """Return whether there is no gap to draw."""
+    return point.roof_flop_per_s is None or point.gap is None or point.gap < GAP_FROM
+
+
+def _gap_line(point: Point, view: Viewport) -> Box:
     right, down = view.at(point.intensity_flop_per_byte, point.flop_per_s)
-    _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s)
-    yield Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)
+    _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
+    return Box(right, (down + roof) / 2, 2, (down - roof) / 2, right)
+
+
+def _factor_box(plane: Plane, point: Point, view: Viewport, spot: GapSpot) -> Box:
+    """Make the box of the factor: beside its line where enough of it is seen, else at its upper end, over the roof."""
+    part, side = spot
+    right, down = view.at(point.intensity_flop_per_byte, point.flop_per_s)
+    _, roof = view.at(point.intensity_flop_per_byte, point.roof_flop_per_s or point.flop_per_s)
     half = text_px(fmt.factor(point.gap), BOLD_PX, bold=True) / 2
     rim = down - radius_px(plane, point.launch)
     beside = rim - roof >= GAP_ROOM_PX
-    middle = (rim + roof) / 2 if beside else min(roof - GAP_PX, rim - 2) - LINE_PX / 2
-    yield Box(right + (GAP_PX + half) * (1 if beside else -1), middle, half, LINE_PX / 2, right)
+    middle = roof + (rim - roof) * part if beside else min(roof - GAP_PX, rim - 2) - LINE_PX / 2
+    return Box(right + (GAP_PX + half) * (side if beside else -side), middle, half, LINE_PX / 2, right)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rooflens.format import duration, percent, si, significant
-from rooflens.model.predict.forecast import moving, of_roof
+from rooflens.format import MISSING, duration, percent, si, significant
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
@@ -28,6 +27,11 @@ DENSE = (
     "for pruned weights only."
 )
 
+NO_OVERLAP = (
+    "No overlap: T math + T memory, and T comms where GPUs share the work, one after the other, plus a launch floor of "
+    f"{duration(LAUNCH_FLOOR_S * 1e9)} a kernel."
+)
+
 
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
@@ -37,35 +41,51 @@ def to_json(rows: Sequence[Row]) -> str:
 
 
 def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
-    reached = of_roof(row, result)
     return {
         "operation": row.operation.name,
         "sizes": dict(sizes),
         "dtype": row.dtype,
         "gpu": row.gpu.name,
-        **_numbers(result),
-        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
-        "tokens_per_s": result.tokens_per_s,
-        "achieved_flop_per_s": row.achieved_flop_per_s,
-        "achieved_share_of_roof": reached,
-        "headroom": 1 / reached if reached else None,
-        "parts": [{"part": part.label, "count": part.count, **_numbers(part)} for part in result.parts],
+        "gpus": row.operation.group(sizes),
+        **numbers(result),
+        **numbers_of_whole(row.achieved_flop_per_s, result),
+        "parts": [{"part": part.label, "count": part.count, **numbers(part)} for part in result.parts],
     }
 
 
-def _numbers(result: Forecast) -> dict[str, Any]:
+def numbers_of_whole(achieved_flop_per_s: float | None, result: Forecast) -> dict[str, Any]:
+    """Give the numbers that parts do not have, by their published names: tokens, and what was measured."""
+    reached = of_roof(achieved_flop_per_s, result)
+    return {
+        "bandwidth_bytes_per_s": result.bandwidth_bytes_per_s,
+        "tokens_per_s": result.tokens_per_s,
+        "achieved_flop_per_s": achieved_flop_per_s,
+        "achieved_share_of_roof": reached,
+        "headroom": 1 / reached if reached else None,
+    }
+
+
+def numbers(result: Forecast) -> dict[str, Any]:
+    """Give the numbers of a forecast by their published names, in SI base units; None where there is none."""
     return {
         "flop": result.flop,
         "bytes": result.moved_bytes,
-        "intensity": result.intensity if isfinite(result.intensity) else None,
+        "intensity": result.intensity if result.moved_bytes else None,
         "peak": result.peak,
         "peak_flop_per_s": result.peak_flop_per_s,
         "ridge": result.ridge,
         "regime": result.regime,
         "t_math_s": result.t_math_s,
         "t_memory_s": result.t_memory_s,
+        "t_comms_s": result.t_comms_s,
         "t_lower_s": result.t_lower_s,
         "t_upper_s": result.t_upper_s,
+        "launch_floor_s": result.launch_floor_s,
+        "sent_bytes": result.sent_bytes,
+        "link": result.link,
+        "link_bytes_per_s": result.link_bytes_per_s,
+        "link_intensity": result.link_intensity,
+        "link_ridge": result.link_ridge,
         "attainable_flop_per_s": result.attainable_flop_per_s,
         "share_of_peak": result.share_of_peak,
     }
@@ -85,35 +105,33 @@ def to_csv(rows: Sequence[Row]) -> str:
     return file.getvalue().rstrip("\n")
 
 
-COLUMNS = (
-    "sizes",
-    "FLOP",
-    "bytes",
-    "FLOP/B",
-    "ridge",
-    "regime",
-    "T math",
-    "T memory",
-    "at least",
-    "at most",
-    "of peak",
-)
+_OF_A_LINK = frozenset({"sent", "FLOP/link B", "T comms"})
 
 
-def _cells(sizes: str, result: Forecast) -> tuple[str, ...]:
-    return (
-        sizes,
-        si(result.flop, "FLOP"),
-        si(result.moved_bytes, "B"),
-        significant(result.intensity),
-        significant(result.ridge),
-        f"{result.regime}-bound",
-        duration(result.t_math_s * 1e9),
-        duration(result.t_memory_s * 1e9),
-        duration(result.t_lower_s * 1e9),
-        duration(result.t_upper_s * 1e9),
-        percent(result.share_of_peak),
-    )
+def columns(row: Row) -> tuple[str, ...]:
+    """Name the columns of a row's table; those of a link stand there only where GPUs share the operation."""
+    return tuple(_cells(row, "", row.steps[0][1]))
+
+
+def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
+    cells = {
+        "sizes": sizes,
+        "FLOP": si(result.flop, "FLOP"),
+        "bytes": si(result.moved_bytes, "B"),
+        "FLOP/B": significant(result.intensity),
+        "ridge": significant(result.ridge),
+        "sent": si(result.sent_bytes, "B"),
+        "FLOP/link B": significant(result.link_intensity) if result.link_intensity else MISSING,
+        "regime": f"{result.regime}-bound",
+        "T math": duration(result.t_math_s * 1e9),
+        "T memory": duration(result.t_memory_s * 1e9),
+        "T comms": duration(result.t_comms_s * 1e9),
+        "at least": duration(result.t_lower_s * 1e9),
+        "no overlap": duration(result.t_upper_s * 1e9),
+        "of peak": percent(result.share_of_peak),
+    }
+    shared = any(step.link for _, step in row.steps)
+    return {name: cell for name, cell in cells.items() if shared or name not in _OF_A_LINK}
 
 
 def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
@@ -133,7 +151,7 @@ def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}"]
+    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}", *_link_notes(row)]
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
@@ -144,8 +162,20 @@ def notes(row: Row) -> list[str]:
     return said
 
 
+def _link_notes(row: Row) -> list[str]:
+    """Name each link that GPUs share the work over, the most GPUs that do, and where T math and T comms are equal."""
+    over = {result.link: (row.operation.group(sizes), result) for sizes, result in row.steps if result.link}
+    said = []
+    for kind, (gpus, result) in over.items():
+        link = row.gpu.links[kind]
+        rate, both = si(link.bytes_per_s_per_direction, "B/s"), si(link.bytes_per_s_total, "B/s")
+        ridge = f"; ridge {significant(result.link_ridge)} FLOP/link B" if result.flop and result.link_ridge else ""
+        said.append(f"link of {gpus} GPUs: {link.name}, {rate} each way, {both} both ways{ridge}")
+    return said
+
+
 def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
-    share, roof = of_roof(row, result), result.attainable_flop_per_s
+    share, roof = of_roof(row.achieved_flop_per_s, result), result.attainable_flop_per_s
     reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
     if share is None or roof is None:
         return "nothing to compare: the operation has no FLOPs"
@@ -156,32 +186,36 @@ def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
 def print_rows(console: Console, rows: Sequence[Row]) -> None:
     """Print one table for each operation, type and GPU, and what it means below it."""
     for row in rows:
-        table = new_table(COLUMNS, right=set(COLUMNS) - {"sizes", "regime"}, wrapping=(), title=heading(row))
+        names = columns(row)
+        table = new_table(names, right=set(names) - {"sizes", "regime"}, wrapping=(), title=heading(row))
         for cells in table_rows(row):
             table.add_row(*cells)
         console.print(table)
         for note in notes(row):
             console.print(note, markup=False, highlight=False)
         console.print()
-    console.print(DENSE, style="dim", markup=False, highlight=False)
+    for note in (NO_OVERLAP, DENSE):
+        console.print(note, style="dim", markup=False, highlight=False)
 
 
 def table_rows(row: Row) -> list[tuple[str, ...]]:
     """Write the steps as cells; a single composite operation shows its parts and their sum."""
     if len(row.steps) > 1 or not row.steps[0][1].parts:
-        return [_cells(sizes_text(row, sizes), result) for sizes, result in row.steps]
-    result = row.steps[0][1]
-    parts = [_cells(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in result.parts]
-    return [*parts, _cells("all", result)]
+        named = [(sizes_text(row, sizes), result) for sizes, result in row.steps]
+    else:
+        whole = row.steps[0][1]
+        named = [(f"{part.count} x {part.label}" if part.count > 1 else part.label, part) for part in whole.parts]
+        named.append(("all", whole))
+    return [tuple(_cells(row, name, result).values()) for name, result in named]
 
 
 def to_markdown(rows: Sequence[Row]) -> str:
     """Write a Markdown table for each operation, type and GPU."""
     blocks = []
     for row in rows:
-        steps = markdown_table(COLUMNS, table_rows(row))
+        steps = markdown_table(columns(row), table_rows(row))
         blocks.append("\n".join([f"**{heading(row)}**", "", steps, "", *(f"- {note}" for note in notes(row))]))
-    return "\n\n".join([*blocks, DENSE])
+    return "\n\n".join([*blocks, NO_OVERLAP, DENSE])
 
 
 WRITERS: Mapping[str, Callable[[Sequence[Row]], str]] = MappingProxyType(

@@ -10,6 +10,7 @@ from rich.text import Text
 from rooflens.format import MISSING, count, printable, si, significant
 from rooflens.model.findings.table import RULES
 from rooflens.model.needs import tier_of
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
 from rooflens.model.verdict.sentences import wall_words
 from rooflens.report.text.terminal import new_table
 
@@ -62,8 +63,8 @@ def case_table(cases: Sequence[Case]) -> Table:
 
 
 def gpu_table(gpus: Sequence[Datasheet]) -> Table:
-    """Make a table of GPUs: datasheet bandwidth and dense peaks at boost clock."""
-    numbers = ("CC", "SMs", "boost", "DRAM", *(name.replace("_", " ") for name in _COLUMNS))
+    """Make a table of GPUs: datasheet bandwidth, fastest link in one direction, and dense peaks at boost clock."""
+    numbers = ("CC", "SMs", "boost", "DRAM", "link", *(name.replace("_", " ") for name in _COLUMNS))
     table = new_table(("gpu", "short name", *numbers), right=numbers, wrapping=())
     for gpu in gpus:
         peaks = [si(gpu.peaks[name].value, "op/s") if name in gpu.peaks else "-" for name in _COLUMNS]
@@ -74,9 +75,16 @@ def gpu_table(gpus: Sequence[Datasheet]) -> Table:
             f"{gpu.sm_count.value:.0f}",
             si(gpu.boost_clock.value, "Hz"),
             si(gpu.dram_bandwidth.value, "B/s"),
+            _fastest_link(gpu),
             *peaks,
         )
     return table
+
+
+def _fastest_link(gpu: Datasheet) -> str:
+    """Write `NVLink 4 450 GB/s`: what a GPU can send over its fastest link."""
+    link = next((gpu.links[kind] for kind in LINK_KINDS if kind in gpu.links), None)
+    return f"{link.name} {si(link.bytes_per_s_per_direction, 'B/s')}" if link else "-"
 
 
 def gpu_details(gpu: Datasheet) -> Table:
@@ -103,7 +111,17 @@ def _quantities(gpu: Datasheet) -> dict[str, tuple[str, str]]:
     for label, quantity in named.items():
         if quantity is not None:
             rows[label] = (si(quantity.value, units.get(quantity.unit, quantity.unit)), quantity.source)
-    return rows
+    return rows | _links(gpu)
+
+
+def _links(gpu: Datasheet) -> dict[str, tuple[str, str]]:
+    """Say what each link carries each way, or that there is none; one that is not known is left out."""
+    found = {LINK_NAMES[kind]: ("none", source) for kind, source in gpu.absent_links.items()}
+    for link in gpu.links.values():
+        rates = [si(rate, "B/s") for rate in (link.bytes_per_s_per_direction, link.bytes_per_s_total)]
+        joins = f", joins {link.joins}" if link.joins else ""
+        found[link.name] = (f"{rates[0]} each way, {rates[1]} both ways{joins}", link.source)
+    return found
 
 
 def metrics_table(chip: str, detail: str, metrics: Sequence[Metric], hardware_passes: int | None) -> Table:

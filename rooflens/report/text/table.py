@@ -193,7 +193,8 @@ def _heading(gpu: str, analyses: Sequence[Analysis], kernels: int) -> str:
     counted += f", {count(failed, 'failed launch')}" if failed else ""
     clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
     clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
-    return f"{printable(gpu)}{clock}: {counted}, {duration(_total_ns(analyses))} of GPU time"
+    total_ns = _total_ns(analyses)
+    return f"{printable(gpu)}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
 
 
 def _row(launches: Sequence[Launch], total_ns: float) -> Row:
@@ -245,6 +246,7 @@ def _verdict(analysis: Analysis) -> str:
     if verdict.bound in {"memory", "compute", "balanced"}:
         full = verdict.at_roof and verdict.resource is not None
         why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
+        why = why.removeprefix("instruction ")
     else:
         why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
     doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]

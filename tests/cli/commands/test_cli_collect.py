@@ -392,7 +392,7 @@ def test_collecting_needs_no_reader(
     """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
     if written == "x.ncu-repz":
         monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
-    blocked = "google pyarrow rich ncu_report altair numpy pandas vl_convert"
+    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours

@@ -38,7 +38,9 @@ def test_json_of_one_prediction_is_one_object() -> None:
     assert found["t_math_s"] == pytest.approx(found["flop"] / 989.4e12)
     assert found["t_memory_s"] == pytest.approx(found["bytes"] / 3.35e12)
     assert found["t_lower_s"] == found["t_math_s"]
-    assert found["t_upper_s"] == pytest.approx(found["t_math_s"] + found["t_memory_s"])
+    assert found["launch_floor_s"] == 5e-6
+    assert found["t_upper_s"] == pytest.approx(found["t_math_s"] + found["t_memory_s"] + 5e-6)
+    assert (found["gpus"], found["sent_bytes"], found["t_comms_s"], found["link"]) == (1, 0, 0, None)
     assert found["peak"] == "tensor_bf16"
 
 
@@ -157,6 +159,66 @@ def test_without_an_operation_all_are_listed() -> None:
     done = run("predict")
     assert done.exit_code == 0
     assert all(name in done.stdout for name in OPERATIONS)
+
+
+def test_json_of_a_shared_product_names_its_link() -> None:
+    """Eight H100 split k and add up over NVLink's 450 GB/s of one direction; `--link pcie` takes 64 GB/s."""
+    shared = (*GEMM, "--tensor-parallel", "8", "--format", "json")
+    sent = 2 * 7 / 8 * 4096 * 4096 * 2
+    for asked, kind, rate in (((), "nvlink", 450e9), (("--link", "pcie"), "pcie", 64e9)):
+        found = json.loads(run(*shared, *asked).stdout)
+        assert (found["gpus"], found["link"], found["link_bytes_per_s"]) == (8, kind, rate)
+        assert found["sent_bytes"] == sent
+        assert found["t_comms_s"] == pytest.approx(sent / rate)
+        assert found["t_lower_s"] == found["t_comms_s"]
+        assert found["link_intensity"] == pytest.approx(4096 / 14)
+        assert found["link_ridge"] == pytest.approx(989.4e12 / rate)
+        assert found["regime"] == "communication"
+
+
+def test_the_table_has_a_link_where_gpus_share_the_work() -> None:
+    """Columns of the link, its both bandwidths and its ridge; a table of one GPU has none of them."""
+    shared = run(*GEMM, "--tensor-parallel", "8", "--format", "md").stdout
+    assert "| sent | FLOP/link B | regime |" in shared
+    assert "- link of 8 GPUs: NVLink 4, 450 GB/s each way, 900 GB/s both ways; ridge 2,200 FLOP/link B" in shared
+    assert "| communication-bound |" in shared
+    alone = run(*GEMM, "--format", "md").stdout
+    assert "link" not in alone
+    assert "T comms |" not in alone
+
+
+def test_no_overlap_is_named_for_what_it_is() -> None:
+    """The longer of both bounds is no promise: the table says that it is the sum and a launch floor."""
+    for form in ("table", "md"):
+        said = run(*GEMM, "--format", form).stdout
+        assert "at most" not in said
+        assert "no overlap" in said
+        assert "plus a launch floor of 5.00 µs a kernel" in " ".join(said.split())
+
+
+def test_a_sweep_over_gpus_names_each_link() -> None:
+    """Two H100 PCIe share a bridge, four of them talk over PCIe."""
+    said = run("predict", "decode", "--tensor-parallel", "1,2,4", "--gpu", "h100-pcie", "--format", "md").stdout
+    assert "- link of 2 GPUs: NVLink 4, 300 GB/s each way" in said
+    assert "- link of 4 GPUs: PCIe 5, 64.0 GB/s each way" in said
+
+
+def test_a_gpu_without_the_link_is_left_out_and_named() -> None:
+    """`--link nvlink` predicts where there is one; the others are warned of."""
+    both = ("--gpu", "h100-sxm", "--gpu", "rtx-4090")
+    done = run("predict", "all-reduce", "--bytes", "1000000", "--link", "nvlink", *both, "--format", "json")
+    assert json.loads(done.stdout)["gpu"] == "NVIDIA H100 80GB HBM3"
+    assert "warning: `NVIDIA GeForce RTX 4090`: it has no NVLink" in done.stderr
+
+
+def test_help_says_what_is_sent() -> None:
+    """Operations that GPUs can share say how much of what each sends; the others do not speak of it."""
+    assert "Sent by each of N GPUs: 2 (N - 1) / N of the buffer." in " ".join(
+        run("predict", "all-reduce", "-h").stdout.split()
+    )
+    for name, operation in OPERATIONS.items():
+        shared = any(size.name in {"gpus", "tensor_parallel", "expert_parallel", "combine"} for size in operation.sizes)
+        assert bool(operation.sent_source) == (shared or name == "send"), name
 
 
 def test_headroom_is_what_is_left_below_the_roof() -> None:

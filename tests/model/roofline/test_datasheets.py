@@ -13,10 +13,12 @@ import pytest
 from rooflens.errors import InputError
 from rooflens.model.roofline import datasheets as gpu_module
 from rooflens.model.roofline.datasheets import (
+    LINK_KINDS,
     OPTIONAL_UNITS,
     PEAK_UNIT,
     REQUIRED_UNITS,
     Datasheet,
+    Link,
     Quantity,
     datasheet_of,
     index_by_name,
@@ -28,11 +30,14 @@ from rooflens.model.roofline.datasheets import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from rooflens.model.roofline.datasheets import LinkKind
+
 GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
 DOC = Path(__file__).parents[3] / "docs" / "gpus.md"
 
 FP32_LANES = {
+    "6.0": 64,
     "6.1": 128,
     "7.0": 64,
     "7.2": 64,
@@ -123,6 +128,17 @@ dram_bandwidth = { value = 4.8e12, unit = "byte/s", source = "a datasheet" }
 
 [peaks]
 fp32 = { value = 67e12, unit = "op/s", source = "a datasheet" }
+
+[links]
+pcie = { none = "a datasheet" }
+
+[links.nvlink]
+generation = 4
+width = 18
+joins = 2
+bytes_per_s_per_direction = 450e9
+bytes_per_s_total = 900e9
+source = "a datasheet"
 """
 
 each_gpu = pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
@@ -137,7 +153,7 @@ def quantities(gpu: Datasheet) -> dict[str, Quantity]:
 
 def test_every_file_is_loaded() -> None:
     """One GPU comes out of each TOML file."""
-    assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 104
+    assert len(GPUS) == len(list(FOLDER.glob("*.toml"))) >= 106
 
 
 @each_gpu
@@ -166,6 +182,19 @@ def test_derived_peaks_are_the_product_their_source_shows(gpu: Datasheet) -> Non
             sms, rate, clock_ghz = (float(group) for group in match.groups())
             assert (sms, clock_ghz * 1e9) == pytest.approx((gpu.sm_count.value, gpu.clock_of(key).value))
             assert peak.value == pytest.approx(sms * rate * clock_ghz * 1e9, rel=1e-3)
+
+
+@each_gpu
+def test_l2_returns_more_than_memory_and_as_its_source_shows(gpu: Datasheet) -> None:
+    """Bytes a cycle times the boost clock give the bandwidth of L2."""
+    if gpu.l2_bandwidth is None:
+        return
+    match = re.fullmatch(r"derived: (\d+) byte/clk x ([\d.]+) GHz \(.+\)", gpu.l2_bandwidth.source)
+    assert match is not None
+    rate, clock_ghz = int(match[1]), float(match[2])
+    assert clock_ghz * 1e9 == pytest.approx(gpu.boost_clock.value)
+    assert gpu.l2_bandwidth.value == pytest.approx(rate * clock_ghz * 1e9, rel=1e-3)
+    assert gpu.l2_bandwidth.value > 2 * gpu.dram_bandwidth.value
 
 
 @each_gpu
@@ -272,6 +301,76 @@ def test_the_base_clock_lies_below_the_boost_clock(gpu: Datasheet) -> None:
     """A base clock, where one is published, is the lower of the two."""
     if gpu.base_clock is not None:
         assert gpu.base_clock.value < gpu.boost_clock.value
+
+
+NVLINK_RATES = {1: 20e9, 2: 25e9, 3: 25e9, 4: 25e9, 5: 50e9}
+"""Bytes per second of one NVLink in one direction, by generation."""
+
+NARROW_NVLINK = 14.0625e9
+"""The same of the bridges of GA102 boards (NVIDIA Ampere GA102 whitepaper, 2021)."""
+
+PCIE_RATES = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9}
+"""Nominal bytes per second of one PCIe lane in one direction, by generation; NVIDIA's figures are sixteen of these."""
+
+
+@each_gpu
+def test_a_link_carries_what_its_generation_and_width_allow(gpu: Datasheet) -> None:
+    """Links times the rate of their generation, once for each direction."""
+    for kind, link in gpu.links.items():
+        narrow = kind == "nvlink" and gpu.chip == "ga102"
+        rate = NARROW_NVLINK if narrow else (NVLINK_RATES if kind == "nvlink" else PCIE_RATES)[link.generation]
+        assert link.bytes_per_s_per_direction == link.width * rate, kind
+        assert link.bytes_per_s_total == 2 * link.width * rate, kind
+        assert len(link.source) > 10
+
+
+@each_gpu
+def test_every_file_says_whether_there_is_nvlink(gpu: Datasheet) -> None:
+    """A link or its absence, with the document that tells; PCIe is open only where a laptop or a CPU's link decides."""
+    assert ("nvlink" in gpu.links) != ("nvlink" in gpu.absent_links)
+    assert all(len(source) > 10 for source in gpu.absent_links.values())
+    told = {*gpu.links, *gpu.absent_links}
+    assert "pcie" in told or re.search(r"Laptop|Max-Q Design|GH200|GB200|GB300|GB10", gpu.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "total_gb_per_s"),
+    [
+        ("Tesla P100-SXM2-16GB", 160),
+        ("Tesla V100-SXM2-32GB", 300),
+        ("NVIDIA A100-SXM4-80GB", 600),
+        ("NVIDIA A800-SXM4-80GB", 400),
+        ("NVIDIA A30", 200),
+        ("NVIDIA A40", 112.5),
+        ("NVIDIA H100 80GB HBM3", 900),
+        ("NVIDIA H100 PCIe", 600),
+        ("NVIDIA H100 NVL", 600),
+        ("NVIDIA H800", 400),
+        ("NVIDIA H20", 900),
+        ("NVIDIA H200", 900),
+        ("NVIDIA GH200 480GB", 900),
+        ("NVIDIA B200", 1800),
+        ("NVIDIA B300 SXM6 AC", 1800),
+        ("NVIDIA GB200", 1800),
+        ("NVIDIA GB300", 1800),
+        ("NVIDIA GeForce RTX 3090", 112.5),
+        ("NVIDIA GeForce RTX 2080 Ti", 100),
+    ],
+)
+def test_nvlink_is_the_figure_of_the_datasheet(name: str, total_gb_per_s: float) -> None:
+    """Datasheets print both directions together; one GPU sends half of that."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert gpu.links["nvlink"].bytes_per_s_total == total_gb_per_s * 1e9
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "NVIDIA L40S", "Tesla T4", "Tesla V100-PCIE-16GB"])
+def test_no_nvlink_is_not_an_unknown_one(name: str) -> None:
+    """Boards that talk over PCIe only say so."""
+    gpu = datasheet_of(name)
+    assert gpu is not None
+    assert "nvlink" in gpu.absent_links
+    assert "pcie" in gpu.links
 
 
 def test_names_do_not_repeat() -> None:
@@ -400,6 +499,8 @@ def test_a_valid_file_gives_every_field() -> None:
         peaks={"fp32": Quantity(67e12, "op/s", "a datasheet")},
         base_clock=None,
         l2_size=None,
+        links={"nvlink": Link("nvlink", 4, 18, 450e9, 900e9, "a datasheet", joins=2)},
+        absent_links={"pcie": "a datasheet"},
     )
 
 
@@ -419,6 +520,12 @@ def test_a_valid_file_gives_every_field() -> None:
         ('["NVIDIA Test"]', '[" "]', "GPU file `t.toml`: `names` must be a text that says something, not ' '"),
         ('{ value = 1.98e9, unit = "Hz", source = "a datasheet" }', "1.98e9", "`boost_clock` must be a table"),
         ("names =", "names", "GPU file `t.toml` is no valid TOML"),
+        ("[links.nvlink]", "[links.infiniband]", "GPU file `t.toml`: unknown key `links.infiniband`"),
+        ("{ none =", '{ source = "x", none =', "GPU file `t.toml`: unknown key `links.pcie.source`"),
+        ('none = "a datasheet"', 'none = " "', "`links.pcie.none` must be a text that says something"),
+        ("width = 18\n", "", "GPU file `t.toml`: missing key `links.nvlink.width`"),
+        ("generation = 4\n", "generation = 4.5\n", "`links.nvlink.generation` must be a positive whole number"),
+        ("total = 900e9", "total = 450e9", "`links.nvlink.bytes_per_s_total` must be twice the rate of a direction"),
     ],
 )
 def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, message: str) -> None:
@@ -430,8 +537,10 @@ def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, mess
 
 def markdown_table() -> str:
     """Build the table of the page on GPUs from the files."""
-    head = "| GPU | CC | SMs | boost GHz | DRAM GB/s | fp64 | fp32 | tensor fp16 | tensor fp8 |"
-    rule = "| --- " + "| ---: " * 8 + "|"
+    head = (
+        "| GPU | CC | SMs | boost GHz | DRAM GB/s | fp64 | fp32 | tensor fp16 | tensor fp8 | NVLink GB/s | PCIe GB/s |"
+    )
+    rule = "| --- " + "| ---: " * 10 + "|"
     return "\n".join([head, rule, *(markdown_row(gpu) for gpu in GPUS)])
 
 
@@ -444,7 +553,15 @@ def markdown_row(gpu: Datasheet) -> str:
         f"{gpu.dram_bandwidth.value / 1e9:.0f}",
     ]
     rates = ["" if peak is None else f"{peak.value / 1e12:.4g}" for peak in peaks]
-    return "| " + " | ".join([", ".join(gpu.names), gpu.compute_capability, *clocks, *rates]) + " |"
+    links = [markdown_link(gpu, kind) for kind in LINK_KINDS]
+    return "| " + " | ".join([", ".join(gpu.names), gpu.compute_capability, *clocks, *rates, *links]) + " |"
+
+
+def markdown_link(gpu: Datasheet, kind: LinkKind) -> str:
+    """Format what a link carries in one direction; `none` without one, an empty cell where it is not known."""
+    if kind in gpu.absent_links:
+        return "none"
+    return f"{gpu.links[kind].bytes_per_s_per_direction / 1e9:.4g}" if kind in gpu.links else ""
 
 
 def test_the_page_lists_every_gpu() -> None:
@@ -491,7 +608,7 @@ def _recorded(path: Path) -> Iterator[Device]:
         values = {
             name.removeprefix("device__attribute_"): float(action.metric_by_name(name).as_double())
             for name in action.metric_names()
-            if name.startswith("device__attribute_") and not name.endswith("display_name")
+            if name.startswith(("device__attribute_", "nvlink__")) and not name.endswith("display_name")
         }
         yield Device(path.name, gpu, values, _rates(actions, values["multiprocessor_count"]))
 
@@ -594,6 +711,36 @@ def test_boost_clock_agrees_with_the_driver_s_clock(corpus: Path) -> None:
             continue
         ratio = device.attributes["clock_rate"] * 1e3 / device.gpu.boost_clock.value
         assert 0.999 <= ratio <= (1.05 if "GeForce" in device.gpu.name else 1.001), device.report
+
+
+@pytest.mark.corpus
+def test_the_generation_of_pcie_is_the_driver_s(corpus: Path) -> None:
+    """The driver numbers the generations of the GPU's own PCIe from 0; a host of an older one does not count.
+
+    A GH200's is its CPU's link, of one lane.
+    """
+    checked = 0
+    for device in recorded_devices(corpus):
+        generation = device.attributes.get("gpu_pci_ext_gpu_gen")
+        if generation is not None and "pcie" in device.gpu.links:
+            assert device.gpu.links["pcie"].generation == generation + 1, device.report
+            checked += 1
+    assert checked >= 25
+
+
+@pytest.mark.corpus
+def test_nvlink_carries_what_reports_of_several_gpus_say(corpus: Path) -> None:
+    """Over the pairs of GPUs that are joined, the report's bandwidth is that of one GPU, both ways.
+
+    Within 5 %, since it counts the line and not the datasheet's round figure: 629 GB/s for 600, 1752 for 1800.
+    """
+    seen = set()
+    for device in recorded_devices(corpus):
+        pairs, both = (device.attributes.get(f"nvlink__{name}") for name in ("count_logical", "bandwidth"))
+        if pairs and both:
+            assert device.gpu.links["nvlink"].bytes_per_s_total == pytest.approx(both / pairs, rel=0.05), device.report
+            seen.add(device.gpu.id)
+    assert seen >= {"b200", "h800", "a100-pcie-40gb"}
 
 
 @pytest.mark.corpus

@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.roofline.opcodes import is_tcgen05, tensor_op, thread_flop
+from rooflens.model.roofline.opcodes import (
+    THREAD_FLOP,
+    is_tcgen05,
+    opcode_group,
+    tensor_op,
+    thread_flop,
+)
 
 
 @pytest.mark.parametrize(
@@ -193,3 +199,38 @@ def test_fp4_operands_of_the_fp8_instruction_are_not_held_against_the_fp4_roof()
 def test_tcgen05_products_are_recognised(opcode: str, *, expected: bool) -> None:
     """Only the matrix products among the tcgen05 opcodes count as such, not its copies and barriers."""
     assert is_tcgen05(opcode) is expected
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "group"),
+    [
+        ("FFMA FADD.FTZ FMUL FFMA2 FSETP.GT.AND FMNMX", "FP32"),
+        ("DFMA DSETP.MAX.AND", "FP64"),
+        ("HFMA2.MMA HADD2.F32 HMUL2", "FP16"),
+        ("HMMA.16816.F32.BF16 IMMA.16832.S8.S8 HGMMA.64x128x16.F32 UTCHMMA.2CTA QMMA OMMA.SF", "matrix products"),
+        ("MUFU.EX2", "special functions"),
+        ("F2F.F64.F32 I2F I2FP.F32.S32 F2FP.BF16.PACK_AB F2I.FTZ.U32", "conversions"),
+        ("LDG.E.128 STG.E LD.E ATOMG.E.ADD RED.E.ADD", "global memory"),
+        ("LDL.LU STL.64", "local memory"),
+        ("LDS.128 STS LDSM.16.M88.4 ATOMS.ADD", "shared memory"),
+        ("LDGSTS.E.BYPASS.128 UTMALDG.2D UBLKCP", "asynchronous copies"),
+        ("IMAD.WIDE IADD3.X LOP3.LUT ISETP.GE.AND SHF.R.U32.HI LEA.HI.X POPC VIADD", "integer"),
+        ("MOV IMAD.MOV.U32 SEL PRMT S2R CS2R.32", "moves and selects"),
+        ("SHFL.BFLY VOTE.ANY REDUX.SUM", "between threads"),
+        ("BAR.SYNC.DEFER_BLOCKING DEPBAR.LE WARPSYNC MEMBAR.SC.GPU", "synchronisation"),
+        ("BRA.U BSSY EXIT RET.REL.NODEC NOP CALL.ABS", "control"),
+        ("LDC.64 ULDC.64 LDCU.128", "constants"),
+        ("UIADD3 ULOP3.LUT UMOV USHF.L.U32", "uniform data path"),
+        ("TEX.SCR SULD.D.BA", "textures and surfaces"),
+        ("QUUX.7 ", "other"),
+    ],
+)
+def test_opcodes_are_grouped_by_what_they_are_for(opcodes: str, group: str) -> None:
+    """Modifiers do not matter, but on a multiply-add that moves a register."""
+    assert {opcode_group(opcode) for opcode in opcodes.split()} == {group}
+
+
+def test_arithmetic_with_flop_is_grouped_by_its_type() -> None:
+    """Every opcode that does FLOPs stands in the group of its type, so that the mix and the FLOPs say the same."""
+    for opcode, (dtype, _) in THREAD_FLOP.items():
+        assert opcode_group(opcode) == dtype.upper(), opcode

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from support import samples
 from support.kernels import make_kernel
 
-from rooflens.model.roofline.traffic import Traffic, find_traffic
+from rooflens.model.roofline.levels import place_levels
+from rooflens.model.roofline.traffic import Flow, Link, Links, Traffic, find_links, find_traffic
 
 
 def test_shared_memory_asked_and_moved() -> None:
@@ -49,3 +53,67 @@ def test_ratios() -> None:
 def test_no_ratio_without_both_sides(counters: dict[str, float]) -> None:
     """What was not counted, or was never moved, has no useful part."""
     assert find_traffic(make_kernel(counters)) == Traffic()
+
+
+MOVED = {
+    "dram_bytes": 3e8,
+    "dram_read_bytes": 2e8,
+    "dram_write_bytes": 1e8,
+    "dram_peak_bytes_per_s": 1e12,
+    "l2_bytes": 5e8,
+    "l2_return_bytes": 4e8,
+    "l2_write_bytes": 1e8,
+    "l2_return_peak_bytes_per_s": 2e12,
+    "l2_input_share": 0.3,
+    "l1_writeback_bytes": 8e8,
+    "l1_peak_bytes_per_s": 1e13,
+    "global_store_sectors": 3e6,
+    "local_store_sectors": 1e6,
+}
+
+
+def links_of(counters: dict[str, float], *, apart: bool = True) -> Links:
+    """Find the ways of a kernel of 1 ms without shared memory."""
+    unshared = {"smem_static_per_block_bytes": 0.0, "smem_dynamic_per_block_bytes": 0.0}
+    kernel = make_kernel({**unshared, **counters})
+    return find_links(replace(samples.failed(), kernel=kernel, levels=place_levels(kernel)), apart=apart)
+
+
+def test_reads_and_writes_are_told_apart() -> None:
+    """200 MB in 1 ms are a fifth of 1 TB/s; stores of 4 M sectors are 128 MB; shares are those of the one way."""
+    links = links_of(MOVED)
+    assert links.dram == Link(Flow(2e8, pytest.approx(0.2)), Flow(1e8, pytest.approx(0.1)))
+    assert links.l2 == Link(Flow(4e8, pytest.approx(0.2)), Flow(1e8, 0.3))
+    assert links.l1 == Link(Flow(8e8, pytest.approx(0.08)), Flow(128e6, None))
+    assert links.smem == Link()
+
+
+def test_a_total_stays_a_total() -> None:
+    """Bytes whose direction nobody counted are one flow, and no direction is made up."""
+    links = links_of({"dram_bytes": 3e8, "dram_peak_bytes_per_s": 1e12, "l2_bytes": 5e8, "l2_write_bytes": 1e8})
+    assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
+    assert links.l2 == Link(both=Flow(5e8, None))
+    assert links.l1 == Link()
+
+
+def test_a_share_alone_is_shown_without_bytes() -> None:
+    """A report with per cents only has no bytes, and none are worked out."""
+    links = links_of({"dram_read_share": 0.4, "dram_write_share": 0.0, "l2_return_share": 0.2})
+    assert links.dram == Link(Flow(None, 0.4), Flow(None, 0.0))
+    assert links.l2 == Link(Flow(None, 0.2), None)
+
+
+def test_launches_that_differ_have_totals_only() -> None:
+    """The counters of a record that stands for several launches are those of one: only its levels are sums."""
+    links = links_of(MOVED, apart=False)
+    assert links.dram == Link(both=Flow(3e8, pytest.approx(0.3)))
+    assert (links.l2.read, links.l2.written) == (None, None)
+    assert links.l1.read == Flow(8e8, pytest.approx(0.08))
+    assert (links.l1.written, links.l1.both) == (None, None)
+
+
+def test_shared_memory_has_loads_and_stores() -> None:
+    """Wavefronts of 128 bytes each way, where a report counts both."""
+    smem = {"smem_bytes": 512e3, "smem_static_per_block_bytes": 4096.0}
+    links = links_of({**smem, "smem_load_wavefronts": 3000.0, "smem_store_wavefronts": 1000.0})
+    assert links.smem == Link(Flow(384e3, None), Flow(128e3, None))

@@ -283,7 +283,7 @@ def test_latency_names_its_first_cause() -> None:
 def test_latency_without_a_cause_says_so() -> None:
     """Where the counters show no cause, none is made up, and the command to collect them is given."""
     found = verdict(LOW)
-    assert found.cause == "not shown by the counters of this report"
+    assert found.cause == "cause not measured"
     assert COLLECT in found.advice[0]
 
 

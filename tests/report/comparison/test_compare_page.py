@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 from random import Random
 from typing import TYPE_CHECKING
 
+import altair as alt
 import pytest
 from comparing import EVEN, GEMM, block, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
 from support import samples
@@ -237,6 +238,12 @@ def test_bars_begin_later_only_where_steps_would_be_too_short() -> None:
     assert block(render_comparison([layer()], None), "spec-waterfall-p0")["title"].get("subtitle") is None
     small = render_comparison([compared(before, [timed(before[0], 1.05), *before[1:]])], None)
     assert block(small, "spec-waterfall-p0")["title"]["subtitle"].startswith("Bars begin at ")
+
+
+@pytest.mark.parametrize("state", ["all that can become of a kernel", "single runs"])
+def test_waterfall_follows_the_schema(state: str) -> None:
+    """Vega-Lite's own schema accepts the chart, with bars that begin at 0 and later."""
+    alt.LayerChart.from_dict(block(render_comparison(STATES[state](), None), "spec-waterfall-p0"), validate=True)
 
 
 def test_arrows_lead_from_the_place_before_to_the_place_after() -> None:

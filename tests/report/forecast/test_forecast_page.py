@@ -164,22 +164,27 @@ def test_the_page_opens_quietly_and_fits(
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1440, 390])
 def test_a_model_and_its_parts_fit(open_file: Callable[..., Page], tmp_path: Path, width: int) -> None:
-    """The largest part is named in the plane at every width."""
+    """The largest part is named in the plane at every width, which needs no Vega."""
     file = tmp_path / "predict.html"
     file.write_text(render_forecasts([row("prefill", length="512")]), encoding="utf-8")
     page = open_file(file, viewport={"width": width, "height": 900})
-    assert "up projection" in page.locator(".chart svg").text_content()
+    assert "up projection" in page.locator("#calculator svg.live").text_content()
+    assert not page.evaluate("'vegaEmbed' in window")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.browser
-def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path) -> None:
-    """With scripts off the answer and all numbers are there."""
+@pytest.mark.parametrize("sizes", [SQUARE, {"m": "64", "n": "64", "k": "64"}], ids=["sweep", "single"])
+def test_without_scripts_the_tables_say_it(browser: Any, tmp_path: Path, sizes: dict[str, str]) -> None:
+    """With scripts off the answer and all numbers are there, and no control that does nothing."""
     file = tmp_path / "predict.html"
-    file.write_text(render_forecasts([row("gemm", **SQUARE)]), encoding="utf-8")
+    one = row("gemm", **sizes)
+    file.write_text(render_forecasts([one]), encoding="utf-8")
     page = browser.new_page(java_script_enabled=False)
     page.goto(file.as_uri())
-    assert page.locator(".answer").is_visible()
-    assert page.locator("details.steps tbody tr").count() == 7
+    assert page.locator(".answer").first.is_visible()
+    assert page.locator(".sums").get_by_text("the longest of them").is_visible()
+    assert page.locator("details.steps tbody tr").count() == len(one.steps)
     assert page.locator("details.steps tbody tr").first.is_visible()
+    assert page.locator("#calculator").is_hidden()
     page.close()

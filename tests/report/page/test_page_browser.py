@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from browsing import OPEN_ALL
 from support import samples
 from untimed import without_durations
 
@@ -55,7 +56,8 @@ def test_hostile_names_are_text_everywhere(open_page: Callable[..., Page]) -> No
 def test_nothing_is_wider_than_the_window(open_page: Callable[..., Page], width: int, scheme: str) -> None:
     """At every width the document fits, with every card and data table open and names of any length."""
     page = open_page([*samples.every_verdict(), *hostile_with_long_name()], width=width, scheme=scheme)
-    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+    page.evaluate(OPEN_ALL)
+    assert page.locator(".card .sentence:visible").count() == 9
     assert widest(page) <= width
     for box in page.locator(".chart").all():
         assert box.evaluate("e => e.querySelector('svg').getBoundingClientRect().width <= e.clientWidth + 1")

@@ -21,7 +21,7 @@ def test_the_card_fits_the_screen_and_opens_its_notes(open_page: Callable[..., P
     """Findings, hot lines and the drawing stay within the window; a click on the folded notes shows their moves."""
     page = open_page([*placed(), samples.explained(8)], width=width)
     card = page.locator("details.card", has=page.locator("ol.findings"))
-    card.locator("> summary").click()
+    page.locator("#kernels-table").get_by_role("link", name="attention_fwd_mma").click()
     notes = card.locator("details.also")
     assert notes.locator("li p").is_hidden()
     notes.locator("> summary").click()

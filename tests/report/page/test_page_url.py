@@ -21,7 +21,8 @@ CHOICES = {
     "process": "python 4711",
     "top": 95,
     "q": "float* &=#%",
-    "sort": "-headroom",
+    "sort": "-leader",
+    "cols": "share,ai-dram",
 }
 
 
@@ -38,7 +39,9 @@ def test_choices_come_back_from_the_address(open_page: Callable[..., Page]) -> N
     assert second.page.locator("#search").input_value() == "float* &=#%"
     assert second.page.locator("#top").input_value() == "95"
     assert second.page.locator("[data-verdict=memory]").get_attribute("aria-pressed") == "true"
-    assert second.page.locator("th[data-key=headroom]").get_attribute("aria-sort") == "descending"
+    assert second.page.locator("th[data-key=leader]").get_attribute("aria-sort") == "descending"
+    assert second.page.locator("th[data-key=ai-dram]").is_visible()
+    assert second.page.locator("th[data-key=share]").is_hidden()
     assert second.page.locator(".levels input[value=l2]").is_checked()
 
 
@@ -71,11 +74,12 @@ def test_a_changed_address_changes_the_view(open_page: Callable[..., Page]) -> N
 
 
 def test_links_to_kernels_open_their_cards(open_page: Callable[..., Page]) -> None:
-    """`#k2` alone isolates the kernel, opens its card and brings it into sight; other choices stay."""
+    """`#k2` alone isolates the kernel, opens its card below its row and brings both into sight; other choices stay."""
     opened = Opened(open_page(placed(), fragment="#k2"))
     assert opened.state("k") == "k2"
     opened.page.wait_for_selector("#k2[open]")
-    opened.until("Math.abs(document.getElementById('k2').getBoundingClientRect().top) < 200")
+    opened.until("Math.abs(document.getElementById('k2').getBoundingClientRect().top) < 300")
+    assert opened.row("k2").locator("+ tr #k2").is_visible()
     opened.choose(device="0")
     opened.page.locator(".ranking a[href='#k4']").click()
     opened.page.wait_for_selector("#k4[open]")

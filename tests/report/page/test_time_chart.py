@@ -15,6 +15,7 @@ from rooflens import format as fmt
 from rooflens.model.records import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_SUMS, Content, build_content
+from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.page.time_chart import FAINT, MAX_ROWS, time_pieces, time_spec
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.records import Analysis
 
-VERSION = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+VERSION = VEGA_LITE.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +210,8 @@ def test_long_names_are_cut_in_the_data() -> None:
 def test_specification_is_the_stored_one() -> None:
     """A change of the chart shows as a diff of its specification."""
     check_snapshot("time", time_spec(make_page(samples.every_verdict()[:2])))
+
+
+def test_specification_follows_the_schema() -> None:
+    """Vega-Lite's own schema accepts the chart."""
+    alt.LayerChart.from_dict(time_spec(make_page(samples.every_verdict())), validate=True)

@@ -34,16 +34,16 @@ def test_points_stand_at_intensity_and_performance() -> None:
     assert [level for level, point in points.items() if point.nearest] == ["dram"]
 
 
-def test_kernels_without_flops_stand_in_the_strip() -> None:
+def test_kernels_without_flops_keep_their_shares() -> None:
     """Copies, and kernels whose FLOPs were not counted, keep their bandwidth shares and do not vanish."""
     placed = make_plane(samples.without_flops())
     assert placed.points == ()
-    shares = {(p.launch.name, p.level): p.share for p in placed.strip}
+    shares = {(p.launch.name, p.level): p.share for p in placed.shares}
     assert shares["copy_kernel", "dram"] == pytest.approx(1.2e8 / 110e-6 / 1.555e12)
     assert ("uncounted", "dram") in shares
 
 
-def test_strip_launches_do_not_bend_the_roofs() -> None:
+def test_launches_without_flops_do_not_bend_the_roofs() -> None:
     """Roofs come from the launches in the plane: a copy at an idle clock moves none of them."""
     idle = replace(samples.T4, name=samples.A100.name)
     copy = samples.analysis(samples.Sample("copy", "memory", 10, "dram", {"dram": 1e5}, chip=idle), 9)
@@ -115,7 +115,7 @@ def test_kernels_beyond_the_axes_are_pointed_at() -> None:
         for spec in (make_spec(_fake_smem()), make_spec(samples.every_verdict()))
     ]
     assert arrows == [1, 0]
-    assert make_spec(_fake_smem())["title"]["subtitle"].endswith("arrows: kernels beyond the axes.")
+    assert make_spec(_fake_smem())["title"]["subtitle"].endswith("arrows: kernels beyond the axes")
 
 
 def test_device_memory_is_called_by_its_kind() -> None:
@@ -146,8 +146,9 @@ def test_words_of_launches_stand_once() -> None:
 
 
 def test_levels_shown_together_are_named() -> None:
-    """Where all levels are shown, points carry names or letters: no two levels share a letter."""
+    """Where all levels are shown, points carry marks: no two levels share one, and none looks like a rank."""
     assert len(set(LEVEL_MARKS.values())) == 4
+    assert not any(mark.isdigit() for mark in LEVEL_MARKS.values())
     labels = make_spec(samples.every_verdict())["datasets"]["labels"]
     marks = {
         next(place for place in row["p"] if place)[0] or row["t"]
@@ -182,7 +183,7 @@ def test_themes_define_every_named_style() -> None:
 
 
 def test_specs_follow_the_schema() -> None:
-    """Vega-Lite's own schema accepts the plane with its strip."""
+    """Vega-Lite's own schema accepts the plane with the bars below it."""
     alt.VConcatChart.from_dict(make_spec([*samples.every_verdict(), *samples.without_flops()]), validate=True)
 
 
@@ -191,6 +192,6 @@ def test_snapshot_of_a_plane() -> None:
     check_snapshot("roofline", make_spec(samples.every_verdict()[:2], ranks={"k0": 1}))
 
 
-def test_snapshot_of_a_strip() -> None:
+def test_snapshot_of_bars() -> None:
     """The chart of kernels without FLOPs is the stored one."""
-    check_snapshot("roofline_strip", make_spec(samples.without_flops(), ranks={"k1": 1}))
+    check_snapshot("roofline_bars", make_spec(samples.without_flops(), ranks={"k1": 1}))

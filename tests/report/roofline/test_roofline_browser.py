@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planes import datasheet_lines, make_spec
+from planes import datasheet_lines, make_spec, spec_of, version
 from support import samples
 
 from rooflens.report.html.embed import content_policy, json_block, script, vega_bundle
 from rooflens.report.html.theme import LIGHT, vega_config
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
@@ -26,6 +26,8 @@ window.drawn = vegaEmbed("#chart", data("spec"), options).then((result) => (wind
 """
 """Draws a specification as the page does: interpreted, for its content policy forbids code made of strings."""
 
+DRAWN = "drawn.then(() => view.runAsync()).then(() => true)"
+
 DOMAIN = "axis => view.scale(`plane_${axis}`).domain()"
 BOXES = """marks => marks.map(mark => {
   const box = mark.getBoundingClientRect();
@@ -35,9 +37,8 @@ CENTRE = (400, 300)
 
 
 @pytest.fixture
-def draw(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Open a page that holds one chart; at the end, hold it to no console message and no error."""
-    troubles: list[str] = []
+def draw(open_file: Callable[..., Page], tmp_path: Path) -> Callable[..., Page]:
+    """Open a page that holds one chart."""
 
     def draw_(spec: Mapping[str, Any], width: int = 730, height: int = 440, **signals: Any) -> Page:
         chosen = {"w": width, "h": height} | signals
@@ -54,17 +55,9 @@ def draw(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
         body = f'<body style="height: 3000px; margin: 0"><div id="chart"></div>{blocks}{script(bundle)}{script(DRAW)}'
         file = tmp_path / "chart.html"
         file.write_text(f"<!doctype html><meta charset=utf-8>{policy}{body}", encoding="utf-8")
-        page = browser.new_page(viewport={"width": 1000, "height": 700})
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.goto(file.as_uri())
-        page.evaluate("drawn.then(() => view.runAsync()).then(() => true)")
-        return page
+        return open_file(file, viewport={"width": 1000, "height": 700}, ready=DRAWN)
 
-    yield draw_
-    for context in browser.contexts:
-        context.close()
-    assert troubles == []
+    return draw_
 
 
 def domains(page: Page) -> list[list[float]]:
@@ -141,8 +134,15 @@ def test_signals_zoom_and_reset(draw: Callable[..., Page]) -> None:
 
 
 def test_ticks_follow_the_zoom(draw: Callable[..., Page]) -> None:
-    """All of the plane shows decades; within two of them the ticks between are labelled by 1, 2 and 5."""
+    """Many decades are labelled alone and have a minor grid; where they have room, 2 and 5 are labelled too."""
     page = draw(make_spec(samples.every_verdict()))
+    assert page.locator("svg .role-axis-title text").all_text_contents() == [
+        "Arithmetic intensity (FLOP/B)", "Performance (FLOP/s)"
+    ]  # fmt: skip
+    opacities = page.locator("svg .role-axis-grid line").evaluate_all(
+        "lines => lines.map(one => one.getAttribute('opacity'))"
+    )
+    assert opacities.count("0.45") > 6 * sum(opacity in {None, "1"} for opacity in opacities)
 
     def ticks() -> list[str]:
         found = page.locator("svg .role-axis-label text").all_text_contents()
@@ -234,6 +234,31 @@ def test_datasheet_roofs_appear_when_chosen(draw: Callable[..., Page]) -> None:
     set_signals(page, datasheet="b200")
     assert {"B200 DRAM 8.00 TB/s, datasheet", "B200 pipe 0 2.25 PFLOP/s, datasheet"} <= set(written(page))
     assert domains(page)[1][1] > before[1][1]
+
+
+def test_boost_roofs_appear_when_asked_for(draw: Callable[..., Page]) -> None:
+    """A T4 at 585 MHz has FP32 of 3 TFLOP/s: on demand come that, L1 and SMEM at the boost clock of 1.59 GHz."""
+    kernel = samples.Sample("k", "memory", 100, "dram", {"dram": 1e8, "l1": 2e8}, {"fp32": 1e8}, chip=samples.T4)
+    page = draw(make_spec([samples.analysis(kernel)]))
+    lines = page.locator("svg .mark-rule line").count()
+    assert not [text for text in written(page) if "boost" in text]
+    set_signals(page, boost=True)
+    assert {text for text in written(page) if "boost" in text} == {"FP32  8.15 TFLOP/s at 1.59 GHz boost"}
+    assert page.locator("svg .mark-rule line").count() == lines + 3
+
+
+def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]) -> None:
+    """Isolating one version keeps the others' labels and path, and fades other kernels; a hidden one leaves it."""
+    page = draw(spec_of([version(i, "attention", "softmax") for i in range(4)]))
+    paths = page.locator("svg .mark-line.role-mark path[stroke-width='1.75']")
+    assert paths.count() == 2
+    steps = "paths => paths.map(path => path.getAttribute('d').split('L').length)"
+    assert paths.evaluate_all(steps) == [4, 4]
+    set_signals(page, kernel="g0", hidden={"k2": True})
+    assert sorted(paths.evaluate_all(steps)) == [3]
+    words = written(page)
+    assert "attention, v3" in words
+    assert not any("softmax" in text for text in words)
 
 
 @pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from drawn_text import Drawn, DrawnStrip, strip_troubles, troubles
-from planes import datasheet_lines, make_plane, make_spec, random_kernels
+from drawn_text import Drawn, troubles
+from planes import datasheet_lines, make_spec, random_kernels
 from support import samples
 
 from rooflens.ingest.reports.inputs import find_inputs
@@ -29,7 +29,7 @@ PLANES = {
     "one": samples.every_verdict()[:1],
     "every verdict": samples.every_verdict(),
     "154": samples.many(154),
-    "with a strip": [*samples.every_verdict(), *samples.without_flops()],
+    "with bars": [*samples.every_verdict(), *samples.without_flops()],
     "hostile": samples.hostile(),
 }
 
@@ -55,31 +55,12 @@ def test_text_overlaps_nothing_in_random_planes(seed: int) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("stem", ["self-join-MiSTIC__profile", "ESMM-Research__profile_output", "sglang__profile"])
+@pytest.mark.parametrize("stem", ["ESMM-Research__profile_output", "sglang__profile"])
 def test_text_overlaps_nothing_in_real_reports(corpus: Path, stem: str) -> None:
-    """The same holds in planes of recorded reports, and in the strip of one with 154 launches."""
+    """The same holds in planes of recorded reports."""
     loaded = load_reports(find_inputs([str(corpus / f"{stem}.ncu-rep")]).jobs)
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
-    assert _strip_overlaps(make_spec(analyses, ranks={"k0": 1})) == []
     assert overlaps(analyses) == []
-
-
-@pytest.mark.parametrize("name", ["with a strip", "copies"])
-def test_text_overlaps_nothing_in_strips(name: str) -> None:
-    """Names and ranks of launches without FLOPs keep clear of one another and of points."""
-    analyses = {"with a strip": PLANES["with a strip"], "copies": samples.without_flops()}[name]
-    assert _strip_overlaps(make_spec(analyses, ranks={"k0": 1, "k6": 2})) == []
-
-
-def _strip_overlaps(spec: dict[str, Any]) -> list[object]:
-    if "strip" not in spec["datasets"]:
-        return []
-    return [
-        (level, width, pair)
-        for level in LEVELS
-        for width, _ in SIZES
-        for pair in strip_troubles(DrawnStrip(spec, level, width))
-    ]
 
 
 def test_heaviest_kernels_are_named() -> None:
@@ -135,9 +116,43 @@ def test_names_are_functions() -> None:
     assert max(map(len, names)) <= 26
 
 
-def test_places_without_points_make_no_labels() -> None:
-    """A page of copies has a strip, and labels there alone."""
-    data = make_spec(samples.without_flops())["datasets"]
-    assert "labels" not in data
-    assert {row["t"] for row in data["stripLabels"]} >= {"copy_kernel", "uncounted"}
-    assert make_plane(samples.without_flops()).drawn == 2
+def _names(analyses: Sequence[Analysis], slot: int = 0) -> dict[str, str]:
+    """Read the name at each launch at DRAM, in planes of one class of sizes."""
+    rows = make_spec(analyses, picked="", ranks={})["datasets"]["labels"]
+    named = (row for row in rows if row["s"] == "name" and row["level"] == "dram" and row["p"][slot])
+    return {row["k"]: row["p"][slot][0] or row["t"] for row in named}
+
+
+def test_a_name_with_room_is_whole() -> None:
+    """A name of 50 characters is written in full where nothing is in its way, and cut on a telephone."""
+    name = "fused_" + "layer_" * 7 + "norm"
+    kernel = samples.Sample(name, "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
+    analyses = [samples.analysis(kernel)]
+    assert _names(analyses) == {"k0": name}
+    assert len(_names(analyses, slot=2)["k0"]) <= 15
+
+
+def test_launches_of_one_kernel_share_a_name_that_counts_them() -> None:
+    """Five launches side by side are one name with their number, not five names."""
+    kernel = samples.Sample("gemm", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e7})
+    assert list(_names([samples.analysis(kernel, i) for i in range(5)]).values()) == ["gemm x5"]
+
+
+def test_a_factor_keeps_clear_of_other_points() -> None:
+    """Where another point lies right of the gap's line, the factor stands elsewhere; alone it has its usual place."""
+
+    def kernel(index: int, intensity: float, flop_per_s: float) -> Analysis:
+        flop = {"fp32": flop_per_s * 1e-4}
+        sample = samples.Sample(f"k{index}", "latency", 100, "dram", {"dram": flop["fp32"] / intensity}, flop)
+        return samples.analysis(sample, index)
+
+    low = kernel(0, 5, 1e11)
+    # Halfway up to the roof of 7.8 TFLOP/s, a factor's width to the right.
+    beside = kernel(1, 7, 9e11)
+
+    def spots(analyses: list[Analysis]) -> list[object]:
+        rows = make_spec(analyses)["datasets"]["points"]
+        return next(row.get("gs") for row in rows if row["k"] == "k0")
+
+    assert spots([low]) is None
+    assert spots([low, beside])[0] == (0.5, -1)

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
 from rich.console import Console
 
-from rooflens.report.text.listings import metric_names, metrics_table, passes_text
+from rooflens.model.roofline.datasheets import matching_datasheets
+from rooflens.report.text.listings import gpu_details, gpu_table, metric_names, metrics_table, passes_text
 
 
 @dataclass(frozen=True)
@@ -54,3 +56,38 @@ def test_passes_read_well() -> None:
 def test_names_are_printed_bare() -> None:
     """`--names` gives one name a line, fit for `ncu --metrics`."""
     assert metric_names(METRICS[:2]) == "dram__bytes.sum\nsass__inst_executed_per_opcode_with_modifier_all"
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("h100-pcie", ("NVLink 4", "300 GB/s each way, 600 GB/s both ways, joins 2")),
+        ("h100-pcie", ("PCIe 5", "64.0 GB/s each way, 128 GB/s both ways")),
+        ("rtx-4090", ("NVLink", "none")),
+    ],
+)
+def test_a_gpu_lists_its_links(name: str, lines: tuple[str, str]) -> None:
+    """Each link with both of its figures; none is said, and one that is not known has no line."""
+    assert lines in gpu_cells(name)
+
+
+def test_an_unknown_link_is_left_out() -> None:
+    """What a GB200 talks to PCIe boards over is not in its documents."""
+    assert not [cell for cell, _ in gpu_cells("gb200") if cell.startswith("PCIe")]
+
+
+@pytest.mark.parametrize(
+    ("name", "link"),
+    [("h100-sxm", "NVLink 4 450 GB/s"), ("rtx-4090", "PCIe 4 32.0 GB/s"), ("jetson-thor", "-")],
+)
+def test_the_list_of_gpus_has_the_fastest_link(name: str, link: str) -> None:
+    """NVLink before PCIe, in one direction; a GPU with neither has none."""
+    columns = {str(column.header): list(column.cells) for column in gpu_table(matching_datasheets(name)).columns}
+    assert columns["link"] == [link]
+
+
+def gpu_cells(name: str) -> list[tuple[str, str]]:
+    """Give the first two columns of a GPU's table."""
+    (gpu,) = matching_datasheets(name)
+    first, second, _ = gpu_details(gpu).columns
+    return [(str(one), str(other)) for one, other in zip(first.cells, second.cells, strict=True)]

@@ -1,15 +1,20 @@
-// The kernels table: DataTables sorts, pages and hides its rows; the keyboard walks them; one isolates its kernel.
-(() => {
-  const PAGE_FROM = 200;
-  const PAGE_ROWS = 100;
+// The list of kernels: DataTables sorts, pages and hides its rows; columns come and go; the keyboard walks the rows.
+// lens.list: what other scripts ask of it; null where the page has no list.
+lens.list = (() => {
+  const PAGE_FROM = 60;
+  const PAGE_ROWS = 50;
   const element = document.getElementById("kernels-table");
-  const rows = [...element.tBodies[0].rows];
-  if (rows.length === 0) return;
+  const rows = element ? [...element.tBodies[0].rows] : [];
+  if (rows.length === 0) return null;
+  const keysOf = (row) => (row.dataset.launches || row.dataset.k).split(" ");
+  const rowByKey = new Map(rows.flatMap((row) => keysOf(row).map((key) => [key, row])));
+  const linkOf = (row) => row.querySelector("a");
+  for (const row of rows) Object.assign(linkOf(row), { title: row.cells[0].dataset.order, tabIndex: -1 });
 
   // What is missing stands last, whichever way the rest is sorted.
   const known = (way) => (a, b) => {
     if (a === "" || b === "") return (a === "") - (b === "");
-    return way * (typeof a === "number" ? a - b : a.localeCompare(b));
+    return way * (typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true }));
   };
   DataTable.type("measure", {
     order: { pre: (value) => (value === "" ? "" : Number(value)), asc: known(1), desc: known(-1) },
@@ -20,7 +25,7 @@
   const heads = [...element.tHead.rows[0].cells];
   const columnOf = (key) => heads.findIndex((head) => head.dataset.key === key);
   const columns = heads.map((head) => {
-    const words = !head.classList.contains("n");
+    const words = head.classList.contains("w");
     // Filtering is the page's own: DataTables would parse the names of kernels as HTML to search them.
     const orderSequence = words ? ["asc", "desc"] : ["desc", "asc"];
     return { type: words ? "words" : "measure", orderSequence, searchable: false };
@@ -36,11 +41,12 @@
     pageLength: PAGE_ROWS, paging: paged, processing: false,
     layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
     language: {
-      emptyTable: "", zeroRecords: "No launch is left by these filters.",
+      emptyTable: "", zeroRecords: "No kernel is left by these filters.",
       paginate: { previous: "Previous", next: "Next" },
     },
   });
-  table.search.fixed("lens", (_text, _data, index) => !lens.hidden()[table.row(index).node().dataset.k]);
+  const isLeft = (row) => keysOf(row).some((key) => !lens.hidden()[key]);
+  table.search.fixed("lens", (_text, _data, index) => isLeft(table.row(index).node()));
 
   table.on("order", () => {
     const [[column, way]] = table.order();
@@ -55,56 +61,101 @@
     event.target.click();
   });
 
-  // One row is in the order of the Tab key; arrows move from there.
-  const shown = () => [...element.tBodies[0].querySelectorAll("tr[data-k]")];
+  // Columns: the address holds the keys of those that are not as the page has them from the start.
+  const usual = new Map(heads.map((head) => [head.dataset.key, !head.hidden]));
+  const boxes = [...document.querySelectorAll("[data-column]")];
+  const span = () => heads.filter((head) => !head.hidden).length;
+  let changed = "";
+  function showColumns(cols) {
+    if (cols === changed) return;
+    changed = cols;
+    const others = new Set(cols.split(","));
+    for (const [column, head] of heads.entries()) {
+      const { key } = head.dataset;
+      const hide = usual.get(key) === others.has(key) && key !== "name";
+      if (head.hidden === hide) continue;
+      for (const row of [head.parentElement, ...rows]) row.cells[column].hidden = hide;
+    }
+    for (const box of boxes) box.checked = !heads[columnOf(box.dataset.column)].hidden;
+    for (const cell of element.querySelectorAll(":scope > tbody > tr > td[colspan]")) cell.colSpan = span();
+  }
+  for (const box of boxes) {
+    box.addEventListener("change", () => {
+      const cols = boxes.filter((one) => one.checked !== usual.get(one.dataset.column)).map((one) => one.dataset.column);
+      lens.set({ cols: cols.join(",") });
+    });
+  }
+  const menu = document.getElementById("columns");
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.preventDefault();
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+  addEventListener("pointerdown", (event) => {
+    if (menu.open && !menu.contains(event.target)) menu.open = false;
+  });
+
+  // One row is in the order of the Tab key, by the link of its name; arrows move from there.
+  const shown = () => [...element.tBodies[0].children].filter((row) => row.dataset.g);
   function reach(row) {
-    for (const other of rows) other.tabIndex = -1;
-    if (row) row.tabIndex = 0;
+    for (const other of rows) linkOf(other).tabIndex = other === row ? 0 : -1;
   }
   const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
-  const isolate = (row) => lens.set({ k: row.dataset.k === lens.state.k ? "" : row.dataset.k });
+  const ownRow = (event) => {
+    const row = event.target.closest("tr");
+    return row?.dataset.g ? row : null;
+  };
   element.tBodies[0].addEventListener("keydown", (event) => {
-    const row = event.target.closest("tr[data-k]");
+    const row = ownRow(event);
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key in steps) {
       const list = shown();
       const next = list[Math.min(list.length - 1, Math.max(0, list.indexOf(row) + steps[event.key]))];
       reach(next);
-      next.focus();
-    } else if (event.target === row && (event.key === "Enter" || event.key === " ")) {
-      isolate(row);
+      linkOf(next).focus();
+    } else if (event.key === " ") {
+      lens.cards.toggle(row);
     } else return;
     event.preventDefault();
   });
   element.tBodies[0].addEventListener("click", (event) => {
-    const row = event.target.closest("tr[data-k]");
-    if (row && !event.target.closest("a") && getSelection().isCollapsed) isolate(row);
+    const row = ownRow(event);
+    const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey;
+    if (!row || elsewhere || (!event.target.closest("a") && !getSelection().isCollapsed)) return;
+    event.preventDefault();
+    reach(row);
+    lens.cards.toggle(row);
   });
-  for (const link of element.querySelectorAll("tbody a")) link.tabIndex = -1;
 
   function mark(state) {
-    const item = lens.picked();
+    const mine = rowByKey.get(state.k);
     for (const row of rows) {
-      const mine = row.dataset.k === state.k;
-      if (mine) row.setAttribute("aria-current", "true");
+      if (row === mine) row.setAttribute("aria-current", "true");
       else row.removeAttribute("aria-current");
-      const related = item && item.g !== "" && lens.items.get(row.dataset.k)?.g === item.g;
-      row.classList.toggle("faint", Boolean(item) && !mine && !related);
+      row.classList.toggle("faint", Boolean(mine) && row !== mine);
     }
   }
-  function bring(key) {
-    const row = rows.find((one) => one.dataset.k === key);
-    if (!row) return;
+  // How many launches of a kernel the filters leave; the other numbers of its row are those of all of them.
+  const launches = columnOf("launches");
+  const number = new Intl.NumberFormat("en");
+  function count() {
+    const hidden = lens.hidden();
+    for (const row of rows) {
+      const cell = row.cells[launches];
+      const left = keysOf(row).filter((key) => !hidden[key]).reduce((sum, key) => sum + lens.items.get(key).n, 0);
+      const text = `${left < Number(cell.dataset.order) ? `${number.format(left)} of ` : ""}${number.format(cell.dataset.order)}`;
+      if (cell.textContent === text) continue;
+      cell.dataset.also = left;
+      cell.textContent = text;
+    }
+  }
+  function bring(row) {
     if (paged) {
       const place = table.rows({ order: "current", search: "applied" }).nodes().toArray().indexOf(row);
       if (place >= 0) table.page(Math.floor(place / PAGE_ROWS)).draw("page");
     }
     reach(row);
-    // Only the table's own box is scrolled: the reader may be looking at a chart.
-    const box = element.closest(".scroll");
-    const [place, room] = [row.getBoundingClientRect(), box.getBoundingClientRect()];
-    const head = element.tHead.offsetHeight;
-    if (place.top < room.top + head || place.bottom > room.bottom) box.scrollTop += place.top - room.top - head;
   }
   let drawn = null;
   lens.on((state, before) => {
@@ -112,12 +163,15 @@
     const sorted = table.order()[0][0] === column && table.order()[0][1] === way;
     if (!sorted) table.order([[column, way]]);
     if (!sorted || drawn !== lens.hidden()) table.draw();
+    if (drawn !== lens.hidden()) count();
     drawn = lens.hidden();
+    showColumns(state.cols);
     mark(state);
-    if (state.k && (state.k !== before.k || state === before)) bring(state.k);
+    const row = rowByKey.get(state.k);
+    if (row && (state.k !== before.k || state === before)) bring(row);
   });
   const keepReachable = () => {
-    if (!shown().some((row) => row.tabIndex === 0)) reach(shown()[0]);
+    if (!shown().some((row) => linkOf(row).tabIndex === 0)) reach(shown()[0]);
   };
   table.on("draw", keepReachable);
   keepReachable();
@@ -125,4 +179,5 @@
     addEventListener("beforeprint", () => table.page.len(-1).draw());
     addEventListener("afterprint", () => table.page.len(PAGE_ROWS).draw());
   }
+  return { table, rows, heads, span, bring, rowByKey, linkOf };
 })();

@@ -24,6 +24,7 @@
       picked: state.k || figure.defaults.get("picked"),
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       datasheet: state.datasheet,
+      boost: state.boost === "on",
     };
   }
 
@@ -175,6 +176,12 @@
       if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
     });
   }
+
+  const boosts = [...document.querySelectorAll("[data-boost]")];
+  for (const box of boosts) box.addEventListener("change", () => lens.set({ boost: box.checked ? "on" : "" }));
+  lens.on((state) => {
+    for (const box of boosts) box.checked = state.boost === "on";
+  });
 
   for (const button of document.querySelectorAll("[data-export]")) {
     button.addEventListener("click", async () => {

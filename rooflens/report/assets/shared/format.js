@@ -21,12 +21,22 @@ lens.format = (() => {
     return isTie(digits.slice(decimals)) && Number(kept.at(-1)) % 2 === 0 ? kept : value.toFixed(decimals);
   }
 
+  // Making one costs more than a hundred numbers that it writes.
+  const writers = new Map();
+  function writer(decimals) {
+    if (!writers.has(decimals)) {
+      const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+      writers.set(decimals, new Intl.NumberFormat("en", digits));
+    }
+    return writers.get(decimals);
+  }
+
   function significant(value, digits = 3) {
     if (value === null || value === undefined) return MISSING;
     if (value === 0) return "0";
     const near = rounded(value, digits);
     const decimals = Math.max(0, digits - 1 - Number(near.toExponential().split("e")[1]));
-    return near.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+    return writer(decimals).format(near);
   }
   function scaled(value, steps) {
     const near = rounded(value);

@@ -17,7 +17,7 @@
 const lens = (() => {
   const DEFAULTS = Object.freeze({
     gpu: "", report: "", level: "", precision: "", verdicts: Object.freeze([]), range: "", process: "", device: "",
-    top: 100, q: "", k: "", datasheet: "", sort: "",
+    top: 100, q: "", k: "", datasheet: "", boost: "", sort: "", cols: "",
   });
   const FILTERS = ["gpu", "report", "precision", "verdicts", "range", "process", "device", "top", "q"];
   const EXACT = { gpu: "gpu", report: "r", precision: "precision", range: "range", process: "process", device: "device" };
@@ -101,8 +101,8 @@ const lens = (() => {
     remember();
   }
 
-  // What the text filter looks through: the launch's own words and those of its row.
-  const rows = document.querySelectorAll("#kernels-table tbody tr[data-k]");
+  // What the text filter looks through: the launch's own words and those of its line in the list.
+  const rows = document.querySelectorAll("#kernels tr[data-k]");
   const words = new Map([...rows].map((row) => [row.dataset.k, row.textContent]));
   const texts = new Map([...items.values()].map((item) => {
     const own = [item.name, item.gpu, item.r, item.bound, item.precision, item.range, item.process];

@@ -88,7 +88,7 @@ def stall_bars(analysis: Analysis) -> Bars:
 
 
 def _stall_bar(reason: str, share: float) -> Bar:
-    words = stall_label(reason).removeprefix("waits for ").removeprefix("waits at ")
+    words = stall_label(reason).removeprefix("waits for ").removeprefix("waits at ").removeprefix("waits on ")
     return Bar(words, share, rate=reason if words != reason.replace("_", " ") else "")
 
 

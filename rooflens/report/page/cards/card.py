@@ -6,22 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.launches import time_part
+from rooflens.model.launches import by_stake
 from rooflens.model.verdict.sentences import distance_words, wall_words, without_move
+from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.page.cards import layout
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
 from rooflens.report.page.cards.course import course
 from rooflens.report.page.cards.expectation import predicted_rows
 from rooflens.report.page.cards.findings import findings, has_costing
 from rooflens.report.page.cards.hot_lines import hot_lines
 from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.nvidia import opinion
-from rooflens.report.page.cards.occupancy import resident
+from rooflens.report.page.cards.memory_chart import memory_chart
+from rooflens.report.page.cards.mix import opcode_mix
+from rooflens.report.page.cards.nvidia import opinion, shared_texts
+from rooflens.report.page.cards.occupancy import curves, resident
 from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from markupsafe import Markup
 
     from rooflens.model.launches import Launch
@@ -33,19 +39,20 @@ if TYPE_CHECKING:
     from rooflens.report.page.cards.findings import Findings
     from rooflens.report.page.cards.hot_lines import HotLines
     from rooflens.report.page.cards.memory import Memory
+    from rooflens.report.page.cards.memory_chart import MemoryChart
     from rooflens.report.page.cards.nvidia import Opinion
-    from rooflens.report.page.cards.occupancy import Resident
+    from rooflens.report.page.cards.occupancy import OccupancyCurve, Resident
     from rooflens.report.page.cards.sources import Rows
     from rooflens.report.page.cards.times import Times
 
 MAX_CARDS = 100
-"""Cards written: the worst launch of every kernel first, then the longest launches."""
+"""Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
 
 _CAUSE = "cause: "
 """How the model begins a line of evidence that names a cause of latency."""
 
 LONG_CARDS = 8
-"""Cards of so many of the longest launches give notes and NVIDIA's messages at length."""
+"""Cards of so many of the longest launches give notes at length, and occupancy curves that offer no step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +63,10 @@ class Card:
         wall: Class and resource of the verdict in a few words.
         sentence: The verdict without its move, which stands below it.
         facts: Confidence, distances and launch shape.
-        long: It gives notes and NVIDIA's messages at length, and not their titles only.
+        long: It gives notes at length, and not their titles only, and all occupancy curves.
         moves: What can help kernels of its class, where no finding says what helps this one.
         evidence: Lines behind the verdict that neither a finding nor a bar of the card shows.
+        mix: What the shares of opcodes are of, and the groups.
         sums: What the numbers are where the launch stands for several; empty for a single one.
         predicted: Rows of predicted against measured work; empty without a prediction.
         sources: Numbers -> the stored metrics that gave them, without those that are usual on this page.
@@ -79,45 +87,99 @@ class Card:
     levels: Bars
     pipes: Bars
     stalls: Bars
+    mix: tuple[str, Bars]
+    memory_chart: MemoryChart | None
     memory: Memory
     resident: Resident | None
+    curves: tuple[OccupancyCurve, ...]
     predicted: tuple[PredictedRow, ...]
     nvidia: Opinion | None
     sources: Rows
 
+    @property
+    def places(self) -> tuple[tuple[str, bool], ...]:
+        """The panels that have something to show, in order, and whether they stand on the right."""
+        return layout.in_columns(self._heights())
 
-def cards(content: Content) -> Markup:
-    """Write the cards in order of time, and say how many launches have none."""
+    def _heights(self) -> Iterator[tuple[str, int]]:
+        mix, facts = self.mix[1], self.memory.facts
+        yield "findings", layout.findings_height(self.findings, self.moves)
+        yield "evidence", layout.words_height(self.evidence)
+        yield "hot_lines", layout.HOT_LINE * len(self.hot_lines.lines) + layout.LINE if self.hot_lines else 0
+        yield "course", layout.COURSE if self.course else 0
+        yield "memory_chart", self.memory_chart.height + layout.CHART_WORDS if self.memory_chart else 0
+        yield "levels", layout.bars_height(self.levels.shown)
+        yield "memory", layout.bars_height(self.memory.bars, 0 if self.memory_chart else len(facts))
+        yield "pipes", layout.bars_height(self.pipes.shown, bool(self.pipes.small))
+        yield "stalls", layout.bars_height(self.stalls.shown)
+        yield "mix", layout.bars_height(mix.shown, bool(mix.small))
+        yield "resident", self._resident_height()
+        yield "predicted", layout.PREDICTED * len(self.predicted)
+        yield "times", layout.TIMES if self.times else 0
+
+    def _resident_height(self) -> int:
+        if self.resident is None:
+            return 0
+        drawn = layout.CURVES if self.curves else 0
+        return layout.bars_height(self.resident.bars, len(self.resident.facts)) + drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The cards of a page.
+
+    Attributes:
+        by_launch: Card by the key of its launch, in order of falling time.
+        has_gains: A finding on one of them says how much faster its kernel gets.
+        common: Numbers -> the stored metrics that gave them on most of the cards.
+        texts: Texts of NVIDIA's rules that several cards link to, and their numbers.
+    """
+
+    by_launch: Mapping[str, Markup]
+    has_gains: bool
+    common: Rows
+    texts: Mapping[str, int]
+
+
+def cards(content: Content) -> Cards:
+    """Write the cards of a page."""
     shown = carded(content)
-    left_out = len(content.launches) - len(shown)
     sources = [source_rows(launch.analysis) for launch in shown]
     common = frozenset(usual := common_rows(sources))
     written = [
         _card(content, launch, merged(row for row in rows if row not in common), long=i < LONG_CARDS)
         for i, (launch, rows) in enumerate(zip(shown, sources, strict=True))
     ]
-    return render(
-        "report/cards",
-        cards=written,
+    texts = shared_texts([card.nvidia for card in written if card.nvidia])
+    alone = content.listed[0].worst if len(content.listed) == 1 else None
+    shared = {"common": bool(usual), "shared_texts": texts, "content": content, "alone": alone}
+    return Cards(
+        by_launch={card.launch.key: render("report/cards", card=card, **shared) for card in written},
         has_gains=any(finding.gain for card in written for finding in card.findings.costing),
         common=merged(usual),
-        left_out=left_out,
-        covered=time_part(shown),
-        long_cards=LONG_CARDS,
-        content=content,
+        texts=texts,
     )
 
 
 def carded(content: Content) -> tuple[Launch, ...]:
-    """Choose the launches that get a card."""
-    wanted = dict.fromkeys(group.worst.key for group in content.groups)
-    wanted |= dict.fromkeys(launch.key for launch in content.launches)
-    chosen = set(list(wanted)[:MAX_CARDS])
+    """Choose the launches that get a card: few, and different ones."""
+    kernels = content.listed
+    worst = [group.worst for group in (*by_stake(kernels)[:FIRST_KEPT], *kernels)]
+    looks = {_look(launch): launch.key for launch in reversed(worst)}
+    for launch in content.timed:
+        looks.setdefault(_look(launch), launch.key)
+    chosen = set(list(dict.fromkeys((*(launch.key for launch in worst), *looks.values())))[:MAX_CARDS])
     return tuple(launch for launch in content.launches if launch.key in chosen)
+
+
+def _look(launch: Launch) -> tuple[object, ...]:
+    """Tell apart what a card would show: the kernel, its verdict and its grid."""
+    return launch.group_key, launch.bound, launch.analysis.kernel.grid
 
 
 def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Card:
     analysis = launch.analysis
+    chart = memory_chart(analysis, apart=not content.aggregated or analysis.launches == 1)
     return Card(
         launch=launch,
         wall=_wall(launch),
@@ -134,8 +196,11 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         levels=level_bars(analysis),
         pipes=pipe_bars(analysis),
         stalls=stall_bars(analysis),
-        memory=memory(analysis),
+        mix=opcode_mix(analysis.kernel),
+        memory_chart=chart,
+        memory=memory(analysis, has_chart=chart is not None),
         resident=resident(analysis.kernel),
+        curves=tuple(curve for curve in curves(analysis.kernel) if long or curve.better),
         predicted=predicted_rows(content, launch),
         nvidia=opinion(launch),
         sources=sources,

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.records import RESIDENT
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.labels import UNITS
+from rooflens.report.roofline.course import LEVEL, phase_points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,6 +70,7 @@ class Course:
         warps: Area of the resident warps as a path; empty where not sampled.
         words: What the figure shows, for those who do not see it.
         sentence: The phases; empty where no plateau stands out.
+        path: Where the kernel stands on the roofline in each phase; empty where the report cannot tell.
         doubt: What the samples say otherwise than the counters; empty where they agree.
         idle: Units that did next to nothing.
         columns: What the table has beside the time.
@@ -80,6 +84,7 @@ class Course:
     plateau: Band | None
     words: str
     sentence: str
+    path: str
     doubt: str
     idle: tuple[str, ...]
     columns: tuple[str, ...]
@@ -108,6 +113,7 @@ def course(analysis: Analysis) -> Course | None:
         plateau=None if phases is None else Band(_x(phases.ramp), _x(phases.plateau)),
         words=_words(columns, phases, duration_ns, gpu),
         sentence=_sentence(phases, gpu),
+        path=_roofline_path(analysis),
         doubt=_doubt(analysis, units.get("dram", ())),
         idle=tuple(resource_label(name, gpu) for name in units if name not in drawn),
         columns=tuple(columns),
@@ -192,6 +198,19 @@ def _doubt(analysis: Analysis, samples: Sequence[float | None]) -> str:
         return ""
     label = resource_label("dram", analysis.kernel.gpu)
     return f"{label} averages {fmt.percent(sampled)} by these samples and {fmt.percent(counted)} by the counters."
+
+
+def _roofline_path(analysis: Analysis) -> str:
+    """Say where the dot of the roofline goes: `On the roofline at HBM3: ramp 210 FLOP/B, 12.0 TFLOP/s; plateau ...`."""
+    points = phase_points(analysis)
+    if not points:
+        return ""
+    unit = UNITS[main_work(analysis).unit]
+    places = (
+        f"{point.phase} {fmt.intensity(point.intensity_flop_per_byte, unit)}, {fmt.si(point.flop_per_s, f'{unit}/s')}"
+        for point in points
+    )
+    return f"On the roofline at {resource_label(LEVEL, analysis.kernel.gpu)}: {'; '.join(places)}."
 
 
 def _sentence(phases: Phases | None, gpu: str | None) -> str:

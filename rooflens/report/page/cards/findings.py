@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 CODE_WIDTH = 100
 """Characters of a source line or an instruction at most."""
+
+
+_TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,13 @@ class ShownFinding:
     """One finding in words.
 
     Attributes:
+        name: Its title as it stands within a sentence.
         gain: `up to 1.4x`; empty where it cannot be bounded.
         doubt: How sure it is, where it is not quite.
     """
 
     title: str
+    name: str
     gain: str
     doubt: str
     evidence: tuple[str, ...]
@@ -75,13 +81,20 @@ def code_of(hotspot: Hotspot) -> str:
 def _shown(finding: Finding) -> ShownFinding:
     gain = finding.speedup_up_to
     return ShownFinding(
-        title=finding.title,
+        title=_sentence_case(finding.title),
+        name=finding.title,
         gain="" if gain is None else f"up to {fmt.factor(gain)}",
         doubt="" if finding.confidence == "high" else f"confidence {finding.confidence}",
         evidence=tuple(evidence_words(evidence) for evidence in finding.evidence),
         move=finding.move,
         places=tuple(_place(place) for place in finding.where),
     )
+
+
+def _sentence_case(title: str) -> str:
+    """Begin with a capital: `fp64 divisions` is written as the pipes are, `FP64 divisions`."""
+    first, space, rest = title.partition(" ")
+    return f"{first.upper() if _TYPE.fullmatch(first) else first[:1].upper() + first[1:]}{space}{rest}"
 
 
 def _place(place: Place) -> ShownPlace:

@@ -30,10 +30,10 @@ class Memory:
     facts: tuple[str, ...]
 
 
-def memory(analysis: Analysis) -> Memory:
-    """Compare asked and moved bytes as far as the report holds them."""
+def memory(analysis: Analysis, *, has_chart: bool = False) -> Memory:
+    """Compare asked and moved bytes as far as the report holds them; a memory chart says how often caches hit."""
     traffic = find_traffic(analysis.kernel)
-    return Memory(tuple(_bars(analysis, traffic)), tuple(_facts(traffic)))
+    return Memory(tuple(_bars(analysis, traffic)), tuple(_facts(traffic, has_chart=has_chart)))
 
 
 def _bars(analysis: Analysis, traffic: Traffic) -> Iterator[Bar]:
@@ -66,14 +66,14 @@ def _replays(conflicts: float | None) -> str:
     return f"{fmt.percent(conflicts)} of it replays of bank conflicts" if conflicts else "no bank conflicts"
 
 
-def _facts(traffic: Traffic) -> Iterator[str]:
+def _facts(traffic: Traffic, *, has_chart: bool) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
         yield f"sectors a request: {', '.join(touched)} (side by side, 4 bytes a thread take 4, 16 bytes take 16)"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
         yield f"shared-memory addresses need {fmt.factor(traffic.shared_excess)} the wavefronts of their bytes"
-    rates = (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))
+    rates = () if has_chart else (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))
     hits = [f"{name} {fmt.percent(rate)}" for name, rate in rates if rate is not None]
     if hits:
         yield f"sectors found in the cache: {', '.join(hits)}"

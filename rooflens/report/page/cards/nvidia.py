@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,13 @@ from rooflens import format as fmt
 from rooflens.model.verdict.nvidia_rules import agrees
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.page.cards.sources import SHARED_FROM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Rule
-
-MESSAGE_WIDTH = 400
-"""Characters of a rule's message at most; what is left out is said."""
 
 _SAYS: Mapping[str, str] = {
     "High Throughput": "a unit is above 80 % of its peak",
@@ -30,24 +29,27 @@ _SAYS: Mapping[str, str] = {
 }
 """NVIDIA's bottleneck -> what it says."""
 
+_OFTEN, _LONG = 3, 100
+"""Cards and characters from which on a text is worth a place of its own."""
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
 _BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
 """Rules that say only that they could not run: the report lacks what they read."""
-_SENTENCE_END = re.compile(r"(?<=[.:)])\s")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One rule's message.
+    """One rule's message, uncut.
 
     Attributes:
-        cut: True where its end is left out.
+        estimate: NVIDIA's estimated speed-up, and of what; empty where it states none.
+        is_open: It says how much faster the kernel itself could be, and not one of its units.
     """
 
     title: str
     text: str
-    cut: bool
+    estimate: str = ""
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Opinion:
     Attributes:
         headline: Agreement or disagreement with the verdict; empty where the report holds no bottleneck rule.
         note: The per cents that the rules state, and how far the comparison goes.
-        messages: The rules' texts.
+        messages: The rules' texts, those with the highest estimated speed-up first.
         broken: How many rules could not run on this report.
     """
 
@@ -75,8 +77,17 @@ def opinion(launch: Launch) -> Opinion | None:
     headline, note = _headline(launch), _note(analysis)
     if not (headline or note or ran):
         return None
-    messages = dict.fromkeys(_message(rule) for rule in ran)
+    messages = dict.fromkeys(_message(rule) for rule in sorted(ran, key=_promise, reverse=True))
     return Opinion(headline, note, tuple(messages), broken)
+
+
+def shared_texts(opinions: Sequence[Opinion]) -> dict[str, int]:
+    """Number the long texts that so many cards share that a page writes them once, below its cards."""
+    if len(opinions) <= SHARED_FROM:
+        return {}
+    cards = Counter(text for said in opinions for text in {message.text for message in said.messages})
+    often = (text for text, count in cards.items() if count >= _OFTEN and len(text) >= _LONG)
+    return {text: number for number, text in enumerate(often, 1)}
 
 
 def _headline(launch: Launch) -> str:
@@ -117,23 +128,26 @@ def _note(analysis: Analysis) -> str:
     return f"NVIDIA's numbers: {text}." if text else ""
 
 
+def _promise(rule: Rule) -> tuple[float, float]:
+    """Return what a rule is sorted by: a speed-up of the kernel counts before one of a single unit."""
+    return rule.speedup_pct or 0.0, rule.unit_speedup_pct or 0.0
+
+
 def _message(rule: Rule) -> Message:
-    text = plain_message(rule.message)
-    short = cut_sentences(text, MESSAGE_WIDTH)
-    return Message(rule.title or _words(rule.identifier), short, cut=short != text)
+    title = rule.title or _words(rule.identifier)
+    return Message(title, plain_message(rule.message), _estimate(rule), is_open=bool(rule.speedup_pct))
+
+
+def _estimate(rule: Rule) -> str:
+    """Write NVIDIA's number as it stands: the per cent of the time, of the kernel or of the unit, that would go."""
+    if rule.speedup_pct:
+        return f"est. speed-up {fmt.quantity(rule.speedup_pct, '%')}"
+    return f"est. local speed-up {fmt.quantity(rule.unit_speedup_pct, '%')}" if rule.unit_speedup_pct else ""
 
 
 def plain_message(message: str) -> str:
     """Write a rule's message without its links and line breaks."""
     return " ".join(_MARKUP.sub(lambda match: match[1].rpartition(":")[2], message).split())
-
-
-def cut_sentences(text: str, width: int) -> str:
-    """Keep as many whole sentences as fit, and a part of the first where that is too long itself."""
-    if len(text) <= width:
-        return text
-    ends = [match.start() for match in _SENTENCE_END.finditer(text) if width // 2 <= match.start() <= width]
-    return text[: ends[-1]] if ends else text[: text.rfind(" ", 0, width)]
 
 
 def _words(identifier: str) -> str:

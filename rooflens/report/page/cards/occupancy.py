@@ -1,4 +1,4 @@
-"""Occupancy of a card: warps allowed and resident, what limits them, waves and tail."""
+"""Occupancy of a card: warps allowed and resident, what limits them, waves and tail, and curves of other launches."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.model.roofline.occupancy import find_occupancy
+from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.report.page.cards.bars import Bar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from rooflens.model.records import Kernel
-    from rooflens.model.roofline.occupancy import Occupancy
+    from rooflens.model.roofline.occupancy import Curve, Occupancy, Property
 
 _HARDLY = 0.01
 """A last wave that leaves less than this of the SM time idle is as good as full."""
@@ -81,3 +81,79 @@ def _waves(kernel: Kernel, waves: float, idle: float) -> str:
         return f"{fmt.significant(waves, 2)} waves{grid}: {fmt.percent(idle)} of the block slots stay empty"
     tail = "hardly a tail" if idle < _HARDLY else f"the last one leaves {fmt.percent(idle)} of the SM time idle"
     return f"{fmt.significant(waves)} waves{grid}: {tail}"
+
+
+WIDTH, HEIGHT = 180, 60
+"""Of a drawing, in its own units; half of a pixel is not seen."""
+
+_TITLES: Mapping[Property, str] = {
+    "registers": "Registers a thread",
+    "block size": "Threads a block",
+    "shared memory": "Shared memory a block",
+}
+_NOUNS: Mapping[Property, str] = {"registers": "register", "block size": "thread"}
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A place on the drawing."""
+
+    x: int
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class OccupancyCurve:
+    """One curve, from none of its property to the most there can be, and from 100 % down to 0.
+
+    Attributes:
+        path: Its steps.
+        now: The launch as it is.
+        better: The nearest change that allows clearly more; None where none does.
+        most: The right end of the axis in words.
+        words: Both dots in words.
+    """
+
+    title: str
+    path: str
+    now: Dot
+    better: Dot | None
+    most: str
+    words: str
+
+
+def curves(kernel: Kernel) -> tuple[OccupancyCurve, ...]:
+    """Draw the curves that go through the occupancy which the report states."""
+    return tuple(_drawn(curve) for curve in occupancy_curves(kernel))
+
+
+def _drawn(curve: Curve) -> OccupancyCurve:
+    most = curve.steps[-1][0]
+
+    def dot(value: float, occupancy: float) -> Dot:
+        return Dot(round(WIDTH * min(1.0, value / most)), round(HEIGHT * (1 - occupancy)))
+
+    points = [dot(*step) for step in curve.steps]
+    return OccupancyCurve(
+        title=_TITLES[curve.of],
+        path="".join(f"{'V' if i else 'M0 '}{point.y}H{point.x}" for i, point in enumerate(points)),
+        now=dot(curve.now, curve.occupancy),
+        better=None if curve.better is None else dot(*curve.better),
+        most=f"{most:,.0f}" if curve.of in _NOUNS else _value(curve, most),
+        words=_words(curve),
+    )
+
+
+def _words(curve: Curve) -> str:
+    """Write `56 registers: 50 %; at 40 registers: 75 % (+25)`."""
+    now = f"{_value(curve, curve.now)}: {fmt.percent(curve.occupancy)}"
+    if curve.better is None:
+        return now
+    value, occupancy = curve.better
+    more = round(100 * occupancy) - round(100 * curve.occupancy)
+    return f"{now}; at {_value(curve, value)}: {fmt.percent(occupancy)} (+{more})"
+
+
+def _value(curve: Curve, value: float) -> str:
+    noun = _NOUNS.get(curve.of)
+    return fmt.count(round(value), noun) if noun else fmt.si(value, "B")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support import samples
+from support.tags import words_of
 
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports
@@ -18,15 +19,18 @@ from rooflens.report.page.cards import card as cards
 from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import memory
-from rooflens.report.page.cards.nvidia import cut_sentences, opinion, plain_message
-from rooflens.report.page.cards.occupancy import resident
+from rooflens.report.page.cards.mix import opcode_mix
+from rooflens.report.page.cards.nvidia import opinion, plain_message, shared_texts
+from rooflens.report.page.cards.occupancy import Dot, curves, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
+from rooflens.report.page.kernels.table import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from rooflens.ingest.reports.load import Loaded
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 
@@ -40,8 +44,8 @@ def page_of(*analyses: Analysis) -> Content:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the cards of some kernels, with single spaces in place of unbreakable ones."""
-    return str(cards.cards(page_of(*analyses))).replace("\u00a0", " ")
+    """Write the list of some kernels with their cards, with single spaces in place of unbreakable ones."""
+    return str(kernels(page_of(*analyses))).replace("\u00a0", " ")
 
 
 def sample(duration_us: float, dram_bytes: float, **changes: object) -> Analysis:
@@ -111,7 +115,7 @@ def test_small_pipes_are_named_and_not_drawn() -> None:
     """Three pipes are always drawn; of the others those below 1 % are named, with the FLOPs that count."""
     inst = {"issue": 1e6, "alu": 1e3, "xu": 1e3}
     bars = pipe_bars(sample(1000, 1e9, flop={"fp32": 1e9, "fp64": 1e3}, inst=inst))
-    assert [bar.label for bar in bars.shown] == ["FP32", "issue slots", "XU pipe"]
+    assert [bar.label for bar in bars.shown] == ["FP32", "instruction issue", "XU pipe"]
     assert [name.replace("\u00a0", " ") for name in bars.small] == ["ALU pipe", "FP64 (1.00 kFLOP)"]
 
 
@@ -241,32 +245,48 @@ def ruled(analysis: Analysis) -> Analysis:
 
 
 def test_rule_messages_are_plain_text() -> None:
-    """Links lose their markup, broken rules are counted and not shown, and what is cut says so."""
+    """Links lose their markup, texts stand uncut, and broken rules are counted and not shown."""
     found = opinion(page_of(ruled(sample(1000, 1e9))).launches[0])
     assert found is not None
     assert [message.title for message in found.messages] == ["Coalescing", "CPI Stall"]
     assert found.messages[0].text == "Look at the tables and the guide."
-    assert [message.cut for message in found.messages] == [False, True]
+    assert plain_message("a\n  b @source:x.cu:12@") == "a b 12"
     assert found.broken == 2
     html = html_of(ruled(sample(1000, 1e9)))
-    assert "2 messages; 2 rules could not run" in html
+    assert ("A long one. " * 100).strip() in html
+    assert "2 rules could not run" in html
     assert "somebody" not in html
-    assert "(cut)" in html
 
 
-def test_texts_are_cut_at_sentences() -> None:
-    """As many sentences stay as fit; a first one that is too long ends at a word."""
-    assert cut_sentences("One two. Three four. Five.", 21) == "One two. Three four."
-    assert cut_sentences("one two three four", 9) == "one two"
-    assert cut_sentences("short", 9) == "short"
-    assert plain_message("a\n  b @source:x.cu:12@") == "a b 12"
+def test_rules_stand_by_what_they_promise() -> None:
+    """NVIDIA's estimates as it states them, of the kernel before those of a unit, then the rules without."""
+    rules = (
+        Rule("A", "S", "None", "text"),
+        Rule("B", "S", "Unit", "text", unit_speedup_pct=80.0),
+        Rule("C", "S", "Little", "text", speedup_pct=6.386),
+        Rule("D", "S", "Much", "text", speedup_pct=56.86),
+    )
+    analysis = sample(1000, 1e9)
+    found = opinion(page_of(replace(analysis, kernel=replace(analysis.kernel, rules=rules))).launches[0])
+    assert found is not None
+    assert [(message.title, message.estimate) for message in found.messages] == [
+        ("Much", "est. speed-up 56.9 %"),
+        ("Little", "est. speed-up 6.39 %"),
+        ("Unit", "est. local speed-up 80.0 %"),
+        ("None", ""),
+    ]
 
 
-def test_long_texts_stand_on_the_heaviest_cards_only() -> None:
-    """Many cards give the titles of NVIDIA's messages, the first ones their texts."""
+def test_texts_of_many_cards_are_written_once() -> None:
+    """A page of many cards writes a long text that they share once and links to it; a short page repeats it."""
     html = html_of(*(ruled(analysis) for analysis in samples.many(30)))
-    assert html.count("Look at the tables") == cards.LONG_CARDS
-    assert html.count("Coalescing; CPI Stall (") == 30 - cards.LONG_CARDS
+    assert html.count(("A long one. " * 100).strip()) == 1
+    (number,) = re.findall(r'<li id="(rule-\d+)"', html)
+    assert html.count(f'href="#{number}"') == 30
+    assert html.count("Look at the tables") == 30
+    few = html_of(*(ruled(analysis) for analysis in samples.many(3)))
+    assert few.count(("A long one. " * 100).strip()) == 3
+    assert shared_texts([]) == {}
 
 
 def test_every_drawn_number_says_its_source(fixtures: Path) -> None:
@@ -306,7 +326,7 @@ def test_sums_say_whose_numbers_they_are() -> None:
     one = replace(sample(1000, 1e9), launches=12)
     assert "One profile stands for 12 equal launches" in html_of(one)
     page = replace(page_of(one), aggregated=True)
-    text = str(cards.cards(page))
+    text = str(kernels(page))
     assert "Stands for 12 launches" in text
     assert "representative one" in text
     assert "mean of the launches" in text
@@ -329,6 +349,60 @@ def test_predicted_rows_stand_beside_measured_ones(monkeypatch: pytest.MonkeyPat
     assert ">2.50x<" in html
 
 
+def test_the_mix_says_what_instructions_are_for() -> None:
+    """Shares of executed warp instructions by purpose, each with its most frequent opcodes; small ones are named."""
+    table = {"FFMA": 600, "FADD.FTZ": 100, "LDG.E.128": 150, "LDG.E": 50, "BRA": 95, "MUFU.EX2": 5}
+    of, mix = opcode_mix(replace(sample(1000, 1e9).kernel, warp_opcodes=table))
+    assert of == "executed warp instructions"
+    assert [(bar.label, bar.share, bar.rate.replace("\u00a0", " ")) for bar in mix.shown] == [
+        ("FP32", 0.7, "FFMA 60 %, FADD 10 %"),
+        ("global memory", 0.2, "LDG 20 %"),
+        ("control", 0.095, "BRA 9.5 %"),
+    ]
+    assert mix.small == ("special functions",)
+    of, mix = opcode_mix(replace(sample(1000, 1e9).kernel, thread_opcodes={"FFMA": 32}))
+    assert (of, [bar.share for bar in mix.shown]) == ("executed thread instructions", [1.0])
+    assert opcode_mix(sample(1000, 1e9).kernel)[1].shown == ()
+    assert "Opcode mix" not in html_of(sample(1000, 1e9))
+
+
+def test_occupancy_curves_name_today_and_the_next_step() -> None:
+    """The launch as it is, and the nearest change that allows clearly more with its gain in points."""
+    counters = {
+        "sm_warps": 64.0,
+        "sm_registers": 65536.0,
+        "blocks_limit_blocks": 32.0,
+        "blocks_limit_smem": 32.0,
+        "registers_per_thread": 40.0,
+        "block_size": 256.0,
+        "theoretical_occupancy": 0.75,
+    }
+    analysis = with_counters(counters)
+    registers, block = curves(replace(analysis.kernel, compute_capability="8.0"))
+    assert registers.words.replace("\u00a0", " ") == "40 registers: 75 %; at 32 registers: 100 % (+25)"
+    assert (registers.now, registers.better) == (Dot(28, 15), Dot(23, 0))
+    assert registers.path.startswith("M0 0H23V15H28V")
+    assert block.words.replace("\u00a0", " ") == "256 threads: 75 %"
+    assert block.better is None
+    assert "at 32 registers: 100 % (+25)" in html_of(analysis)
+
+
+def test_flags_stand_where_they_matter() -> None:
+    """What changes the verdict follows its sentence; what says how numbers were made stands at the end."""
+    flags = ("dram_writes_stay_in_l2", "fp16_not_measured")
+    text = words_of(html_of(sample(1000, 1e9, flags=flags)))
+    parts = (
+        "The output stayed in L2",
+        "confidence high",
+        "Memory levels",
+        "About these numbers",
+        "counts no CUDA-core fp16",
+    )
+    places = [text.index(words) for words in parts]
+    assert places == sorted(places)
+    assert "About these numbers" not in words_of(html_of(sample(1000, 1e9)))
+
+
 def test_causes_stay_and_repeated_evidence_goes() -> None:
     """Lines that the bars show are not written again; the causes of latency are."""
     analysis = samples.every_verdict()[2]
@@ -346,14 +420,17 @@ def test_hostile_rules_and_sources_are_text() -> None:
     analysis = samples.every_verdict()[0]
     kernel = replace(
         analysis.kernel,
-        rules=(Rule(evil, evil, evil, evil),),
+        rules=(Rule(evil, evil, evil, evil), Rule(evil, evil, "", f"{evil} of a long text that cards share" * 9)),
+        warp_opcodes={evil: 7},
+        gpu=evil,
         counter_sources=dict.fromkeys(analysis.kernel.counter_sources, evil),
         nvtx_range=evil,
         process=evil,
     )
-    html = html_of(replace(analysis, kernel=kernel, nvidia=Nvidia(evil)))
-    assert "<img" not in html
-    assert "&lt;img" in html
+    hostile = replace(analysis, kernel=kernel, nvidia=Nvidia(evil))
+    for html in (html_of(hostile), html_of(*[hostile] * (SHARED_FROM + 1))):
+        assert "<img" not in html
+        assert "&lt;img" in html
 
 
 def test_anchors_are_unique() -> None:
@@ -364,11 +441,10 @@ def test_anchors_are_unique() -> None:
 
 
 @pytest.mark.corpus
-def test_cards_of_real_reports_stay_small(corpus: Path) -> None:
+def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
     """A hundred cards of full reports, and a hundred of all published ones, take 11 kB each on average."""
-    loaded = load_reports(find_inputs([str(corpus)]).jobs)
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
     for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
-        html = html_of(*chosen)
+        html = "".join(cards.cards(page_of(*chosen)).by_launch.values())
         assert len(html.encode()) < CARD_BYTES * cards.MAX_CARDS

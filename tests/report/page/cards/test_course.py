@@ -13,8 +13,8 @@ from support.tags import words_of
 from rooflens.model.records import RESIDENT, Phases, Series
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.card import cards
 from rooflens.report.page.cards.course import MOST_POINTS, TABLE_ROWS, course
+from rooflens.report.page.kernels.table import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -36,7 +36,7 @@ def sampled(
 
 def html_of(analysis: Analysis) -> str:
     """Write the card of a kernel."""
-    return str(cards(build_content([samples.report([analysis])], "test", default_thresholds())))
+    return str(kernels(build_content([samples.report([analysis])], "test", default_thresholds())))
 
 
 def drawn_points(path: str) -> list[tuple[int, int]]:

@@ -15,8 +15,9 @@ from rooflens.model.records import Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import evidence_words, place_label
-from rooflens.report.page.cards.card import LONG_CARDS, cards
+from rooflens.report.page.cards.card import LONG_CARDS
 from rooflens.report.page.cards.findings import CODE_WIDTH, code_of, findings
+from rooflens.report.page.kernels.table import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -52,21 +53,28 @@ def found(*several: Finding) -> Analysis:
 
 
 def html_of(*analyses: Analysis) -> str:
-    """Write the cards of a page."""
-    return str(cards(build_content([samples.report(analyses)], "test", default_thresholds())))
+    """Write the list of a page with its cards."""
+    return str(kernels(build_content([samples.report(analyses)], "test", default_thresholds())))
 
 
 def test_a_finding_has_its_gain_numbers_place_and_move() -> None:
     """Title, gain, doubt, numbers with units, file and line with its source, and the move are on the card."""
     text = words_of(html_of(found(STRIDED)))
     for words in (
-        "uncoalesced global stores up to 3.6x confidence medium",
+        "Uncoalesced global stores up to 3.6x confidence medium",
         "transpose the index: 75 % of the sectors are not needed",
-        "store excess share 75 %",
+        "excess sectors of stores 75 %",
         "grid size 1,024 blocks",
         "copy.cu:88 90 % y[i * n] = x[i];",
     ):
         assert words in text, words
+
+
+def test_titles_begin_as_pipes_are_written() -> None:
+    """A title begins with a capital, and one that begins with a type with the type as it is written elsewhere."""
+    titles = ("fp64 divisions", "bf16 x", "fpga", "")
+    shown = findings(found(*(replace(STRIDED, title=title) for title in titles)))
+    assert [one.title for one in shown.costing] == ["FP64 divisions", "BF16 x", "Fpga", ""]
 
 
 def test_no_move_stands_twice() -> None:
@@ -83,8 +91,8 @@ def test_no_move_stands_twice() -> None:
 def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
     """Notes stand apart in a closed disclosure that names them, and never have a gain."""
     shown = findings(found(STRIDED, NOTE))
-    assert [one.title for one in shown.costing] == ["uncoalesced global stores"]
-    assert [(one.title, one.gain) for one in shown.notes] == [("low occupancy", "")]
+    assert [one.title for one in shown.costing] == ["Uncoalesced global stores"]
+    assert [(one.title, one.gain) for one in shown.notes] == [("Low occupancy", "")]
     html = html_of(found(STRIDED, NOTE))
     assert '<details class="data also">' in html
     assert "Also true, and not what costs time: low occupancy" in words_of(html)
@@ -93,7 +101,9 @@ def test_what_costs_time_comes_first_and_notes_are_folded() -> None:
 
 def test_long_pages_name_their_notes_only() -> None:
     """The first cards give notes at length, the others name them, so that a page of many stays small."""
-    text = words_of(html_of(*(found(NOTE) for _ in range(LONG_CARDS + 3))))
+    several = [found(NOTE) for _ in range(LONG_CARDS + 3)]
+    named = [replace(one, kernel=replace(one.kernel, name=f"kernel_{i}")) for i, one in enumerate(several)]
+    text = words_of(html_of(*named))
     assert text.count("Also true, and not what costs time: low occupancy") == LONG_CARDS + 3
     assert text.count("take fewer registers") == LONG_CARDS
 
@@ -116,7 +126,7 @@ def test_causes_are_not_repeated_beside_findings() -> None:
 def test_sources_of_the_numbers_stand_in_the_disclosure() -> None:
     """The stored metric behind a number of a finding is among the sources of the card."""
     html = html_of(found(STRIDED))
-    assert "uncoalesced global stores: store excess share" in html
+    assert "uncoalesced global stores: excess sectors of stores" in html
     assert "memory_l2_theoretical_sectors_global" in html
 
 
@@ -146,7 +156,7 @@ def test_amounts_are_written_in_their_units(value: float, unit: str, words: str)
 def test_a_unit_that_the_name_holds_is_not_said_again() -> None:
     """`registers now` needs no unit, a share is always written as one, and a block size is one of threads."""
     assert evidence_words(Evidence("registers now", 188.0, "registers", "")) == "registers now 188"
-    assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local share 47 %"
+    assert evidence_words(Evidence("local_share", 0.468, "share", "")) == "local memory 47 %"
     assert evidence_words(Evidence("block_size", 9.0, "threads", "")) == "block size 9 threads"
     assert evidence_words(Evidence("grid_size", 1.0, "blocks", "")) == "grid size 1 block"
     assert evidence_words(Evidence("duration_ns", 1472.0, "ns", "")) == "duration 1.47 µs"

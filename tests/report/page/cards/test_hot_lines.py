@@ -11,8 +11,8 @@ from support.tags import words_of
 from rooflens.model.records import Hotspot
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.cards.card import cards
 from rooflens.report.page.cards.hot_lines import MOST_LINES, hot_lines
+from rooflens.report.page.kernels.table import kernels
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
@@ -48,7 +48,7 @@ def lines(count: int) -> list[Hotspot]:
 
 def html_of(analysis: Analysis) -> str:
     """Write the card of a kernel."""
-    return str(cards(build_content([samples.report([analysis])], "test", default_thresholds())))
+    return str(kernels(build_content([samples.report([analysis])], "test", default_thresholds())))
 
 
 def test_a_line_says_share_wait_and_waste() -> None:

@@ -1,0 +1,65 @@
+"""What GPUs that share an operation must send one another, and the link that carries it.
+
+T_comms = bytes that a GPU must send / bandwidth of its link in one direction; a GPU receives while it sends. The
+amounts are those of the ring and of the direct exchange, which no algorithm among the GPUs alone can go below. Switches
+that add up what passes through them do an all-reduce with fewer bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
+
+if TYPE_CHECKING:
+    from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
+
+
+def share_of(amount: int, gpus: int) -> int:
+    """Give the part of the GPU that has most where GPUs split an amount evenly."""
+    return -(-amount // gpus)
+
+
+def gathered(amount: float, gpus: int) -> float:
+    """Say what a GPU sends in an all-gather or a reduce-scatter of a whole: all but a part of its own.
+
+    In a ring every GPU passes each of the gpus - 1 other parts on once; each part is amount / gpus.
+    """
+    return (gpus - 1) * amount / gpus
+
+
+def all_reduced(amount: float, gpus: int) -> float:
+    """Say what a GPU sends in an all-reduce: a reduce-scatter, then an all-gather of the sums."""
+    return 2 * gathered(amount, gpus)
+
+
+def exchanged(amount: float, gpus: int) -> float:
+    """Say what a GPU sends in an all-to-all: of what it has, the part for each of the others."""
+    return (gpus - 1) * amount / gpus
+
+
+def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
+    """Choose the link over which GPUs of one kind talk to each other: NVLink where it joins so many, else PCIe.
+
+    Args:
+        gpu: Every one of them.
+        gpus: How many take part.
+        wanted: The link to take; None for the fastest one.
+
+    Raises:
+        InputError: The GPU has no such link, it is not known, or it does not join so many.
+    """
+    kinds = (wanted,) if wanted else LINK_KINDS
+    found = [gpu.links[kind] for kind in kinds if kind in gpu.links]
+    if link := next((link for link in found if link.reaches(gpus)), None):
+        return link
+    told = " and ".join(_lacking(gpu, kind) for kind in kinds)
+    raise InputError(f"`{gpu.name}`: {told}", "`--link` chooses another link; `rooflens gpus NAME` lists those it has")
+
+
+def _lacking(gpu: Datasheet, kind: LinkKind) -> str:
+    """Say why a link cannot be taken."""
+    if kind in gpu.links:
+        return f"its {LINK_NAMES[kind]} bridge joins {gpu.links[kind].joins} GPUs"
+    return f"it has no {LINK_NAMES[kind]}" if kind in gpu.absent_links else f"its {LINK_NAMES[kind]} is not known"

@@ -1,0 +1,90 @@
+"""The list of kernels: a row for each, sorted and filtered, whose card opens below it; plain text without scripts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflens.report.html.templates import render
+from rooflens.report.page.cards.card import cards
+from rooflens.report.page.kernels.columns import SETS, columns, filled, longest_share, subject, time_parts
+from rooflens.report.page.kernels.launches import launches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from rooflens.model.launches import Group
+    from rooflens.report.content import Content
+    from rooflens.report.page.cards.card import Cards
+    from rooflens.report.page.kernels.columns import Cell, Subject
+    from rooflens.report.page.kernels.launches import Launches
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kernel with its cells, and what opens below it.
+
+    Attributes:
+        parts: Its time by verdict, as fractions of the longest kernel's.
+        cards: The card of its worst launch first.
+    """
+
+    group: Group
+    cells: tuple[Cell, ...]
+    flags: tuple[str, ...]
+    at_roof: bool
+    parts: Sequence[tuple[str, float]]
+    cards: tuple[Markup, ...]
+    launches: Launches | None
+
+    @property
+    def keys(self) -> str:
+        """Keys of its launches."""
+        return " ".join(launch.key for launch in self.group.launches)
+
+    @property
+    def opens(self) -> bool:
+        """Whether anything stands below it."""
+        return bool(self.cards or self.launches)
+
+
+def kernels(content: Content) -> Markup:
+    """List the kernels in order of time, the failed ones last."""
+    written = cards(content)
+    longest = longest_share(content.listed)
+    subjects = [_subject(content, group) for group in content.listed]
+    offered = filled(columns(gpus=len(content.gpus), reports=len(content.runs)), subjects)
+    rows = [_row(one, [cells[i] for _, cells in offered], written, longest) for i, one in enumerate(subjects)]
+    return render(
+        "report/kernels_table",
+        content=content,
+        columns=[column for column, _ in offered],
+        sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
+        rows=rows,
+        alone=len(rows) == 1 and content.other is None,
+        has_gains=written.has_gains,
+        common=written.common,
+        texts=written.texts,
+        uncarded=sum(not row.cards for row in rows),
+    )
+
+
+def _subject(content: Content, group: Group) -> Subject:
+    label = content.report_labels.get(group.worst.analysis.kernel.digest) or group.report
+    return subject(group, label)
+
+
+def _row(row: Subject, cells: Sequence[Cell], written: Cards, longest: float) -> Row:
+    group = row.group
+    keys = (group.worst.key, *(launch.key for launch in group.launches if launch is not group.worst))
+    return Row(
+        group=group,
+        cells=tuple(cells),
+        flags=row.flags,
+        at_roof=row.mean.verdict.at_roof,
+        parts=time_parts(group, longest),
+        cards=tuple(written.by_launch[key] for key in keys if key in written.by_launch),
+        launches=launches(group, written.by_launch.keys()),
+    )

@@ -1,0 +1,110 @@
+"""Versions of a kernel: what several reports hold of one name on one GPU, joined in the order of recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflens.report.plane.marks import HEAD, QUIET, Rows, expr, place
+from rooflens.report.roofline.rows import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.model.launches import Launch
+    from rooflens.report.plane.marks import Layer
+    from rooflens.report.plane.plane import Plane
+
+MOST = 8
+"""Kernels whose paths are drawn while none is isolated; more would hide one another."""
+
+HEAD_AREA_PX2 = 150
+HEAD_FROM_PX = 22
+"""Area of an arrow's head, and how long a part of a path must be to have one."""
+
+HEAD_AT = 0.55
+"""Where on its part the head stands: beyond the middle, as both ends may lie under large dots."""
+
+FAMILY = "families[kernel]"
+"""Expression of the versions that the isolated kernel belongs to."""
+
+_AT = "datum.level === (level === 'all' ? far : level)"
+_SHOWN = f"kernel === '' ? datum.f < {MOST} : datum.f === {FAMILY}"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One kernel of a report among its versions: the label of the report, and the longest launch that is placed."""
+
+    label: str
+    launch: Launch
+
+
+def versions(plane: Plane) -> tuple[tuple[Version, ...], ...]:
+    """List the kernels that several reports hold, those with most time first, each in the order of recording."""
+    if not plane.reports:
+        return ()
+    order = list(plane.reports)
+    longest: dict[str, dict[str, Launch]] = {}
+    for launch in {point.launch.key: point.launch for point in plane.points}.values():
+        if (digest := launch.analysis.kernel.digest) in plane.reports:
+            longest.setdefault(launch.name, {}).setdefault(digest, launch)
+    found = [own for own in longest.values() if len(own) > 1]
+    found.sort(key=lambda own: -sum(launch.time_share or 0.0 for launch in own.values()))
+    return tuple(
+        tuple(Version(plane.reports[digest], own[digest]) for digest in sorted(own, key=order.index)) for own in found
+    )
+
+
+def families(found: Sequence[Sequence[Version]]) -> dict[str, int]:
+    """Map the key of each kernel that has versions to their number."""
+    return {version.launch.group_key: i for i, one in enumerate(found) for version in one}
+
+
+def path_rows(plane: Plane, found: Sequence[Sequence[Version]]) -> list[dict[str, Any]]:
+    """Make one row per version and level, in the order of recording: `f` number of the kernel, `i` of the version."""
+    at: dict[str, Mapping[str, Any]] = {}
+    for point in plane.points:
+        at.setdefault(point.launch.key, {})[point.level] = point  # type: ignore[index]
+    return [
+        {
+            "f": f,
+            "i": i,
+            "k": version.launch.key,
+            "g": version.launch.group_key,
+            "level": level,
+            "x": rounded(point.intensity_flop_per_byte),
+            "y": rounded(point.flop_per_s),
+        }
+        for f, one in enumerate(found)
+        for i, version in enumerate(one)
+        for level, point in at[version.launch.key].items()
+    ]
+
+
+def path_layers() -> list[Layer]:
+    """Join the versions that no filter hides, with a head on each part of the path that is long enough."""
+    seen = Rows("versions").where(_AT).where(f"!hidden[datum.k] && ({_SHOWN})")
+    way = {"order": {"field": "i", "type": "quantitative"}, "detail": {"field": "f", "type": "nominal"}}
+    steps = [{"op": "lead", "field": field, "as": f"{field}_next"} for field in ("x", "y")]
+    parts = seen.then({"window": steps, "groupby": ["f"], "sort": [{"field": "i", "order": "ascending"}]})
+    parts = parts.where("datum.x_next").having(
+        right="log(datum.x_next / datum.x) / LN10 / spanX * w",
+        down="-log(datum.y_next / datum.y) / LN10 / spanY * h",
+        headX=f"datum.x * pow(datum.x_next / datum.x, {HEAD_AT})",
+        headY=f"datum.y * pow(datum.y_next / datum.y, {HEAD_AT})",
+    )
+    heads = parts.where(f"sqrt(pow(datum.right, 2) + pow(datum.down, 2)) >= {HEAD_FROM_PX}")
+    return [
+        seen.mark("line", {**place(), **way}, style="path", **QUIET),
+        heads.mark(
+            "point",
+            place("headX", "headY"),
+            style="path",
+            shape=HEAD,
+            filled=True,
+            size=HEAD_AREA_PX2,
+            angle=expr("atan2(datum.down, datum.right) * 57.2958"),
+            **QUIET,
+        ),
+    ]

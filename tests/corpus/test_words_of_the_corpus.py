@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import io
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from rooflens.model.records import AnalyzedReport
+from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.verdict.sentences import distance_words
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.labels import evidence_words
+from rooflens.report.text.markdown import render_markdown
+from rooflens.report.text.next_steps import caveat_lines, next_lines
+from rooflens.report.text.table import LEGEND, to_sections, to_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.ingest.reports.load import Loaded
+    from rooflens.model.records import Analysis
+
+AVOIDED = (
+    r"time is lost",
+    r"[0-9] [nµm]?s lost",
+    r"to the busiest unit's peak",
+    r"at a roof already",
+    r"can be ranked",
+    r"fixed instruction latency",
+    r"eligible warps a cycle",
+    r"issue slots",
+    r"balanced(-bound)? at ",
+    r"\bleader\b",
+    r"nearest wall",
+    r"read with care",
+    r"change side",
+    r"what if another",
+    r"falling difference",
+    r"as fast as before",
+    r"single sample",
+    r"(registers|elements|several|FLOP) a (thread|byte)\b",
+    r"\b1\.0x faster",
+)
+"""What no output says, as patterns: words of ours that the field has better ones for."""
+
+
+def said(analysis: Analysis) -> Iterator[str]:
+    """Yield every sentence about one kernel."""
+    verdict = analysis.verdict
+    yield verdict.sentence
+    yield distance_words(verdict, analysis.kernel.gpu)
+    yield from (*verdict.evidence, *verdict.advice, verdict.cause or "")
+    for finding in analysis.findings:
+        yield from (finding.title, finding.move, *(evidence_words(number) for number in finding.evidence))
+
+
+def printed(analyses: Sequence[Analysis], width: int) -> str:
+    """Print the tables of a terminal so wide, and what stands below them."""
+    console = Console(width=width, record=True, file=io.StringIO())
+    for section in to_sections(analyses):
+        console.print(section.heading, to_table(section, width))
+    return "\n".join((console.export_text(), *next_lines(analyses, ["x"]), *caveat_lines(analyses), LEGEND))
+
+
+def outputs(report: AnalyzedReport) -> str:
+    """Write everything that is said of one report without a page."""
+    content = build_content([report], "report", default_thresholds())
+    sentences = "\n".join(text for analysis in report.analyses for text in said(analysis))
+    return "\n".join((sentences, printed(report.analyses, 200), render_markdown(content)))
+
+
+@pytest.fixture(scope="module")
+def analyzed(loaded: Loaded, analyses: list[Analysis]) -> list[AnalyzedReport]:
+    """Put the analyses back into their reports."""
+    rest = iter(analyses)
+    return [AnalyzedReport(run, tuple(islice(rest, len(kernels)))) for run, kernels in loaded.reports]
+
+
+@pytest.fixture(scope="module")
+def texts(analyzed: list[AnalyzedReport]) -> dict[str, str]:
+    """Return what is said of each report, NVIDIA's own words left out."""
+    return {report.run.source: re.sub(r"NVIDIA('s rule)?[ :][^\n]*", "", outputs(report)) for report in analyzed}
+
+
+@pytest.mark.parametrize("phrase", AVOIDED)
+def test_words_that_the_field_does_not_use_are_not_said(texts: dict[str, str], phrase: str) -> None:
+    """No sentence, table or Markdown of the corpus holds a word of ours that the field has a better one for."""
+    found = {source: hit[0] for source, text in texts.items() if (hit := re.search(phrase, text, re.IGNORECASE))}
+    assert found == {}
+
+
+def test_device_memory_is_named_by_its_kind(texts: dict[str, str], analyzed: list[AnalyzedReport]) -> None:
+    """No output calls GDDR memory HBM."""
+    for report in analyzed:
+        sheets = [datasheet_of(analysis.kernel.gpu) for analysis in report.analyses]
+        kinds = [sheet.memory_kind for sheet in sheets if sheet is not None]
+        if len(kinds) == len(sheets) and not any(kind is None or kind.startswith("HBM") for kind in kinds):
+            assert "HBM" not in re.sub(r"`[^`]*`", "", texts[report.run.source])

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import pytest
+
+from rooflens.errors import InputError, UsageError
+from rooflens.model.predict.communication import all_reduced, exchanged, gathered, link_of, share_of
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, Forecast, check_shape, checked_sizes, forecast, swept
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import Datasheet, LinkKind, load_datasheets
+from rooflens.model.verdict.thresholds import default_thresholds
+
+GPUS = {gpu.id: gpu for gpu in load_datasheets()}
+H100 = GPUS["h100-sxm"]
+
+S004 = "004_20b1d30282d329e1.txt"
+"""The document behind T_comms, by file name."""
+
+GIB = 1 << 30
+
+
+def predicted(
+    operation: str, dtype: str = "bf16", on: Datasheet = H100, link: LinkKind | None = None, **sizes: int
+) -> Forecast:
+    """Predict by names."""
+    return forecast(OPERATIONS[operation], sizes, dtype, on, link)
+
+
+def part(whole: Forecast, label: str) -> Forecast:
+    """Find a step of a composite operation by its label."""
+    return next(step for step in whole.parts if step.label == label)
+
+
+def test_t_comms_of_the_seed_takes_both_directions_at_once() -> None:
+    """The seed S004 divides bytes by NVLink's 900 GB/s, both ways together: what one GPU sends takes twice as long."""
+    link = H100.links["nvlink"]
+    assert link.bytes_per_s_total == 900e9, S004
+    seed_s = GIB / 900e9
+    assert predicted("send", bytes=GIB).t_comms_s == pytest.approx(2 * seed_s), S004
+
+
+def test_bounds_of_the_seed_hold_for_three_times() -> None:
+    """S004's max(T_math, T_comms) and T_math + T_comms, with T_memory beside them and a launch on top of the sum."""
+    step = predicted("gemm", m=4096, n=4096, k=4096, tensor_parallel=8)
+    times_s = (step.t_math_s, step.t_memory_s, step.t_comms_s)
+    assert step.t_lower_s == max(times_s), S004
+    assert step.t_sum_s == pytest.approx(sum(times_s)), S004
+    assert step.t_upper_s == pytest.approx(sum(times_s) + 5e-6)
+    assert step.regime == "communication"
+
+
+def ring(count: int) -> tuple[list[list[int]], list[int], list[int]]:
+    """Do an all-reduce in a ring with real numbers, one a part.
+
+    Returns:
+        What each GPU ends with, and how many parts each has sent after the reduce-scatter and in all.
+    """
+    held = [[100 * gpu + part for part in range(count)] for gpu in range(count)]
+    sent, halfway = [0] * count, [0] * count
+    for step in range(2 * (count - 1)):
+        going = [(gpu, (gpu - step) % count) for gpu in range(count)]
+        values = [held[gpu][which] for gpu, which in going]
+        for (gpu, which), value in zip(going, values, strict=True):
+            after = (gpu + 1) % count
+            held[after][which] = held[after][which] + value if step < count - 1 else value
+            sent[gpu] += 1
+        if step == count - 2:
+            halfway = list(sent)
+    return held, halfway, sent
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_a_ring_sends_what_the_formulas_say(count: int) -> None:
+    """A ring that is carried out gives every GPU the sums, and its GPUs send as much as the formulas count."""
+    held, halfway, sent = ring(count)
+    sums = [sum(100 * gpu + part for gpu in range(count)) for part in range(count)]
+    assert held == [sums] * count
+    assert set(halfway) == {gathered(count, count)}
+    assert set(sent) == {all_reduced(count, count)}
+
+
+@pytest.mark.parametrize(
+    ("operation", "sizes", "sent"),
+    [
+        # NCCL's own tests turn a size into bytes on the bus by these factors: 2 (n - 1) / n, (n - 1) / n and 1.
+        ("all-reduce", {"bytes": GIB, "gpus": 8}, 2 * 7 / 8 * GIB),
+        ("all-reduce", {"bytes": GIB, "gpus": 2}, GIB),
+        ("all-gather", {"bytes": GIB, "gpus": 8}, 7 / 8 * GIB),
+        ("reduce-scatter", {"bytes": GIB, "gpus": 8}, 7 / 8 * GIB),
+        ("all-to-all", {"bytes": GIB, "gpus": 4}, 3 / 4 * GIB),
+        ("broadcast", {"bytes": GIB, "gpus": 8}, GIB),
+        ("send", {"bytes": GIB}, GIB),
+    ],
+)
+def test_bytes_that_a_gpu_sends(operation: str, sizes: dict[str, int], sent: float) -> None:
+    """Each collective sends what NCCL counts for it, over the link's bandwidth in one direction."""
+    found = predicted(operation, **sizes)
+    assert found.sent_bytes == sent
+    assert found.t_comms_s == pytest.approx(sent / 450e9)
+    assert (found.regime, found.flop) == ("communication", 0)
+
+
+@pytest.mark.parametrize(
+    ("operation", "gib"),
+    [
+        ("all-reduce", 2),
+        ("all-gather", 1),
+        ("reduce-scatter", 1 + 1 / 4),
+        ("all-to-all", 2 * 3 / 4),
+        ("broadcast", 1),
+        ("send", 1),
+    ],
+)
+def test_device_memory_of_a_collective(operation: str, gib: float) -> None:
+    """Among four GPUs: what is sent is read once, what arrives or results is written once."""
+    sizes = {"bytes": GIB} if operation == "send" else {"bytes": GIB, "gpus": 4}
+    assert predicted(operation, **sizes).moved_bytes == gib * GIB
+
+
+def test_a_collective_sends_as_many_bytes_whatever_the_type() -> None:
+    """Its size is in bytes."""
+    assert len({predicted("all-reduce", dtype, bytes=1000).sent_bytes for dtype in ("fp32", "bf16", "fp8")}) == 1
+
+
+def test_one_gpu_sends_nothing() -> None:
+    """Without GPUs that share the work there is no link, and the third time is 0."""
+    alone = predicted("gemm", m=64, n=64, k=64)
+    assert (alone.sent_bytes, alone.t_comms_s) == (0, 0)
+    assert (alone.link, alone.link_bytes_per_s, alone.link_intensity, alone.link_ridge) == (None, None, None, None)
+    assert exchanged(1000, 1) == gathered(1000, 1) == all_reduced(1000, 1) == 0
+
+
+def test_a_split_product_sends_its_results() -> None:
+    """Eight GPUs split k: an eighth of the FLOPs each, and m n elements in an all-reduce: k / (2 x 7) FLOP a byte.
+
+    In bf16: 2 m n k / 8 over 2 x 7 / 8 x m n x 2 bytes.
+    """
+    step = predicted("gemm", m=1024, n=2048, k=4096, tensor_parallel=8)
+    assert step.flop == 2 * 1024 * 2048 * 4096 / 8
+    assert step.moved_bytes == 2 * (1024 * 512 + 512 * 2048 + 1024 * 2048)
+    assert step.sent_bytes == 2 * 7 / 8 * 1024 * 2048 * 2
+    assert step.link_intensity == pytest.approx(4096 / 14)
+
+
+def test_ridge_of_a_link() -> None:
+    """An H100 does 989.4 TFLOP/s and sends 450 GB/s: 2,199 FLOP a byte sent, 15,459 over PCIe's 64 GB/s."""
+    assert predicted("gemm", m=8, n=8, k=8, tensor_parallel=2).link_ridge == pytest.approx(2198.7, abs=0.1)
+    pcie = predicted("gemm", link="pcie", m=8, n=8, k=8, tensor_parallel=2)
+    assert pcie.link_ridge == pytest.approx(15459.4, abs=0.1)
+
+
+def test_a_split_product_leaves_its_link_at_the_ridge() -> None:
+    """The ridge of 2198.7 is at k / 14 for k = 30,782; the GPU with most of k has 3,848 from 8 x 3,847 + 1 on."""
+    row = swept(
+        OPERATIONS["gemm"],
+        {"m": "8192", "n": "8192", "k": "4096:65536:x2", "batch": "1", "tile": "0", "tensor_parallel": "8"},
+        "bf16",
+        H100,
+    )
+    assert row.crossing is not None
+    sizes, regime = row.crossing
+    assert (sizes["k"], regime) == (8 * 3847 + 1, "compute")
+
+
+def test_eight_gpus_share_a_decoder() -> None:
+    """Two all-reduces a block of one token send 2 x 32 x 2 x 7 / 8 x 4096 x 2 bytes; products are an eighth."""
+    one, eight = predicted("decode"), predicted("decode", tensor_parallel=8)
+    assert eight.sent_bytes == 2 * 32 * 2 * 7 / 8 * 4096 * 2
+    for label in ("query, key and value", "output projection", "up projection", "down projection", "logits"):
+        assert 8 * part(eight, label).flop == part(one, label).flop
+    assert part(eight, "attention over the cache").moved_bytes * 8 == part(one, "attention over the cache").moved_bytes
+    assert part(eight, "norms").flop == part(one, "norms").flop
+    assert {step.label for step in eight.parts if step.sent_bytes} == {"output projection", "down projection"}
+
+
+@pytest.mark.parametrize("operation", ["transformer-block", "prefill", "decode"])
+def test_key_heads_are_copied_where_there_are_more_gpus(operation: str) -> None:
+    """Sixteen GPUs and eight key heads: each GPU has two query heads and one key head, (2 + 2) x 128 columns."""
+    shared = predicted(operation, tensor_parallel=16)
+    sizes = checked_sizes(OPERATIONS[operation], {"tensor_parallel": 16})
+    parts = OPERATIONS[operation].parts
+    assert parts is not None
+    steps = {step.label: step.sizes for step in parts(sizes)}
+    assert steps["query, key and value"]["n"] == (2 + 2 * 1) * 128
+    assert shared.link == "nvlink"
+
+
+def test_a_block_of_one_gpu_is_what_it_was() -> None:
+    """Sharing among one changes nothing: Llama 3 8B's projections have 4096 + 2 x 1024 columns."""
+    block = predicted("transformer-block", length=16)
+    assert part(block, "query, key and value").flop == 2 * 16 * 6144 * 4096
+    assert part(block, "down projection").flop == 2 * 16 * 4096 * 14336
+
+
+def test_experts_exchange_their_rows() -> None:
+    """4096 tokens of two experts each, over eight GPUs: 7 / 8 x 8192 rows x 4096 x 2 bytes go out, and come back."""
+    layer = predicted("moe", tokens=4096, expert_parallel=8)
+    each_way = 7 / 8 * 8192 * 4096 * 2
+    assert part(layer, "dispatch and up projection").sent_bytes == each_way
+    assert part(layer, "down projection and combine").sent_bytes == each_way
+    assert layer.sent_bytes == 2 * each_way
+
+
+def test_experts_do_their_tokens_wherever_they_are() -> None:
+    """A GPU does as many rows with all experts as with its share of them, and reads fewer weights."""
+    alone, shared = predicted("moe", tokens=4096), predicted("moe", tokens=4096, expert_parallel=8)
+    assert alone.flop == shared.flop
+    weights = 3 * 4096 * 14336 * 2
+    assert alone.moved_bytes - shared.moved_bytes == pytest.approx(7 * weights)
+    assert (alone.sent_bytes, alone.link) == (0, None)
+
+
+def test_few_tokens_wake_few_experts() -> None:
+    """One token of two experts reads the weights of two, not of all eight: 3 x 2 x 4096 x 14336 elements."""
+    products = [step for step in predicted("moe", tokens=1).parts if "projection" in step.label]
+    weights = 3 * 2 * 4096 * 14336 * 2
+    assert sum(step.moved_bytes for step in products) == pytest.approx(weights, rel=1e-3)
+
+
+def test_narrow_types_send_less() -> None:
+    """Rows in fp8 are half of those in bf16."""
+    sizes = {"m": 4096, "n": 4096, "k": 4096, "groups": 4, "dispatch": 4, "combine": 4}
+    wide, narrow = (predicted("grouped-gemm", dtype, **sizes) for dtype in ("bf16", "fp8"))
+    assert wide.sent_bytes == 2 * narrow.sent_bytes == 2 * (3 / 4 * 4096 * 4096 * 2)
+
+
+def test_more_experts_than_there_are_is_refused() -> None:
+    """A token cannot go to nine of eight."""
+    with pytest.raises(UsageError, match="cannot have 9 of 8 experts"):
+        check_shape(checked_sizes(OPERATIONS["moe"], {"tokens": 1, "top_k": 9}))
+
+
+def test_a_collective_takes_two_gpus() -> None:
+    """An all-reduce with oneself is a slip of the finger."""
+    with pytest.raises(UsageError, match="`gpus` must be 2 to"):
+        predicted("all-reduce", bytes=1, gpus=1)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count", "wanted", "kind"),
+    [
+        ("h100-sxm", 8, None, "nvlink"),
+        ("h100-sxm", 8, "pcie", "pcie"),
+        ("h100-pcie", 2, None, "nvlink"),
+        ("h100-pcie", 3, None, "pcie"),
+        ("h200-nvl", 4, None, "nvlink"),
+        ("h200-nvl", 8, None, "pcie"),
+        ("rtx-4090", 2, None, "pcie"),
+        ("rtx-3090", 2, None, "nvlink"),
+        ("gb200", 72, None, "nvlink"),
+    ],
+)
+def test_the_fastest_link_that_joins_so_many(gpu: str, count: int, wanted: LinkKind | None, kind: str) -> None:
+    """NVLink where there is one; a bridge joins two boards or four, and more of them talk over PCIe."""
+    assert link_of(GPUS[gpu], count, wanted).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("gpu", "wanted", "words"),
+    [
+        ("rtx-4090", "nvlink", "it has no NVLink$"),
+        ("h100-pcie", "nvlink", "its NVLink bridge joins 2 GPUs$"),
+        ("gb200", "pcie", "its PCIe is not known$"),
+        ("rtx-4090-laptop", None, "it has no NVLink and its PCIe is not known$"),
+        ("jetson-thor", None, "it has no NVLink and it has no PCIe$"),
+    ],
+)
+def test_a_link_that_is_not_there_is_told_from_one_not_known(gpu: str, wanted: LinkKind | None, words: str) -> None:
+    """No link, a link that does not reach and a link that no document states are three errors."""
+    with pytest.raises(InputError, match=words):
+        predicted("all-reduce", on=GPUS[gpu], link=wanted, bytes=1000, gpus=8)
+
+
+def test_a_gpu_without_a_link_computes_alone() -> None:
+    """A Jetson has no link to others; a product of its own needs none."""
+    assert predicted("gemm", "fp16", GPUS["jetson-thor"], m=8, n=8, k=8).link is None
+
+
+def test_a_launch_floor_for_each_kernel() -> None:
+    """A step of Llama 3 8B is 32 x 10 + 3 kernels; a kernel as short as the floor is overhead-bound in a verdict."""
+    assert default_thresholds().overhead_duration_ns == LAUNCH_FLOOR_S * 1e9
+    step = predicted("decode")
+    assert step.launches == 32 * 10 + 3
+    assert step.t_upper_s - step.t_sum_s == pytest.approx(323 * 5e-6)
+
+
+def test_the_gpu_with_most_counts() -> None:
+    """Ten columns over four GPUs: one has three."""
+    assert [share_of(10, gpus) for gpus in (1, 4, 10, 16)] == [10, 3, 1, 1]

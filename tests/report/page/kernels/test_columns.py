@@ -1,0 +1,119 @@
+"""The columns of the list: sums over sums, spans where launches differ, and nothing made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+
+from rooflens import format as fmt
+from rooflens.model.records import Distances
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.page.kernels.columns import columns, filled, subject, time_parts
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+    from rooflens.report.page.kernels.columns import Cell
+
+
+def launch(duration_us: float, dram_bytes: float, flop: float, **counters: float) -> Analysis:
+    """Make one launch of the kernel `k` on an A100: 1.555 TB/s at DRAM and 19.5 TFLOP/s of fp32."""
+    made = samples.analysis(samples.Sample("k", "memory", duration_us, "dram", {"dram": dram_bytes}, {"fp32": flop}))
+    return replace(made, kernel=replace(made.kernel, counters={**made.kernel.counters, **counters}))
+
+
+def row(*analyses: Analysis) -> dict[str, Cell]:
+    """Read the cells of the first kernel of a page of these launches."""
+    content = build_content([samples.report(analyses)], "test", default_thresholds())
+    one = subject(content.listed[0], "v1")
+    return {column.key: column.cell(one) for column in columns(gpus=1, reports=1)}
+
+
+def test_values_of_several_launches_are_sums_over_sums() -> None:
+    """Two launches of 1 and 3 ms: 4 ms, 6 GFLOP over 2 GB, and shares weighted by time."""
+    cells = row(launch(1000, 1.5e9, 5e9), launch(3000, 0.5e9, 1e9))
+    raw = {
+        key: float(cells[key].raw) for key in ("launches", "time", "share", "ai-dram", "share-dram", "flops", "bytes")
+    }
+    assert raw == pytest.approx(
+        {
+            "launches": 2,
+            "time": 4e6,
+            "share": 1,
+            "ai-dram": 3,
+            "share-dram": 2e9 / 4e-3 / 1.555e12,
+            "flops": 6e9 / 4e-3,
+            "bytes": 2e9,
+        }
+    )
+    assert cells["flop"].text == "6.00 GFLOP"
+    assert (cells["ai-dram"].text, cells["time"].text) == ("3.00", "4.00 ms")
+
+
+def test_the_part_of_its_roof_is_of_the_lowest_one() -> None:
+    """At 3 FLOP/B the slope of DRAM allows 4.67 TFLOP/s: 1.5 TFLOP/s are 32 % of that, not of the fp32 peak."""
+    cells = row(launch(4000, 2e9, 6e9))
+    assert float(cells["roof"].raw) == pytest.approx(1.5e12 / (3 * 1.555e12), rel=1e-6)
+    assert cells["roof"].text == "32 %"
+
+
+def test_launches_that_differ_have_a_span() -> None:
+    """Grid, block, registers and shared memory say the least and the most; both are exported."""
+    one, other = launch(10, 1e6, 1e6, registers_per_thread=40), launch(20, 1e6, 1e6, registers_per_thread=40)
+    other = replace(other, kernel=replace(other.kernel, grid=(8, 4, 2)))
+    cells = row(one, other)
+    assert (cells["grid"].text, cells["grid"].raw, cells["grid"].also) == ("64 to 1,024", "1024", "64")
+    assert (cells["registers"].text, cells["block"].text) == ("40", "256")
+    assert (cells["smem"].text, cells["smem"].raw) == (fmt.MISSING, "")
+
+
+def test_occupancy_is_weighted_by_time_and_missing_where_one_lacks_it() -> None:
+    """20 % for 1 ms and 60 % for 3 ms are 50 %; a launch without a counter leaves none."""
+    first = launch(1000, 1e6, 1e6, achieved_occupancy=0.2)
+    second = launch(3000, 1e6, 1e6, achieved_occupancy=0.6)
+    assert float(row(first, second)["occupancy"].raw) == pytest.approx(0.5)
+    assert row(first, launch(3000, 1e6, 1e6))["occupancy"].raw == ""
+
+
+def test_potential_and_winnable_are_those_of_all_launches() -> None:
+    """Floors of 25 and 100 us below 100 and 200 us leave 175 us to win, and 2.4x."""
+    made = [
+        replace(one, verdict=replace(one.verdict, distances=Distances(headroom=1.1, potential=factor)))
+        for one, factor in ((launch(100, 1e6, 1e6), 4.0), (launch(200, 1e6, 1e6), 2.0))
+    ]
+    cells = row(*made)
+    assert float(cells["winnable"].raw) == pytest.approx(175e3)
+    assert float(cells["potential"].raw) == pytest.approx(300 / 125)
+
+
+def test_failed_launches_have_no_numbers() -> None:
+    """A kernel that failed says so, and every number of it is missing and not zero."""
+    cells = row(samples.failed(index=0), samples.failed(index=1))
+    assert (cells["bound"].text, cells["launches"].raw) == ("failed", "2")
+    assert {cells[key].raw for key in ("time", "share", "leader", "roof", "winnable", "flops", "ai-dram", "grid")} == {
+        ""
+    }
+
+
+def test_columns_without_a_value_are_left_out() -> None:
+    """A page without FLOPs offers no intensity; GPU and report are there at once only where there are several."""
+    content = build_content([samples.report(samples.without_flops())], "test", default_thresholds())
+    rows = [subject(group, "v1") for group in content.listed]
+    keys = {column.key for column, _ in filled(columns(gpus=1, reports=1), rows)}
+    assert {"name", "time", "bound", "share-dram"} <= keys
+    assert not {"ai-dram", "roof", "registers"} & keys
+    for gpus, reports in ((1, 2), (2, 1)):
+        shown = {column.key for column in columns(gpus=gpus, reports=reports) if column.shown}
+        assert ("gpu" in shown, "report" in shown) == (gpus > 1, reports > 1)
+
+
+def test_the_bar_of_a_kernel_is_parted_by_verdict() -> None:
+    """A kernel with half of the longest one's time has half its bar, parted by the time of each verdict."""
+    mixed = replace(launch(30, 1e6, 1e6), verdict=samples.every_verdict()[2].verdict)
+    other = replace(launch(80, 1e6, 1e6), kernel=replace(launch(80, 1e6, 1e6).kernel, name="longest"))
+    content = build_content([samples.report([launch(10, 1e6, 1e6), mixed, other])], "test", default_thresholds())
+    assert time_parts(content.listed[0], 2 / 3) == [("memory", pytest.approx(1))]
+    assert time_parts(content.listed[1], 2 / 3) == [("memory", pytest.approx(1 / 8)), ("latency", pytest.approx(3 / 8))]

@@ -1,0 +1,57 @@
+"""Versions of a kernel in the roofline: what several reports hold of one name, joined in the order of recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from planes import plane_of, spec_of, version
+
+from rooflens.report.roofline.versions import versions
+
+
+def test_versions_are_joined_in_the_order_of_recording() -> None:
+    """Whatever order the reports are given in, the path goes from the oldest to the newest, at each level."""
+    made = spec_of([version(2, "attention"), version(0, "attention"), version(1, "attention")])
+    path = [row for row in made["datasets"]["versions"] if row["level"] == "dram"]
+    assert [row["i"] for row in path] == [0, 1, 2]
+    xs = [row["x"] for row in path]
+    assert xs == sorted(xs)
+    assert {row["level"] for row in made["datasets"]["versions"]} == {"dram", "l2"}
+
+
+def test_versions_are_named_by_their_reports() -> None:
+    """The newest one has the kernel's name and its label; the others have theirs."""
+    rows = spec_of([version(i, "attention") for i in range(4)])["datasets"]["labels"]
+    names = {row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"}
+    assert names == {"v0", "v1", "v2", "attention, v3"}
+
+
+def test_versions_at_one_place_have_one_label() -> None:
+    """A version that stands where a newer one does is not written over it."""
+    same = replace(version(1, "attention"), analyses=version(0, "attention").analyses)
+    moved = tuple(replace(one, kernel=replace(one.kernel, digest=same.run.digest)) for one in same.analyses)
+    rows = spec_of([version(0, "attention"), replace(same, analyses=moved)])["datasets"]["labels"]
+    assert [row["t"] for row in rows if row["s"] == "name" and row["level"] == "dram"] == ["attention, v1"]
+
+
+def test_one_report_and_other_names_make_no_versions() -> None:
+    """Kernels of one report, and different kernels of two, are joined by nothing."""
+    assert versions(plane_of([version(0, "attention", "softmax")])) == ()
+    assert versions(plane_of([version(0, "attention"), version(1, "softmax")])) == ()
+    assert "versions" not in spec_of([version(0, "attention")])["datasets"]
+
+
+def test_the_longest_launch_stands_for_a_version() -> None:
+    """Of several launches in one report the path takes the longest."""
+    several = version(1, "attention", "attention", "softmax")
+    first, second, other = several.analyses
+    longer = replace(second, kernel=replace(second.kernel, counters={**second.kernel.counters, "duration_ns": 9e9}))
+    ((_, newest),) = versions(plane_of([version(0, "attention"), replace(several, analyses=(first, longer, other))]))
+    assert newest.launch.duration_ns == 9e9
+
+
+def test_tooltips_name_the_version() -> None:
+    """Rows of launches hold the label of their report, and none where the page has one report."""
+    kernels = spec_of([version(i, "attention") for i in range(2)])["datasets"]["kernels"]
+    assert {row["report"] for row in kernels} == {"v0", "v1"}
+    assert "report" not in spec_of([version(0, "attention")])["datasets"]["kernels"][0]
