@@ -128,10 +128,11 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
 
 def _levels(figures: Sequence[RooflineFigure]) -> tuple[tuple[str, str], ...]:
     """List the levels that can be shown, and all of them at once; none where there is no choice."""
-    present = {level for figure in figures for level, _ in figure.levels}
+    with_points = [figure for figure in figures if figure.plane.points]
+    present = {level for figure in with_points for level, _ in figure.levels}
     if len(present) < 2:
         return ()
-    gpus = [figure.plane.gpu for figure in figures if figure.levels]
+    gpus = [figure.plane.gpu for figure in with_points]
     return (*((level, resource_label(level, *gpus)) for level in LEVELS if level in present), ("all", "all"))
 
 

@@ -157,3 +157,9 @@ def test_rare_filters_open_on_demand() -> None:
     assert 'data-choice="device"' in more or 'id="top"' in more
     assert 'data-choice="gpu"' not in more
     assert 'data-choice="report"' not in more
+
+
+def test_without_a_plane_there_is_no_level_to_choose() -> None:
+    """Kernels without FLOPs stand as bars of every level at once: a choice of one would change nothing."""
+    assert 'name="level"' not in rendered([samples.report(samples.without_flops())], "bars")
+    assert 'name="level"' in rendered([samples.report(samples.every_verdict())], "plane")
