@@ -87,11 +87,26 @@
   }
   const entryOf = ({ key, part: named }) => entries.find((one) => one.dataset.g === key && one.dataset.part === named);
 
-  function showRanking(left) {
-    if (!list) return;
+  const leftNow = (hidden) => items.filter((item) => !hidden[item.k]);
+  function ranked(left) {
     const kernels = byKernel(left).map(standing).sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
     const told = kernels.filter(entryOf).slice(0, SHOWN);
-    const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
+    return { kernels, first: told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake) };
+  }
+  // The charts number their points like the list; the same object as long as the filters leave the same.
+  let numbered = { hidden: null, ranks: null };
+  lens.ranks = () => {
+    const hidden = lens.hidden();
+    if (numbered.hidden === hidden) return numbered.ranks;
+    const left = leftNow(hidden);
+    const numbers = (kernel, i) => kernel.rows.map((item) => [item.k, String(i + 1)]);
+    const ranks = left.length === items.length ? null : Object.fromEntries(ranked(left).first.flatMap(numbers));
+    numbered = { hidden, ranks };
+    return ranks;
+  };
+  function showRanking(left) {
+    if (!list) return;
+    const { kernels, first } = ranked(left);
     for (const entry of entries) entry.hidden = true;
     for (const [place, kernel] of first.entries()) {
       const entry = entryOf(kernel);
@@ -146,7 +161,7 @@
   lens.on(() => {
     const hidden = lens.hidden();
     if (drawn !== hidden) {
-      const left = items.filter((item) => !hidden[item.k]);
+      const left = leftNow(hidden);
       if (left.length === items.length) restore();
       else for (const show of [showShares, showRanking, showLimit]) show(left);
     }
