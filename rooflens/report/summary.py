@@ -49,7 +49,7 @@ class Segment:
     bound: Bound
     time_ns: float
     share: float
-    kernels: int
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Regime = Literal["memory", "compute", "communication"]
 
 LAUNCH_FLOOR_S = 5e-6
-"""Time that a launch costs the host, the longest usual one: kernels that run one by one take no less each."""
+"""The longest time that a launch usually costs the host: kernels that run one by one may take as long each."""
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
     {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}

@@ -4,7 +4,7 @@
   const WORTH = 0.01;
   const NAMED = 3;
   const NAME_CHARS = 40;
-  const { count, duration, percent, unbroken } = lens.format;
+  const { count, cut, duration, percent, unbroken } = lens.format;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
@@ -141,14 +141,10 @@
     const share = part(total(limited.flatMap((kernel) => kernel.rows), "ns"));
     line.hidden = share === null || share < WORTH;
     if (line.hidden) return;
-    const named = limited.slice(0, NAMED).map(({ rows }) => `${short(rows[0].name)} (${rows[0].full})`);
+    const named = limited.slice(0, NAMED).map(({ rows }) => `${cut(rows[0].name, NAME_CHARS)} (${rows[0].full})`);
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
     write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
-  }
-  function short(name) {
-    const half = Math.floor(NAME_CHARS / 2);
-    return name.length > NAME_CHARS ? `${name.slice(0, half - 1)}\u2026${name.slice(1 - half)}` : name;
   }
 
   for (const entry of entries) {
