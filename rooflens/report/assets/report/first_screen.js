@@ -9,6 +9,7 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   const items = [...lens.items.values()];
+  const several = new Set(items.map((item) => item.r)).size > 1;
   const total = (rows, key) => {
     const known = rows.map((item) => item[key]).filter((value) => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
@@ -26,7 +27,7 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "ranking-none", "ranking-more", "at-limit"].map(byId).filter(Boolean);
+  const hiding = ["summary-left", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
   const widths = new Map(all(".summary .fill").map((fill) => [fill, fill.style.width]));
@@ -89,7 +90,14 @@
 
   function showRanking(left) {
     if (!list) return;
-    const kernels = byKernel(left).map(standing).sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+    const every = byKernel(left).map(standing);
+    const newest = new Map();
+    for (const { f, v } of left) if (f) newest.set(f, Math.max(v, newest.get(f) ?? v));
+    const kernels = every.filter(({ worst: { f, v } }) => !f || v === newest.get(f))
+      .sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+    const earlier = byId("ranking-earlier");
+    earlier.hidden = kernels.length === every.length;
+    write(earlier.querySelector("[data-live]"), count(every.length - kernels.length, "earlier version"));
     const told = kernels.filter(entryOf).slice(0, SHOWN);
     const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
     for (const entry of entries) entry.hidden = true;
@@ -126,7 +134,7 @@
     const share = part(total(limited.flatMap((kernel) => kernel.rows), "ns"));
     line.hidden = share === null || share < WORTH;
     if (line.hidden) return;
-    const named = limited.slice(0, NAMED).map(({ rows }) => `${short(rows[0].name)} (${rows[0].full})`);
+    const named = limited.slice(0, NAMED).map(({ rows }) => `${short(rows[0].name)}${several ? `, ${rows[0].r}` : ""} (${rows[0].full})`);
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
     write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
