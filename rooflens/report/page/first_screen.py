@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import distance_words, without_move
+from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts, roofline_figures
 from rooflens.report.page.selectors import selectors
@@ -141,7 +141,8 @@ def verdict(content: Content) -> Markup:
         kernel=kernel,
         row=row,
         sentence=cannot_tell(content) or without_move(analysis.verdict),
-        distance=distance_words(analysis.verdict, kernel.gpu),
+        stage_full=stage_full_words(analysis),
+        distance=row.distance,
         moves=analysis.verdict.advice[:MOVES_NAMED],
         classes=Markup() if single_class else summary(content),
     )
