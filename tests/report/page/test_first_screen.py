@@ -10,7 +10,7 @@ import pytest
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import AnalyzedReport, Distances
+from rooflens.model.records import AnalyzedReport, Bottleneck, Distances, Finding
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.first_screen import KEPT, summary, verdict, what_first
@@ -163,3 +163,24 @@ def test_without_a_plane_there_is_no_level_to_choose() -> None:
     """Kernels without FLOPs stand as bars of every level at once: a choice of one would change nothing."""
     assert 'name="level"' not in rendered([samples.report(samples.without_flops())], "bars")
     assert 'name="level"' in rendered([samples.report(samples.every_verdict())], "plane")
+
+
+def test_the_first_move_says_what_it_wins_alone() -> None:
+    """A kernel may be far from its limits and its first move win little: the entry says how much of it that is."""
+    analysis = samples.every_verdict()[0]
+    finding = Finding("x", "x", "contributes", (), analysis.verdict.advice[0], speedup_up_to=1.3)
+    known = replace(analysis, findings=(finding,))
+    untold = replace(analysis, findings=(replace(finding, speedup_up_to=None),))
+    assert "(this alone: up to 1.3x)" in words(verdict(page_of(known)))
+    assert "this alone" not in words(verdict(page_of(untold)))
+
+
+def test_launches_of_different_busiest_units_name_none() -> None:
+    """The mean of L2's and L1's shares is the share of neither."""
+    one = samples.every_verdict()[0]
+
+    def busy(resource: str) -> Analysis:
+        return replace(one, verdict=replace(one.verdict, bottleneck=Bottleneck(resource, 0.5)))
+
+    assert "L2 50 % busy" in words(verdict(page_of(busy("l2"), busy("l2"))))
+    assert "busiest unit 50 % busy" in words(verdict(page_of(busy("l2"), busy("l1"))))
