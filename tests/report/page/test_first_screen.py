@@ -15,7 +15,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.first_screen import KEPT, summary, verdict, what_first
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, ranking
+from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, earlier_versions, ranking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,6 +157,39 @@ def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:
     assert len(shown) == 2
     assert [words(entry).count("50 % of GPU time") for entry in shown] == [1, 1]
     assert {label for entry in shown for label in ("v1", "v2") if label in words(entry)} == {"v1", "v2"}
+
+
+def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
+    """Kernels of one name with other FLOPs, or with none counted, are no versions: each has its place."""
+    first, second = as_versions(samples.every_verdict()[:1])
+    (one,) = second.analyses
+    for factor in (2.0, None):
+        flop = {dtype: amount * factor for dtype, amount in one.flop.items()} if factor else {}
+        total = one.flop_total * factor if one.flop_total and factor else None
+        larger = replace(second, analyses=(replace(one, flop=flop, flop_total=total),))
+        page = build_content([first, larger], "sizes", default_thresholds())
+        assert earlier_versions(page) == {}
+        assert "newest of" not in str(what_first(page))
+
+
+def test_a_rank_by_time_alone_says_so() -> None:
+    """Where nothing tells what can be won, the entry says why it stands there and shows no amount."""
+    known, other = samples.every_verdict()[:2]
+    bare = replace(other, verdict=replace(other.verdict, distances=Distances()))
+    entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
+    (said,) = (words(entry) for entry in entries if "placed by its time" in entry)
+    assert "what can be won is not known" in said
+    assert "to win at most" not in said
+
+
+def test_bars_are_not_called_a_roofline() -> None:
+    """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
+    bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
+    assert '<h2 id="roofline-title">Memory levels</h2>' in bars
+    assert 'name="level"' not in bars
+    plane = rendered([samples.report(samples.every_verdict()[:1])], "plane")
+    assert '<h2 id="roofline-title">Roofline</h2>' in plane
+    assert 'name="level"' in plane
 
 
 def test_rare_filters_open_on_demand() -> None:
