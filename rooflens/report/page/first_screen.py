@@ -109,7 +109,7 @@ def summary(content: Content) -> Markup:
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
-    return render("report/summary", content=content, segments=segments)
+    return render("report/summary", segments=segments)
 
 
 def what_first(content: Content) -> Markup:
@@ -134,7 +134,6 @@ def verdict(content: Content) -> Markup:
     single_class = len(kernel.bound_ns) <= 1
     return render(
         "report/verdict",
-        content=content,
         kernel=kernel,
         row=row,
         sentence=cannot_tell(content) or without_move(analysis.verdict),

@@ -148,7 +148,6 @@ def what_if(content: Content) -> Markup:
     ]
     return render(
         "report/other_gpu",
-        content=content,
         placed=placed[:MAX_ROWS],
         left_out=len(content.groups) - len(placed),
         cut=len(placed) > MAX_ROWS,
