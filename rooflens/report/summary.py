@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
+from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
@@ -35,6 +36,9 @@ NAME_WIDTH = 40
 
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
+
+SAME_WORK_RATIO = 0.9
+"""Kernels of one name whose FLOPs differ by less do the same; counts of one program vary with its data."""
 
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
@@ -100,13 +104,46 @@ def synthetic_words(content: Content) -> str:
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
-    """Rank the kernels by the time that can be won; the first ones, each at least worth a line."""
-    return rank(content.groups)
+    """Rank the kernels by the time that can be won, each as its newest version; the first ones, if worth a line."""
+    return rank(_newest(content))
 
 
 def unranked(content: Content) -> list[Group]:
-    """Return the kernels that the ranking does not show, in its order."""
-    return by_stake(content.groups)[len(ranking(content)) :]
+    """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
+    return by_stake(_newest(content))[len(ranking(content)) :]
+
+
+def _newest(content: Content) -> list[Group]:
+    earlier = earlier_versions(content)
+    return [group for group in content.groups if group.key not in earlier]
+
+
+def earlier_versions(content: Content) -> dict[str, Group]:
+    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
+
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same.
+    """
+    if len(content.runs) < 2:
+        return {}
+    families: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in sorted(content.groups, key=lambda group: version_place(content, group)):
+        families[group.gpu, group.name].append(group)
+    return {
+        group.key: own[-1] for own in families.values() for group in own[:-1] if _same_work(group.worst, own[-1].worst)
+    }
+
+
+def version_place(content: Content, group: Group) -> int:
+    """Number the report of a kernel in the order of recording."""
+    digests = list(content.report_labels)
+    digest = group.worst.analysis.kernel.digest
+    return digests.index(digest) if digest in digests else len(digests)
+
+
+def _same_work(one: Launch, other: Launch) -> bool:
+    works = main_work(one.analysis), main_work(other.analysis)
+    totals = [work.total for work in works if work.total]
+    return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
 
 
 def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
@@ -182,13 +219,19 @@ def at_limit(content: Content) -> str:
         return ""
     kernels = grouped(limited, content.total_ns)
     named = [
-        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)} ({limit_words(longest.analysis)})"
+        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)}{_of_report(content, longest)} ({limit_words(longest.analysis)})"
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
     others = len(kernels) - len(named)
     words = ", ".join(named) + (f" and {others:,} more" if others else "")
     return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {words}."
+
+
+def _of_report(content: Content, launch: Launch) -> str:
+    """Name the report of a launch after the name of its kernel; nothing where the page has one report."""
+    label = content.report_labels.get(launch.analysis.kernel.digest, "")
+    return f", {label}" if label and len(content.runs) > 1 else ""
 
 
 def cannot_tell(content: Content) -> str:
@@ -270,7 +313,7 @@ def _recorded(content: Content) -> str:
 def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
     kernels, launches = len(content.groups), sum(group.launch_count for group in content.groups)
-    parts = [fmt.count(kernels, "kernel")]
+    parts = [fmt.count(kernels, "kernel")] if kernels or not content.failed_count else []
     if launches != kernels:
         parts.append(fmt.count(launches, "launch"))
     if len(content.runs) > 1:

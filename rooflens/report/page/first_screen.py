@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from rooflens.report.summary import (
     cannot_tell,
     caveats,
     counts,
+    earlier_versions,
     facts,
     noun,
     ranked,
@@ -121,6 +123,8 @@ def what_first(content: Content) -> Markup:
         entries=list(_entries(content)),
         more=len(rest),
         more_share=time_part(rest),
+        earlier=len(earlier_versions(content)),
+        versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
     )
@@ -147,13 +151,20 @@ def verdict(content: Content) -> Markup:
 def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
     shown = ranking(content)
-    kept = by_stake(content.groups)[:KEPT]
+    earlier = earlier_versions(content)
+    kept = sorted(by_stake(content.groups), key=lambda kernel: kernel.key in earlier)[:KEPT]
     for place, kernel in enumerate(kept):
         is_shown = place < len(shown)
         yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
         parts = list(_parts(kernel))
         if len(parts) > 1:
             yield from (Entry(ranked(place + 1, part), part.worst.bound, shown=False) for part in parts)
+
+
+def _versions(content: Content) -> Counter[str]:
+    """Count the versions of each kernel that replaced others, by the key of the newest."""
+    counts = Counter(newest.key for newest in earlier_versions(content).values())
+    return counts + Counter(counts.keys())
 
 
 def _parts(kernel: Group) -> Iterator[Group]:

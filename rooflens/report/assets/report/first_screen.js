@@ -9,6 +9,7 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   const items = [...lens.items.values()];
+  const several = new Set(items.map((item) => item.r)).size > 1;
   const total = (rows, key) => {
     const known = rows.map((item) => item[key]).filter((value) => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
@@ -26,7 +27,7 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "ranking-none", "ranking-more", "at-limit"].map(byId).filter(Boolean);
+  const hiding = ["summary-left", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
   const widths = new Map(all(".summary .fill").map((fill) => [fill, fill.style.width]));
@@ -89,9 +90,14 @@
 
   const leftNow = (hidden) => items.filter((item) => !hidden[item.k]);
   function ranked(left) {
-    const kernels = byKernel(left).map(standing).sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+    const every = byKernel(left).map(standing);
+    const newest = new Map();
+    for (const { f, v } of left) if (f) newest.set(f, Math.max(v, newest.get(f) ?? v));
+    const kernels = every.filter(({ worst: { f, v } }) => !f || v === newest.get(f))
+      .sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
     const told = kernels.filter(entryOf).slice(0, SHOWN);
-    return { kernels, first: told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake) };
+    const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
+    return { kernels, first, earlier: every.length - kernels.length };
   }
   // The charts number their points like the list; the same object as long as the filters leave the same.
   let numbered = { hidden: null, ranks: null };
@@ -106,7 +112,9 @@
   };
   function showRanking(left) {
     if (!list) return;
-    const { kernels, first } = ranked(left);
+    const { kernels, first, earlier } = ranked(left);
+    byId("ranking-earlier").hidden = earlier === 0;
+    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "earlier version"));
     for (const entry of entries) entry.hidden = true;
     for (const [place, kernel] of first.entries()) {
       const entry = entryOf(kernel);
@@ -141,7 +149,10 @@
     const share = part(total(limited.flatMap((kernel) => kernel.rows), "ns"));
     line.hidden = share === null || share < WORTH;
     if (line.hidden) return;
-    const named = limited.slice(0, NAMED).map(({ rows }) => `${cut(rows[0].name, NAME_CHARS)} (${rows[0].full})`);
+    const named = limited.slice(0, NAMED).map(({ rows }) => {
+      const name = cut(rows[0].name, NAME_CHARS);
+      return `${several ? `${name}, ${rows[0].r}` : name} (${rows[0].full})`;
+    });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
     write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);

@@ -65,6 +65,7 @@
   function showLevel(state) {
     const plane = document.querySelector(".plane:not([hidden])");
     if (!plane) return;
+    byId("roofline-title").textContent = plane.dataset.heading;
     const known = plane.dataset.levels.split(" ");
     const level = known.includes(state.level) ? state.level : plane.dataset.level;
     for (const radio of all(".levels input")) {

@@ -225,8 +225,8 @@ def _facts(launch: Launch) -> tuple[str, ...]:
         *([distances] if (distances := distance_words(verdict, launch.gpu)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
-        *([f"{registers:.0f} registers a thread"] if registers else []),
-        *([f"{fmt.si(shared, 'B')} of shared memory a block"] if shared else []),
+        *([f"{registers:.0f} registers per thread"] if registers else []),
+        *([f"{fmt.si(shared, 'B')} of shared memory per block"] if shared else []),
     )
 
 
