@@ -134,12 +134,25 @@ def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
         page.add_style_tag(content=f"{picture.shown} {{ padding: 24px !important; border: 0 !important }}")
         page.evaluate("location.hash = document.querySelector('.ranking a, .card').hash || ''")
         page.evaluate("lens.settled()")
+        page.keyboard.press("Escape")
         page.locator(picture.shown).first.screenshot(path=target)
     else:
         page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=target)
     page.close()
+    shrink(target)
     print(f"wrote {target}")
+
+
+def shrink(target: Path) -> None:
+    """Write a picture with a palette, a third of its size, where Pillow is installed: it is no dependency."""
+    try:
+        from PIL import Image  # noqa: PLC0415 (missing in most environments)
+    except ImportError:
+        return
+    with Image.open(target) as picture:
+        painted = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    painted.save(target, optimize=True)
 
 
 if __name__ == "__main__":
