@@ -168,10 +168,9 @@ def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Pa
     assert page.locator(".levels input[value=l2]").is_checked()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page], scheme: str) -> None:
+def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page]) -> None:
     """At 1440 by 900 the first entries and the whole plane are seen at once; below 1,200 px one follows the other."""
-    page = open_page(placed(), scheme=scheme)
+    page = open_page(placed())
     chart = page.locator(".plane:not([hidden]) .chart svg .role-axis-title").first.bounding_box()
     second = page.locator(".ranking li:visible").nth(1).bounding_box()
     assert chart is not None
