@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
@@ -11,15 +11,15 @@ from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.roofline.work import main_work
-from rooflens.model.verdict.sentences import distance_words, limit_words
+from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from rooflens.model.launches import Group, Launch
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis, Bound, Finding, Verdict
     from rooflens.report.content import Content
 
 
@@ -53,7 +53,7 @@ class Segment:
     bound: Bound
     time_ns: float
     share: float
-    kernels: int
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class Ranked:
     Attributes:
         wall: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         distance: How far it is from its limits, as `distance_words` says it; empty where unknown.
+        beyond: What the time to win leaves out, as `beyond_words` says it; empty where nothing.
+        gain: How much faster the first move alone makes it at most; None where that is not known.
         where: File and line of what its first finding is about; empty where not known.
     """
 
@@ -71,7 +73,9 @@ class Ranked:
     wall: str
     cause: str
     distance: str
+    beyond: str
     move: str
+    gain: float | None
     where: str
 
 
@@ -117,12 +121,15 @@ def _newest(content: Content) -> list[Group]:
 def earlier_versions(content: Content) -> dict[str, Group]:
     """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
 
-    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same.
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
+    do not say when they were recorded: none of them is known to be the later one.
     """
     if len(content.runs) < 2:
         return {}
+    dated = {run.digest for run in content.runs if run.created_unix_s}
+    groups = [group for group in content.groups if group.worst.analysis.kernel.digest in dated]
     families: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in sorted(content.groups, key=lambda group: version_place(content, group)):
+    for group in sorted(groups, key=lambda group: version_place(content, group)):
         families[group.gpu, group.name].append(group)
     return {
         group.key: own[-1] for own in families.values() for group in own[:-1] if _same_work(group.worst, own[-1].worst)
@@ -151,7 +158,7 @@ def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
 
 def ranked(place: int, group: Group) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
-    verdict = aggregate([launch.analysis for launch in group.launches]).verdict
+    verdict = _with_one_unit(aggregate([launch.analysis for launch in group.launches]).verdict, group)
     worst = group.worst.analysis
     return Ranked(
         rank=place,
@@ -159,9 +166,19 @@ def ranked(place: int, group: Group) -> Ranked:
         wall=wall(group.worst),
         cause=(worst.verdict.cause or "").replace("_", " "),
         distance=distance_words(verdict, group.gpu),
+        beyond=beyond_words(verdict.distances),
         move=first_move(worst),
+        gain=_gain(worst),
         where=_where(worst),
     )
+
+
+def _with_one_unit(verdict: Verdict, group: Group) -> Verdict:
+    """Name no unit where launches differ in their busiest one: the mean of several units is none's share."""
+    units = {launch.bottleneck.resource for launch in group.launches if launch.bottleneck}
+    if verdict.bottleneck is None or len(units) == 1:
+        return verdict
+    return replace(verdict, bottleneck=replace(verdict.bottleneck, resource=None))
 
 
 def first_move(analysis: Analysis) -> str:
@@ -169,10 +186,20 @@ def first_move(analysis: Analysis) -> str:
     return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
 
 
+def _first_findings(analysis: Analysis) -> Iterator[Finding]:
+    """Find what made the first move."""
+    move = first_move(analysis)
+    return (finding for finding in analysis.findings if finding.move == move)
+
+
+def _gain(analysis: Analysis) -> float | None:
+    """Return how much faster the first move alone makes a kernel at most; None where that is not known."""
+    return next((finding.speedup_up_to for finding in _first_findings(analysis)), None)
+
+
 def _where(analysis: Analysis) -> str:
     """Name the place of the finding that made the first move."""
-    move = first_move(analysis)
-    places = (place.hotspot for finding in analysis.findings if finding.move == move for place in finding.where)
+    places = (place.hotspot for finding in _first_findings(analysis) for place in finding.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""
 
@@ -185,13 +212,6 @@ def wall(launch: Launch) -> str:
     near = "" if launch.bound in {"memory", "compute", "balanced"} else "busiest unit "
     roof = ", at the roof" if launch.analysis.verdict.at_roof else ""
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
-
-
-def what_it_says(analysis: Analysis) -> str:
-    """Return the sentence of the verdict without its move, which stands by itself."""
-    verdict = analysis.verdict
-    move = next(iter(verdict.advice), "")
-    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
 
 
 def at_limit(content: Content) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import distance_words
+from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts, roofline_figures
 from rooflens.report.page.selectors import selectors
@@ -29,7 +29,6 @@ from rooflens.report.summary import (
     ranking,
     synthetic_words,
     unranked,
-    what_it_says,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 
-KEPT = 40
+KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
 MOVES_NAMED = 3
@@ -112,7 +111,7 @@ def summary(content: Content) -> Markup:
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
-    return render("report/summary", content=content, segments=segments)
+    return render("report/summary", segments=segments)
 
 
 def what_first(content: Content) -> Markup:
@@ -139,11 +138,11 @@ def verdict(content: Content) -> Markup:
     single_class = len(kernel.bound_ns) <= 1
     return render(
         "report/verdict",
-        content=content,
         kernel=kernel,
         row=row,
-        sentence=cannot_tell(content) or what_it_says(analysis),
-        distance=distance_words(analysis.verdict, kernel.gpu),
+        sentence=cannot_tell(content) or without_move(analysis.verdict),
+        stage_full=stage_full_words(analysis),
+        distance=row.distance,
         moves=analysis.verdict.advice[:MOVES_NAMED],
         classes=Markup() if single_class else summary(content),
     )

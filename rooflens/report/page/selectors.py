@@ -220,7 +220,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),
         "ns": launch.duration_ns,
-        "won": launch.winnable_ns,
+        "won": None if launch.winnable_ns is None else round(launch.winnable_ns, 1),
         "full": limit_words(launch.analysis) if launch.analysis.verdict.at_roof else "",
         # A share without a duration is not known to be small, but it is in no top by time either.
         "cum": 1.0 if launch.duration_ns is None else round(min(launch.cumulative_share, 1.0), 6),

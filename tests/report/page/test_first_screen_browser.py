@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 ANSWERS = "document.querySelector('.answers').innerText"
+NUMBERS = """[...document.querySelectorAll('.plane:not([hidden]) svg text[font-size="13px"]')]
+    .filter(text => text.getAttribute('stroke-width') === null).map(text => text.textContent)
+    .filter(text => /^[0-9]$/.test(text)).sort()"""
+"""Numbers of the ranking on the roofline."""
 BAR_END = "document.getElementById('bar').getBoundingClientRect().bottom"
 
 
@@ -89,11 +93,13 @@ def test_the_answers_follow_the_filters(open_page: Callable[..., Page]) -> None:
 
 
 def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
-    """What filters take out of the ranking makes room for the next kernel, numbered anew; the rest is counted."""
+    """What filters take out of the ranking makes room for the next, numbered anew there and on the roofline."""
     opened = Opened(open_page(samples.many(12)))
     page = opened.page
     first = ranked(page)
     assert [rank for rank, _ in first] == ["1", "2", "3", "4", "5"]
+    drawn = {key for rank, key in first if rank in page.evaluate(NUMBERS)}
+    assert len(drawn) > 1
     assert plain(page.locator("#ranking-more").inner_text()).startswith("7 more kernels, ")
     gone = page.evaluate("key => lens.items.get(key).bound", first[0][1])
     page.evaluate("bound => lens.set({verdicts: ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown']"
@@ -103,6 +109,9 @@ def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
     assert first[0] not in after
     assert {key for _, key in after} - {key for _, key in first}
     assert plain(page.locator("#ranking-more").inner_text()).startswith(f"{10 - len(after)} more kernels, ")
+    opened.settle()
+    new = {key: rank for rank, key in after}
+    assert page.evaluate(NUMBERS) == sorted(new[key] for key in drawn if key in new) != []
     again = Opened(open_page(samples.many(12), fragment=opened.fragment()))
     assert ranked(again.page) == after
 

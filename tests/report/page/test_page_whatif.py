@@ -199,6 +199,10 @@ def test_numbers_are_written_as_in_python(open_page: Callable[..., Page]) -> Non
     ]
     texts = ["12 % of 3.35 TB/s, 12 kernels", "at 1.5 GHz and 5 ms, 3 sizes", "2 FLOP/B, 4 op/s"]
     assert page.evaluate("texts => texts.map(lens.format.unbroken)", texts) == [fmt.unbroken(text) for text in texts]
+    pairs = [[name, width] for name in ("gemm", "gemm_bf16_128x128x64", "\U0001d4d0" * 9) for width in (4, 9, 64)]
+    assert page.evaluate("pairs => pairs.map((pair) => lens.format.cut(...pair))", pairs) == [
+        fmt.cut_middle(name, width) for name, width in pairs
+    ]
 
 
 def test_choosing_a_gpu_shows_what_changes(open_page: Callable[..., Page]) -> None:

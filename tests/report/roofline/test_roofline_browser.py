@@ -212,7 +212,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
     place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
-    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "output stayed in L2"):
         assert words in text
 
 

@@ -25,6 +25,7 @@
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       datasheet: state.datasheet,
       boost: state.boost === "on",
+      ranks: lens.ranks ? lens.ranks() : null,
     };
   }
 
