@@ -14,11 +14,14 @@ from rooflens.model.predict.other_gpu import change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
+from rooflens.report.page import other_gpu
 from rooflens.report.page.other_gpu import MAX_HOMES, MAX_ROWS, choices, story, used_precisions, what_if
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.datasheet import MAX_PIPES, datasheet_roofs
 
 if TYPE_CHECKING:
+    import pytest
+
     from rooflens.model.records import Analysis
     from rooflens.report.content import Content
 
@@ -217,3 +220,16 @@ def test_datasheet_roofs_stay_small() -> None:
     assert len(json.dumps(found, separators=(",", ":"))) / len(found) * 60 < 10_000
     empty = page_of(COPY)
     assert datasheet_roofs(plane(empty.gpus[0], empty.timed)) == []
+
+
+def test_only_the_longest_of_very_many_kernels_are_put_on_every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels beyond a number are on no GPU and in no count, and the page says how many they are."""
+    monkeypatch.setattr(other_gpu, "MAX_COUNTED", 1)
+    page = page_of(COPY, GEMM)
+    assert data(page)["gpus"]["h100-sxm"]["told"]["count"] == 1
+    assert data(page)["kernels"][0]["ops"] == {"tensor_bf16": 2e12}
+    assert "Counted are the kernels with most GPU time; 1 kernel with less is not." in plain(section(page)).replace(
+        NBSP, " "
+    )
+    monkeypatch.undo()
+    assert "Counted are" not in section(page)

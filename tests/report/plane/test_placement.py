@@ -46,6 +46,29 @@ def test_boxes_overlap(other: Box, *, overlap: bool) -> None:
     assert other.hits(box(0, 0)) is overlap
 
 
+def test_boxes_are_found_in_whatever_band_they_reach_into() -> None:
+    """What is hit or crossed among many boxes, low and tall ones, is what a look at each of them finds."""
+    many = [Box(37 * i % 200, 53 * i % 211 - 5, 3 + i % 7, 2 + i % 41, 29 * i % 200) for i in range(60)]
+    held = Boxes(many)
+    assert list(held) == many
+    tries = [Box(x, y, 4, 7, x) for x in range(0, 200, 9) for y in range(-40, 260, 7)]
+    found = [held.hits(one) for one in tries]
+    assert found == [any(one.hits(other) for other in many) for one in tries]
+    assert {True, False} == set(found)
+    lines = [Line(x, y, x + 11, y + dy) for x in range(0, 200, 13) for y in range(-40, 260, 11) for dy in (-60, 0, 45)]
+    crossed = [held.crossed_by(line) for line in lines]
+    assert crossed == [any(other.crossed_by(line) for other in many) for line in lines]
+    assert {True, False} == set(crossed)
+
+
+def test_a_box_is_compared_with_those_of_its_own_bands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes in other lines of the screen cost nothing: a page holds thousands, and asks for thousands of places."""
+    held, asked = Boxes(box(10, 20 * i) for i in range(500)), []
+    monkeypatch.setattr(Box, "hits", lambda _, other: asked.append(other))
+    held.hits(box(10, 5000))
+    assert len(asked) < 5
+
+
 def test_boxes_that_would_meet_in_a_wider_plane_overlap() -> None:
     """A text left of its far point and one right of a nearer point come closer as the plane grows wider."""
     assert box(0, 0, anchor=80).hits(box(25, 0, anchor=10))

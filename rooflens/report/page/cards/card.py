@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from rooflens.report.page.cards.sources import Rows
     from rooflens.report.page.cards.times import Times
 
-MAX_CARDS = 100
+MAX_CARDS = 80
 """Cards written: of the worst launch of each kernel first, then of the longest of each verdict and grid."""
 
 _CAUSE = "cause: "
