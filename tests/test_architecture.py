@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
-    "report/versions": "model/records",
+    "report/versions": "model/records model/compare",
     "report/content": "format model/* report/versions",
     "report/html": "format cache model/* report/labels",
     "report/plane": "format model/* report/labels report/html",

@@ -121,12 +121,15 @@ def _newest(content: Content) -> list[Group]:
 def earlier_versions(content: Content) -> dict[str, Group]:
     """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
 
-    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same.
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
+    do not say when they were recorded: none of them is known to be the later one.
     """
     if len(content.runs) < 2:
         return {}
+    dated = {run.digest for run in content.runs if run.created_unix_s}
+    groups = [group for group in content.groups if group.worst.analysis.kernel.digest in dated]
     families: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
-    for group in sorted(content.groups, key=lambda group: version_place(content, group)):
+    for group in sorted(groups, key=lambda group: version_place(content, group)):
         families[group.gpu, group.name].append(group)
     return {
         group.key: own[-1] for own in families.values() for group in own[:-1] if _same_work(group.worst, own[-1].worst)

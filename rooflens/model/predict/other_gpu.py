@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -29,7 +30,7 @@ SMALL_PART = 0.01
 _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Load:
     """What one launch computes and moves.
 
@@ -42,10 +43,15 @@ class Load:
     ops: Mapping[str, float]
     moved_bytes: float
 
-    @property
+    @cached_property
     def total_ops(self) -> float:
         """All operations, whatever their type."""
         return sum(self.ops.values())
+
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """Pipes without whose peaks nothing can be said of it."""
+        return tuple(key for key, amount in self.ops.items() if amount >= SMALL_PART * self.total_ops)
 
     @property
     def intensity_per_byte(self) -> float | None:
@@ -205,14 +211,15 @@ def report_roofs(analysis: Analysis) -> Roofs | None:
 
 def missing_peaks(load: Load, roofs: Roofs) -> tuple[str, ...]:
     """Name the pipes that a load uses and a GPU has no peak for."""
-    least = SMALL_PART * load.total_ops
-    return tuple(key for key, amount in load.ops.items() if amount >= least and key not in roofs.peaks_per_s)
+    return tuple(key for key in load.needed if key not in roofs.peaks_per_s)
 
 
 def place(load: Load, roofs: Roofs) -> Place | None:
     """Put a load under the roofs of a GPU; None where a peak is missing."""
-    if missing_peaks(load, roofs):
-        return None
+    return None if missing_peaks(load, roofs) else _under(load, roofs)
+
+
+def _under(load: Load, roofs: Roofs) -> Place:
     math_s = sum(amount / roofs.peaks_per_s[key] for key, amount in load.ops.items() if key in roofs.peaks_per_s)
     bandwidth = roofs.bandwidth_bytes_per_s
     ridge = load.total_ops / math_s / bandwidth if math_s else None
@@ -241,7 +248,8 @@ def standing(analysis: Analysis) -> Standing | None:
 
 def change(here: Standing, other: Roofs) -> Change:
     """Put a kernel under the roofs of another GPU."""
-    return Change(here, place(here.load, other), missing_peaks(here.load, other))
+    missing = missing_peaks(here.load, other)
+    return Change(here, None if missing else _under(here.load, other), missing)
 
 
 def sum_up(changes: Iterable[Change]) -> Effect:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens import format as fmt
 from rooflens.model.compare.pairing import version_name
 from rooflens.report.labels import BOUND_LABELS
-from rooflens.report.plane.geometry import Line, text_px
+from rooflens.report.plane.geometry import Boxes, Line, text_px
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import (
     Layer,
@@ -269,7 +269,7 @@ def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, 
     ends = {s: view.at(0, series.points[-1].time_ns or 0)[1] for s, series in drawn if _is_last(group, series)}
     dots = [[view.at(group.at(p), p.time_ns) for p in series.points if p.time_ns] for _, series in drawn]
     lines = [Line(*begin, *end) for line in dots for begin, end in pairwise(line)]
-    canvas = Canvas(view, taken=[point_box(dot, 5) for line in dots for dot in line], lines=lines)
+    canvas = Canvas(view, taken=Boxes(point_box(dot, 5) for line in dots for dot in line), lines=lines)
     names = labels(group, _width(size))
     gone: dict[int, list[Any] | None] = {}
     for s, series in drawn:

@@ -38,6 +38,9 @@ STORY = ("a100-sxm4-80gb", "h100-sxm", "b200")
 MAX_ROWS = 40
 """Kernels in the table, the longest first."""
 
+MAX_COUNTED = 1000
+"""Kernels that are put on every GPU, the longest first: of more than these the rest takes next to no time."""
+
 MAX_HOMES = 4
 """GPUs of a mixed page that stand in the table of ridges, those of the longest kernels first."""
 
@@ -131,12 +134,13 @@ def what_if(content: Content) -> Markup:
 
     Empty where nothing can be predicted: no kernel has both its FLOPs and its DRAM bytes in the report.
     """
-    placed = [one for group in content.groups if (one := _placed(group)) is not None]
+    counted = content.groups[:MAX_COUNTED]
+    placed = [one for group in counted if (one := _placed(group)) is not None]
     if not placed:
         return Markup("")
     precisions = used_precisions([kernel.here for kernel in placed])
     homes = _homes(placed)
-    others = {gpu.id: _other(gpu, placed) for gpu in load_datasheets()}
+    others = {gpu.id: _other(gpu, homes, placed) for gpu in load_datasheets()}
     rows = [_home_row(home, content, precisions, others) for home in homes[:MAX_HOMES]]
     known = {row.id for row in rows}
     rows += [
@@ -149,7 +153,8 @@ def what_if(content: Content) -> Markup:
     return render(
         "report/other_gpu",
         placed=placed[:MAX_ROWS],
-        left_out=len(content.groups) - len(placed),
+        left_out=len(counted) - len(placed),
+        uncounted=len(content.groups) - len(counted),
         cut=len(placed) > MAX_ROWS,
         tall=len(rows) > OPEN_ROWS,
         choices=choices(home.gpu.id for home in homes if home.gpu),
@@ -240,10 +245,10 @@ def _unit(key: str) -> str:
     return "op/s" if "int" in key else "FLOP/s"
 
 
-def _other(gpu: Datasheet, placed: Sequence[Placed]) -> Other:
+def _other(gpu: Datasheet, homes: Sequence[Home], placed: Sequence[Placed]) -> Other:
     roofs = gpu_roofs(gpu)
     effect = sum_up(change(kernel.here, roofs) for kernel in placed)
-    return Other(gpu, roofs, effect, profiled=all(datasheet_of(kernel.group.gpu) is gpu for kernel in placed))
+    return Other(gpu, roofs, effect, profiled=all(home.gpu is gpu for home in homes))
 
 
 def _changes(other: Other, content: Content) -> tuple[str, str]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from math import floor
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 WIDTH_MARGIN = 1.06
 """System fonts differ by a few per cent from the widths below; words may not run into one another in any of them."""
@@ -28,6 +32,9 @@ _FIRST_WIDE = 0x2500
 
 WIDER = 0.41
 """Planes of one class of sizes are up to so much wider than the one that text is placed in."""
+
+BAND_PX = 16
+"""Height of a band: about that of a line of text."""
 
 
 class Line(NamedTuple):
@@ -74,6 +81,41 @@ class Box(NamedTuple):
         """Return whether it lies between the origin and a lower right corner, with some air on every side."""
         wide, high = self.half_width + air_px, self.half_height + air_px
         return wide <= self.x <= width_px - wide and high <= self.y <= height_px - high
+
+
+class Boxes:
+    """Boxes by the bands of the screen that they reach into: only those of its own bands are compared with a box."""
+
+    def __init__(self, boxes: Iterable[Box] = ()) -> None:
+        """Hold some boxes."""
+        self._boxes: list[Box] = []
+        self._bands: dict[int, list[Box]] = {}
+        self.extend(boxes)
+
+    def __iter__(self) -> Iterator[Box]:
+        """List them in the order in which they came."""
+        return iter(self._boxes)
+
+    def extend(self, boxes: Iterable[Box]) -> None:
+        """Hold more boxes."""
+        for box in boxes:
+            self._boxes.append(box)
+            for band in _bands(box.y - box.half_height, box.y + box.half_height):
+                self._bands.setdefault(band, []).append(box)
+
+    def hits(self, box: Box) -> bool:
+        """Return whether any of them overlaps a box."""
+        bands = _bands(box.y - box.half_height, box.y + box.half_height)
+        return any(box.hits(other) for band in bands for other in self._bands.get(band, ()))
+
+    def crossed_by(self, line: Line) -> bool:
+        """Return whether a line passes through any of them."""
+        bands = _bands(min(line.y0, line.y1), max(line.y0, line.y1))
+        return any(other.crossed_by(line) for band in bands for other in self._bands.get(band, ()))
+
+
+def _bands(top: float, bottom: float) -> range:
+    return range(floor(top / BAND_PX), floor(bottom / BAND_PX) + 1)
 
 
 @lru_cache(maxsize=4096)

@@ -7,15 +7,15 @@ repeat what words say are hidden from screen readers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
-from rooflens.report.plane.geometry import Line
+from rooflens.report.plane.geometry import Boxes, Line
 from rooflens.report.plane.marks import HEAD, HEIGHT, QUIET, WIDTH, Rows, at_spot, expr, leads, place, placed, written
 from rooflens.report.plane.placement import Canvas, Text, foot_spots
 from rooflens.report.plane.roofs import Roofs, flat_name_layers, line_layers, ridge_text, slope_name_layers
@@ -84,7 +84,7 @@ class PathPlane:
             canvas.taken.extend(boxes)
             rows = {key: row for key, text in texts(sheet, size) if (row := canvas.place(text))}
             if roofs_last:
-                canvas.taken[: len(boxes)] = []
+                canvas = replace(canvas, taken=Boxes(islice(canvas.taken, len(boxes), None)))
                 roofs = self.roofs.name(canvas, boxes)
                 canvas.taken.extend(boxes)
             rows |= roofs

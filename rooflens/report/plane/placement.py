@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.report.plane.geometry import Box, Line, text_px
+from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,21 +121,21 @@ class Canvas:
     """
 
     view: Viewport
-    taken: list[Box] = field(default_factory=list)
+    taken: Boxes = field(default_factory=Boxes)
     lines: list[Line] = field(default_factory=list)
     leads: list[Line] = field(default_factory=list)
 
     def copy(self) -> Canvas:
         """Begin anew with what is taken now."""
-        return replace(self, taken=list(self.taken), leads=list(self.leads))
+        return replace(self, taken=Boxes(self.taken), leads=list(self.leads))
 
     def place(self, text: Text) -> Row | None:
         """Place a text at the best of its spots that is free, and take that; None where there is none."""
-        return self.take(text.places(self.view), text.own)
+        return self.take(text.places(self.view), Boxes(text.own))
 
-    def take(self, places: Iterable[Place], own: Sequence[Box] = ()) -> Row | None:
+    def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:
         """Take the first place that is free and crosses no line, else the first free one, clear of `own` boxes too."""
-        taken = [*own, *self.taken]
+        taken = (self.taken,) if own is None else (own, self.taken)
         best = None
         for place in places:
             if not self._is_free(place, taken):
@@ -151,13 +151,13 @@ class Canvas:
             self.leads.append(best.lead)
         return best.row
 
-    def _is_free(self, place: Place, taken: Sequence[Box]) -> bool:
+    def _is_free(self, place: Place, taken: Sequence[Boxes]) -> bool:
         for box in place.boxes:
             if not box.inside(self.view.width_px, self.view.height_px, INSIDE_PX):
                 return False
-            if any(box.hits(other) for other in taken) or any(box.crossed_by(lead) for lead in self.leads):
+            if any(boxes.hits(box) for boxes in taken) or any(box.crossed_by(lead) for lead in self.leads):
                 return False
-        return place.lead is None or not any(other.crossed_by(place.lead) for other in taken)
+        return place.lead is None or not any(boxes.crossed_by(place.lead) for boxes in taken)
 
 
 def beside(radius: float, *, near_px: float = NEAR_PX) -> list[Spot]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
-from rooflens.report.plane.geometry import Box, Line, text_px
+from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.marks import QUIET, SPOT, Rows, at_spot, expr, place, placed, words, written
 from rooflens.report.plane.placement import LINE_PX, Place, Spot, Text
 
@@ -104,26 +104,24 @@ class Roofs:
 
         Names keep clear of one another, and where they can of the boxes to avoid, then of lines.
         """
-        names = {flat.key: self._name_flat(flat, canvas, avoid) for flat in self.flats}
-        names |= {slope.key: self._name_slope(slope, canvas, avoid) for slope in self.slopes}
+        tries = (Boxes(avoid), Boxes())
+        names = {flat.key: self._name_flat(flat, canvas, tries) for flat in self.flats}
+        names |= {slope.key: self._name_slope(slope, canvas, tries) for slope in self.slopes}
         return {key: row for key, row in names.items() if row}
 
-    def _name_flat(self, flat: NamedRoof, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
+    def _name_flat(self, flat: NamedRoof, canvas: Canvas, avoid: Sequence[Boxes]) -> Row | None:
         """Place a name at the right end over or under the line, whole or shorter, else farther left."""
         view, ridge = canvas.view, self.ridge(flat)
         begin_px = view.at(ridge, flat.peak)[0] if ridge else 0.0
         room_px = min(SLIDE_PART * view.width_px, view.width_px - begin_px - text_px(flat.names[0]))
-        tries = (
-            Text(flat.names, self.x_domain[1], flat.peak, spots, own=own)
-            for own in (avoid, ())
-            for spots in (END_SPOTS, _slid_spots(room_px))
-        )
-        return next((row for text in tries if (row := canvas.place(text))), None)
+        tries = ((spots, own) for own in avoid for spots in (END_SPOTS, _slid_spots(room_px)))
+        texts = ((Text(flat.names, self.x_domain[1], flat.peak, spots), own) for spots, own in tries)
+        return next((row for text, own in texts if (row := canvas.take(text.places(view), own))), None)
 
-    def _name_slope(self, slope: NamedRoof, canvas: Canvas, avoid: Sequence[Box]) -> Row | None:
+    def _name_slope(self, slope: NamedRoof, canvas: Canvas, avoid: Sequence[Boxes]) -> Row | None:
         """Place a name along what is seen of a slope: over the line before under it, the lower end first."""
         line = self._slope_line(slope, canvas.view)
-        tries = ((name, own) for name in slope.names for own in (avoid, ()))
+        tries = ((name, own) for name in slope.names for own in avoid)
         return next((row for name, own in tries if line and (row := canvas.take(_along(line, name), own))), None)
 
 

@@ -138,9 +138,14 @@ def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp
     opened = Opened(page)
     labels = page.locator("[data-choice=report] option").all_inner_texts()
     assert labels == ["all", "v1", "v2"]
-    page.select_option("[data-choice=report]", labels[2])
     items = page.evaluate("[...lens.items.values()].map(item => [item.k, item.r])")
     later = {key for key, label in items if label == labels[2]}
+    assert not {key for _, key in ranked(page)} <= later, "an unlike kernel of the first report is ranked too"
+    page.select_option("[data-choice=report]", labels[1])
+    assert {key for _, key in ranked(page)}
+    assert not {key for _, key in ranked(page)} & later
+    assert page.locator("#ranking-earlier").is_hidden()
+    page.select_option("[data-choice=report]", labels[2])
     assert set(opened.points()) < later
     assert {key for _, key in ranked(page)} <= later
     assert opened.fragment() == f"#report={labels[2]}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rooflens.report.plane.geometry import Box, Line, text_px
+from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.placement import Canvas, Spot, Text, around
 
 
@@ -29,7 +29,7 @@ def box(x: float, y: float, anchor: float | None = None) -> Box:
 
 def make_canvas(*taken: Box, lines: tuple[Line, ...] = ()) -> Canvas:
     """Make a drawing."""
-    return Canvas(Pixels(), list(taken), list(lines))
+    return Canvas(Pixels(), Boxes(taken), list(lines))
 
 
 def text(words: str, x: float = 100, *spots: Spot) -> Text:
