@@ -1,8 +1,8 @@
-"""Draw the five pictures of the documentation: `make pictures`.
+"""Draw the pictures of the documentation: `make pictures`.
 
-One shows a forecast. The others show recordings of `fixtures/` where there are any; else three show a published V100
-report (ROOFLENS_CORPUS names its folder); else all show stored synthetic ones, and say so. Needs a Chromium, as the
-browser tests do.
+One shows a forecast. Three show the page of a report and one a sweep: recordings of `fixtures/` where there are any;
+else three show a published V100 report (ROOFLENS_CORPUS names its folder); else all show stored synthetic ones, and say
+so. The first screens show published reports, and are drawn where those are. Needs a Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
@@ -14,17 +14,29 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playwright.sync_api import Browser, sync_playwright
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent.parent / "fixtures"
 PUBLISHED = "GPU_workshop__MW_Baseline.ncu-rep"
 """Five kernels of a weather model on a V100, published by the NCAR GPU workshop (CC0)."""
+FIRST_SCREENS = (
+    ("first_selfjoin", "self-join-MiSTIC__profile.ncu-rep", "MiSTIC, self-join"),
+    ("first_weather", PUBLISHED, "Weather model, one step"),
+    ("first_adamw", "llm.c__adamw_coalsecing_shared.ncu-rep", "llm.c, AdamW"),
+    ("first_matmul", "KernelBench__matmul_kernel.ncu-rep", "KernelBench, matrix product"),
+    ("first_frb", "IndexSpaces.jl__profile.ncu-rep", "IndexSpaces.jl, radio bursts"),
+)
+"""Picture, report and title of each first screen of docs/page.md, which names their sources and licences."""
 SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FORECAST = ["predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--format", "html"]
-ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking", "--disable-lcd-text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +55,7 @@ class Picture:
     width_px: int = 1280
     height_px: int = 1500
     dark: bool = False
+    scale: float = 1.5
 
 
 def pictures() -> tuple[Picture, ...]:
@@ -51,11 +64,20 @@ def pictures() -> tuple[Picture, ...]:
     sweep = recorded("gemm.ncu-rep", "gemm.bf16_*.ncu-rep") or stored("sweep_gemm_*.synthetic.ncu-rep")
     return (
         Picture("page", title, real),
-        Picture("card", title, real, shown="#cards .card", dark=True),
+        Picture("card", title, real, shown=".card[open]", dark=True),
         Picture("sweep", "gemm in bf16, four sizes", sweep, shown="#sweeps", height_px=1000),
         Picture("phone", title, real, width_px=390, height_px=1500),
         Picture("predict", "", (), height_px=900),
+        *first_screens(),
     )
+
+
+def first_screens() -> Iterator[Picture]:
+    """List what is seen of published reports without scrolling."""
+    folder = os.environ.get("ROOFLENS_CORPUS")
+    for name, file, title in FIRST_SCREENS:
+        if folder and (published := Path(folder) / file).exists():
+            yield Picture(name, title, (published,), width_px=1440, height_px=900, scale=1)
 
 
 def kernels() -> tuple[tuple[Path, ...], str]:
@@ -80,16 +102,18 @@ def stored(pattern: str) -> tuple[Path, ...]:
 
 
 def main() -> None:
-    """Draw every picture into this folder."""
+    """Draw every picture into this folder, or those whose names are given."""
     found = os.environ.get("ROOFLENS_CHROMIUM") or next(
         (path for name in BROWSERS if (path := shutil.which(name))), None
     )
     if not found:
         sys.exit("error: no Chromium on this machine\n\nhint: install one, or set ROOFLENS_CHROMIUM")
+    wanted = sys.argv[1:]
     with sync_playwright() as driver, tempfile.TemporaryDirectory() as folder:
         browser = driver.chromium.launch(executable_path=found, args=list(ARGUMENTS))
         for picture in pictures():
-            draw(browser, picture, Path(folder) / f"{picture.name}.html")
+            if not wanted or picture.name in wanted:
+                draw(browser, picture, Path(folder) / f"{picture.name}.html")
         browser.close()
 
 
@@ -101,20 +125,34 @@ def draw(browser: Browser, picture: Picture, page_file: Path) -> None:
     page = browser.new_page(
         viewport={"width": picture.width_px, "height": picture.height_px},
         color_scheme="dark" if picture.dark else "light",
-        device_scale_factor=1.5,
+        device_scale_factor=picture.scale,
     )
     page.goto(page_file.as_uri())
     page.evaluate("lens.settled()")
     target = HERE / f"{picture.name}.png"
     if picture.shown:
         page.add_style_tag(content=f"{picture.shown} {{ padding: 24px !important; border: 0 !important }}")
-        page.evaluate("document.querySelector('.card').open = true")
+        page.evaluate("location.hash = document.querySelector('.ranking a, .card').hash || ''")
+        page.evaluate("lens.settled()")
+        page.keyboard.press("Escape")
         page.locator(picture.shown).first.screenshot(path=target)
     else:
         page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=target)
     page.close()
+    shrink(target)
     print(f"wrote {target}")
+
+
+def shrink(target: Path) -> None:
+    """Write a picture with a palette, a third of its size, where Pillow is installed: it is no dependency."""
+    try:
+        from PIL import Image  # noqa: PLC0415 (missing in most environments)
+    except ImportError:
+        return
+    with Image.open(target) as picture:
+        painted = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    painted.save(target, optimize=True)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
             limits=limits,
             phases=phases,
             in_program=outside.in_program,
+            full_for_a_while=decision.full_for_a_while,
         )
     )
     return Analysis(

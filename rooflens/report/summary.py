@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import distance_words, limit_words
+from rooflens.model.roofline.work import main_work
+from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from rooflens.model.launches import Group, Launch
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis, Bound, Finding, Verdict
     from rooflens.report.content import Content
 
 
@@ -36,6 +37,9 @@ NAME_WIDTH = 40
 LIMITED_FROM_SHARE = 0.01
 """Less of the GPU time than this at a hardware limit is not worth a line."""
 
+SAME_WORK_RATIO = 0.9
+"""Kernels of one name whose FLOPs differ by less do the same; counts of one program vary with its data."""
+
 FEW_SHARE = 0.05
 """Launches with less of the GPU time than this are short ones."""
 
@@ -49,7 +53,7 @@ class Segment:
     bound: Bound
     time_ns: float
     share: float
-    kernels: int
+    launches: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,8 @@ class Ranked:
     Attributes:
         wall: The verdict with its decisive share: `memory-bound: DRAM 38.2 %`.
         distance: How far it is from its limits, as `distance_words` says it; empty where unknown.
+        beyond: What the time to win leaves out, as `beyond_words` says it; empty where nothing.
+        gain: How much faster the first move alone makes it at most; None where that is not known.
         where: File and line of what its first finding is about; empty where not known.
     """
 
@@ -67,7 +73,9 @@ class Ranked:
     wall: str
     cause: str
     distance: str
+    beyond: str
     move: str
+    gain: float | None
     where: str
 
 
@@ -96,13 +104,49 @@ def synthetic_words(content: Content) -> str:
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
-    """Rank the kernels by the time that can be won; the first ones, each at least worth a line."""
-    return rank(content.groups)
+    """Rank the kernels by the time that can be won, each as its newest version; the first ones, if worth a line."""
+    return rank(_newest(content))
 
 
 def unranked(content: Content) -> list[Group]:
-    """Return the kernels that the ranking does not show, in its order."""
-    return by_stake(content.groups)[len(ranking(content)) :]
+    """Return the kernels that the ranking does not show, in its order; earlier versions are not among them."""
+    return by_stake(_newest(content))[len(ranking(content)) :]
+
+
+def _newest(content: Content) -> list[Group]:
+    earlier = earlier_versions(content)
+    return [group for group in content.groups if group.key not in earlier]
+
+
+def earlier_versions(content: Content) -> dict[str, Group]:
+    """Map the key of each kernel that a later report holds again, doing the same work, to its newest version.
+
+    Kernels whose FLOPs are unknown or none stay apart: nothing tells that they do the same. So do those of reports that
+    do not say when they were recorded: none of them is known to be the later one.
+    """
+    if len(content.runs) < 2:
+        return {}
+    dated = {run.digest for run in content.runs if run.created_unix_s}
+    groups = [group for group in content.groups if group.worst.analysis.kernel.digest in dated]
+    families: defaultdict[tuple[str, str], list[Group]] = defaultdict(list)
+    for group in sorted(groups, key=lambda group: version_place(content, group)):
+        families[group.gpu, group.name].append(group)
+    return {
+        group.key: own[-1] for own in families.values() for group in own[:-1] if _same_work(group.worst, own[-1].worst)
+    }
+
+
+def version_place(content: Content, group: Group) -> int:
+    """Number the report of a kernel in the order of recording."""
+    digests = list(content.report_labels)
+    digest = group.worst.analysis.kernel.digest
+    return digests.index(digest) if digest in digests else len(digests)
+
+
+def _same_work(one: Launch, other: Launch) -> bool:
+    works = main_work(one.analysis), main_work(other.analysis)
+    totals = [work.total for work in works if work.total]
+    return len(totals) == 2 and works[0].unit == works[1].unit and min(totals) >= SAME_WORK_RATIO * max(totals)
 
 
 def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
@@ -114,7 +158,7 @@ def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
 
 def ranked(place: int, group: Group) -> Ranked:
     """Say of a kernel what limits it, how far it is from that, and the one move."""
-    verdict = aggregate([launch.analysis for launch in group.launches]).verdict
+    verdict = _with_one_unit(aggregate([launch.analysis for launch in group.launches]).verdict, group)
     worst = group.worst.analysis
     return Ranked(
         rank=place,
@@ -122,9 +166,19 @@ def ranked(place: int, group: Group) -> Ranked:
         wall=wall(group.worst),
         cause=(worst.verdict.cause or "").replace("_", " "),
         distance=distance_words(verdict, group.gpu),
+        beyond=beyond_words(verdict.distances),
         move=first_move(worst),
+        gain=_gain(worst),
         where=_where(worst),
     )
+
+
+def _with_one_unit(verdict: Verdict, group: Group) -> Verdict:
+    """Name no unit where launches differ in their busiest one: the mean of several units is none's share."""
+    units = {launch.bottleneck.resource for launch in group.launches if launch.bottleneck}
+    if verdict.bottleneck is None or len(units) == 1:
+        return verdict
+    return replace(verdict, bottleneck=replace(verdict.bottleneck, resource=None))
 
 
 def first_move(analysis: Analysis) -> str:
@@ -132,10 +186,20 @@ def first_move(analysis: Analysis) -> str:
     return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
 
 
+def _first_findings(analysis: Analysis) -> Iterator[Finding]:
+    """Find what made the first move."""
+    move = first_move(analysis)
+    return (finding for finding in analysis.findings if finding.move == move)
+
+
+def _gain(analysis: Analysis) -> float | None:
+    """Return how much faster the first move alone makes a kernel at most; None where that is not known."""
+    return next((finding.speedup_up_to for finding in _first_findings(analysis)), None)
+
+
 def _where(analysis: Analysis) -> str:
     """Name the place of the finding that made the first move."""
-    move = first_move(analysis)
-    places = (place.hotspot for finding in analysis.findings if finding.move == move for place in finding.where)
+    places = (place.hotspot for finding in _first_findings(analysis) for place in finding.where)
     found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
     return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""
 
@@ -150,13 +214,6 @@ def wall(launch: Launch) -> str:
     return f"{label}: {near}{limit_words(launch.analysis)}{roof}"
 
 
-def what_it_says(analysis: Analysis) -> str:
-    """Return the sentence of the verdict without its move, which stands by itself."""
-    verdict = analysis.verdict
-    move = next(iter(verdict.advice), "")
-    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")
-
-
 def at_limit(content: Content) -> str:
     """Say how much of the GPU time is spent at a hardware limit, and by which kernels; empty where it is hardly any."""
     limited = [launch for launch in content.counted if launch.analysis.verdict.at_roof]
@@ -165,13 +222,19 @@ def at_limit(content: Content) -> str:
         return ""
     kernels = grouped(limited, content.total_ns)
     named = [
-        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)} ({limit_words(longest.analysis)})"
+        f"{fmt.cut_middle(kernel.shown, NAME_WIDTH)}{_of_report(content, longest)} ({limit_words(longest.analysis)})"
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
     others = len(kernels) - len(named)
     words = ", ".join(named) + (f" and {others:,} more" if others else "")
     return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {words}."
+
+
+def _of_report(content: Content, launch: Launch) -> str:
+    """Name the report of a launch after the name of its kernel; nothing where the page has one report."""
+    label = content.report_labels.get(launch.analysis.kernel.digest, "")
+    return f", {label}" if label and len(content.runs) > 1 else ""
 
 
 def cannot_tell(content: Content) -> str:
@@ -253,7 +316,7 @@ def _recorded(content: Content) -> str:
 def counts(content: Content) -> list[str]:
     """Count kernels, launches and reports, and sum up the GPU time."""
     kernels, launches = len(content.groups), sum(group.launch_count for group in content.groups)
-    parts = [fmt.count(kernels, "kernel")]
+    parts = [fmt.count(kernels, "kernel")] if kernels or not content.failed_count else []
     if launches != kernels:
         parts.append(fmt.count(launches, "launch"))
     if len(content.runs) > 1:

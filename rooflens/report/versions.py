@@ -7,12 +7,14 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from rooflens.model.compare.pairing import REPORT_ENDINGS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.records import Run
 
-_ENDING = re.compile(r"\.(?:ncu-repz?|nsight-cuprof-report|csv)$")
+_ENDING = re.compile(f"(?:{'|'.join(map(re.escape, REPORT_ENDINGS))})$")
 
 _WORDS = re.compile(r"[^\s._/\\@-]+|[\s._/\\@-]+")
 """A name in words and what stands between them."""

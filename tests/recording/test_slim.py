@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 import record
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
@@ -208,6 +208,7 @@ def test_a_damaged_report_stays_as_it_was(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_flipped_bytes_are_refused_or_slimmed(data: st.DataObject) -> None:
     """A changed byte never raises anything but the error for bad input."""

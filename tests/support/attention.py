@@ -19,8 +19,6 @@ PAIRS = BATCH * HEADS
 TENSOR_BYTES = PAIRS * SEQUENCE * HEAD_DIM * BF16_BYTES
 SCORES = PAIRS * SEQUENCE * SEQUENCE
 GEMM_FLOP = 2 * SCORES * HEAD_DIM
-SOFTMAX_FLOP_PER_SCORE = 5
-"""Scale, minus the maximum, times log2(e), the sum, and the division; the exponential itself counts as none."""
 
 
 def attention_kernels() -> tuple[Work, ...]:

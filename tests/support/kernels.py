@@ -70,6 +70,7 @@ def reach(case: Case) -> Verdict:
         distances=distances,
         limits=case.limits,
         in_program=case.in_program,
+        full_for_a_while=decision.full_for_a_while,
     )
     return write_verdict(case, decision, distances, find_findings(facts))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.compare.compare import Spread
+from rooflens.model.compare.compare import Spread, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +48,9 @@ class Cell:
     analysis: Analysis
 
     @property
-    def mean_launch_ns(self) -> float | None:
-        """Median time of its mean launch."""
-        return self.spread.per(self.launches).median_ns
+    def mean_launch(self) -> Spread:
+        """Time of its mean launch in each recording."""
+        return self.spread.per(self.launches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +68,21 @@ class AcrossRow:
     def time_ns(self, side: int) -> float | None:
         """Median time on one side: of all its launches, or of the mean one where their number differs."""
         cell = self.cells[side]
-        if cell is None:
-            return None
-        return cell.mean_launch_ns if self.is_mean else cell.spread.median_ns
+        return self._spread(cell).median_ns if cell else None
+
+    @property
+    def speed(self) -> Timing | None:
+        """The same time on the first side and on the last; None where one lacks it."""
+        first, last = self.cells[0], self.cells[-1]
+        return Timing(self._spread(first), self._spread(last)) if first and last else None
 
     @property
     def factor(self) -> float | None:
         """Time on the first side over that on the last: above 1 is faster; None where one lacks it or its time."""
-        before, after = self.time_ns(0), self.time_ns(-1)
-        return before / after if before and after else None
+        return self.speed.factor if self.speed else None
+
+    def _spread(self, cell: Cell) -> Spread:
+        return cell.mean_launch if self.is_mean else cell.spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,19 @@ class Across:
     Attributes:
         labels: What the sides are called, the first one first.
         totals: GPU time of the whole program on each side.
+        threshold: Smaller changes count as none.
     """
 
     program: str
     labels: tuple[str, ...]
     totals: tuple[Spread, ...]
     rows: tuple[AcrossRow, ...]
+    threshold: float
+
+    @property
+    def total(self) -> Timing:
+        """GPU time on the first side and on the last."""
+        return Timing(self.totals[0], self.totals[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +145,7 @@ def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison
         labels=tuple(labels),
         totals=(comparisons[0].total.base, *(comparison.total.head for comparison in comparisons)),
         rows=tuple(sorted(found, key=lambda row: -max(_total_ns(cell) for cell in row.cells))),
+        threshold=comparisons[0].threshold,
     )
 
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 SAME_PROGRAM = 0.9
 """Part of the launches that must match exactly for two reports to be recordings of one program."""
 
+REPORT_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
+"""How the name of a report may end; the rest of it names the program."""
+
 CLOCK_RATIO = 1.03
 """Mean SM clocks over the GPU time that are further apart than this make times incomparable without a word about it."""
-
-_ENDINGS = (".ncu-rep", ".ncu-repz", ".nsight-cuprof-report", ".csv")
 
 _COUNTED = re.compile(r"[-_. (]*\d(?:[-_. ()\d]*[\d)])?\Z")
 """A number or a date at the end of a file's name."""
@@ -149,7 +150,7 @@ def _path(run: Run) -> PurePath:
 
 def _stem(run: Run) -> str:
     name = _path(run).name
-    return next((name.removesuffix(ending) for ending in _ENDINGS if name.endswith(ending)), name)
+    return next((name.removesuffix(ending) for ending in REPORT_ENDINGS if name.endswith(ending)), name)
 
 
 def program_name(run: Run) -> str:

@@ -48,6 +48,7 @@ class Facts:
         wall: The resource of the wall; None for latency, overhead and unknown.
         at_roof: The wall's resource is full.
         in_program: A typical launch of it without the profiler; None where none was timed.
+        full_for_a_while: The wall's unit is full on the plateau of the run, and not on average.
     """
 
     kernel: Kernel
@@ -61,11 +62,7 @@ class Facts:
     limits: Thresholds
     phases: Phases | None = None
     in_program: InProgram | None = None
-
-    @property
-    def full_for_a_while(self) -> bool:
-        """True where the series named the wall: its unit is full on the plateau of the run, and not on average."""
-        return self.phases is not None and self.wall is not None and self.wall.share < self.limits.bound_share
+    full_for_a_while: bool = False
 
     def counter(self, name: str) -> float | None:
         """Return a resolved counter; None where the report does not hold it."""

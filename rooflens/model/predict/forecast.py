@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Regime = Literal["memory", "compute", "communication"]
 
 LAUNCH_FLOOR_S = 5e-6
-"""Time that a launch costs the host, the longest usual one: kernels that run one by one take no less each."""
+"""The longest time that a launch usually costs the host: kernels that run one by one may take as long each."""
 
 ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
     {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
@@ -201,8 +201,8 @@ def check_shape(sizes: Sizes) -> None:
     """Refuse sizes that do not fit one another.
 
     Raises:
-        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, or a token
-            has more experts than there are.
+        UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, a token has
+            more experts than there are, GPUs do not share the experts evenly, or there are more GPUs than heads.
     """
     heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
     if heads and hidden % heads:
@@ -213,6 +213,10 @@ def check_shape(sizes: Sizes) -> None:
         raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
     if sizes.get("top_k", 0) > sizes.get("experts", 0):
         raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
+    if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
+        raise UsageError(f"`experts` must be a multiple of `expert_parallel`: {sizes['experts']} is none of {gpus}")
+    if heads and "tensor_parallel" in sizes and sizes["tensor_parallel"] > heads:
+        raise UsageError(f"{sizes['tensor_parallel']} GPUs cannot split {heads} heads")
 
 
 def work_of(operation: Operation, sizes: Sizes, dtype: str) -> tuple[float, float]:

@@ -82,6 +82,8 @@ class Decision:
     Attributes:
         wall: The resource of the wall; None for latency, overhead and unknown.
         top_share: The largest share of any resource, 0 to 1; None where none is known.
+        is_provisional: The class says that no unit is busy, and stands on one side alone: the other may be.
+        full_for_a_while: The series named the wall: its unit is full on the plateau of the run, and none is on average.
     """
 
     bound: Bound
@@ -90,25 +92,26 @@ class Decision:
     memory: Bottleneck | None
     compute: Bottleneck | None
     top_share: float | None
+    is_provisional: bool
+    full_for_a_while: bool
 
 
 def decide(case: Case) -> Decision:
     """Decide which wall one kernel hits."""
     memory, compute = memory_bottleneck(case), compute_bottleneck(case)
     bound, wall = _decide(case, memory, compute)
+    top = _top_share(memory, compute)
+    is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
     return Decision(
         bound=bound,
         wall=wall,
         at_roof=bound != "unknown" and wall is not None and _at_roof(case, wall),
         memory=memory,
         compute=compute,
-        top_share=None if _is_provisional(bound, memory, compute) else _top_share(memory, compute),
+        top_share=None if is_provisional else top,
+        is_provisional=is_provisional,
+        full_for_a_while=bound in {"memory", "compute"} and (top or 0.0) < case.limits.bound_share,
     )
-
-
-def _is_provisional(bound: Bound, memory: Bottleneck | None, compute: Bottleneck | None) -> bool:
-    """Return whether a class that says that no unit is busy stands on one side alone: the other may be."""
-    return bound in _PROVISIONAL and (memory is None or compute is None)
 
 
 def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float | None:
@@ -117,21 +120,21 @@ def _top_share(memory: Bottleneck | None, compute: Bottleneck | None) -> float |
 
 def write_verdict(case: Case, decision: Decision, distances: Distances, findings: Sequence[Finding]) -> Verdict:
     """Put what was decided and what was found into words; the findings that cost time make the first moves."""
-    bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
+    bound, wall = decision.bound, decision.wall
     costing = tuple(finding for finding in findings if finding.severity != "note")
     causes = costing if bound == "latency" else ()
-    phases = case.phases if is_full_for_a_while(case, bound) else None
+    phases = case.phases if decision.full_for_a_while else None
     sides = decision.memory, decision.compute
     facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
-    moves = _moves(case, bound, wall, costing, at_roof=at_roof)
+    moves = _moves(case, decision, costing)
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
-        at_roof=at_roof,
-        cause=_cause(case, bound, causes),
+        at_roof=decision.at_roof,
+        cause=_cause(case, decision, causes),
         distances=distances,
-        confidence=_confidence(case, wall, bound),
-        sentence=verdict_sentence(bound, facts, moves, at_roof=at_roof),
+        confidence=_confidence(case, decision),
+        sentence=verdict_sentence(bound, facts, moves, at_roof=decision.at_roof),
         evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share),
         advice=moves,
         bottleneck=find_bottleneck(case, wall),
@@ -202,51 +205,43 @@ def _waiting(case: Case) -> InProgram | None:
     return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
 
 
-def _cause(case: Case, bound: Bound, causes: tuple[Finding, ...]) -> str | None:
+def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str | None:
+    bound = decision.bound
     if bound == "latency":
         return causes[0].title if causes else "cause not measured"
     if bound == "overhead":
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
         return "profiling failed" if case.kernel.failed else "missing counters"
-    if is_full_for_a_while(case, bound):
-        return "full for a part of its run"
-    return None
+    return "full for a part of its run" if decision.full_for_a_while else None
 
 
-def is_full_for_a_while(case: Case, bound: Bound) -> bool:
-    """Return whether the series named the wall: its unit is full on the plateau, and no unit is on average."""
-    top = max((side.share for side in (memory_bottleneck(case), compute_bottleneck(case)) if side), default=0.0)
-    return bound in {"memory", "compute"} and top < case.limits.bound_share
-
-
-def _moves(
-    case: Case, bound: Bound, wall: Bottleneck | None, costing: Sequence[Finding], *, at_roof: bool
-) -> tuple[str, ...]:
+def _moves(case: Case, decision: Decision, costing: Sequence[Finding]) -> tuple[str, ...]:
     """Choose what can help: what was found, else what helps at such a wall, and last how to learn more."""
     if case.kernel.failed:
         return advice.failed_moves(case.kernel, case.command_line)
     found = tuple(finding.move for finding in costing)
-    at_wall = _wall_moves(case, bound, wall, at_roof=at_roof)
-    first = at_wall[:1] if _is_wall_first(case, bound, wall, costing, at_roof=at_roof) else ()
+    at_wall = _wall_moves(case, decision)
+    first = at_wall[:1] if _is_wall_first(decision, costing) else ()
     moves = (*first, *found) if found else at_wall
     lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
     collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))
 
 
-def _is_wall_first(
-    case: Case, bound: Bound, wall: Bottleneck | None, costing: Sequence[Finding], *, at_roof: bool
-) -> bool:
+def _is_wall_first(decision: Decision, costing: Sequence[Finding]) -> bool:
     """Return whether the full unit goes first: nothing says what fills it, and filling it further is no aim.
 
     Device memory below its roof is still to be filled, and so is a unit that is full for a part of the run only.
     """
-    filling = (wall is not None and wall.resource == "dram" and not at_roof) or is_full_for_a_while(case, bound)
+    wall = decision.wall
+    below_its_roof = wall is not None and wall.resource == "dram" and not decision.at_roof
+    filling = below_its_roof or decision.full_for_a_while
     return not filling and not any(finding.id in WHAT_FILLS_A_UNIT for finding in costing)
 
 
-def _wall_moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: bool) -> tuple[str, ...]:
+def _wall_moves(case: Case, decision: Decision) -> tuple[str, ...]:
+    bound, wall, at_roof = decision.bound, decision.wall, decision.at_roof
     if wall is None or bound not in {"memory", "compute", "balanced"}:
         return ()
     if bound == "memory" or wall.resource in case.levels:
@@ -255,11 +250,11 @@ def _wall_moves(case: Case, bound: Bound, wall: Bottleneck | None, *, at_roof: b
     return advice.compute_moves(case.kernel, wall.resource, wall.share, at_roof=at_roof)
 
 
-def _confidence(case: Case, wall: Bottleneck | None, bound: Bound) -> Confidence:
-    memory, compute = memory_bottleneck(case), compute_bottleneck(case)
-    if bound == "unknown" or any(side is not None and is_stand_in(case, side) for side in (wall, memory, compute)):
+def _confidence(case: Case, decision: Decision) -> Confidence:
+    sides = (decision.wall, decision.memory, decision.compute)
+    if decision.bound == "unknown" or any(side is not None and is_stand_in(case, side) for side in sides):
         return "low"
-    if _is_provisional(bound, memory, compute) and _waiting(case) is None:
+    if decision.is_provisional and _waiting(case) is None:
         return "low"
-    doubts = sum(flag in case.flags for flag in _DOUBTS) + is_full_for_a_while(case, bound)
+    doubts = sum(flag in case.flags for flag in _DOUBTS) + decision.full_for_a_while
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -168,9 +168,6 @@ FLAGS: Mapping[str, Flag] = {
 }
 """Key of a flag, as JSON and the store hold it -> what people read."""
 
-CHANGING = frozenset(key for key, flag in FLAGS.items() if flag.changes_verdict)
-"""Flags without which the verdict would be another; the others are information."""
-
 MEANINGS: Mapping[str, str] = {key: flag.meaning for key, flag in FLAGS.items()}
 
 

@@ -130,6 +130,27 @@ def _beyond(distances: Distances) -> Iterator[str]:
         yield f"up to {factor(distances.potential_by_reuse)} {how}"
 
 
+def beyond_words(distances: Distances) -> str:
+    """Say what can win more than the potential counts, or the headroom where there is none; empty where nothing can."""
+    counted = distances.potential or distances.headroom
+    if counted is None or (distances.potential_by_reuse or 0.0) <= _WORTH_A_WORD * counted:
+        return ""
+    return "more by fusing" if distances.by_fusing_only else "more by reuse"
+
+
+def stage_full_words(analysis: Analysis) -> str:
+    """Say why a kernel at a level's limit stands below its roof: a stage of it is full, its bandwidth is not."""
+    wall = analysis.verdict.bottleneck
+    level = analysis.levels.get(wall.resource or "") if wall else None
+    stage = binding_stage(level) if level else None
+    if wall is None or level is None or stage is None or not level.bytes_per_s or not level.peak_bytes_per_s:
+        return ""
+    name, part = resource_label(wall.resource, analysis.kernel.gpu), percent(level.bytes_per_s / level.peak_bytes_per_s)
+    return (
+        f"The {stage_label(stage)} stage fills up before the bandwidth does: by bytes {name} is at {part} of its roof."
+    )
+
+
 def _spoken(resource: str | None, gpu: str | None) -> str:
     if resource is None:
         return "NVIDIA's busiest unit"
@@ -285,3 +306,9 @@ def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} warps ready per cycle and scheduler"
+
+
+def without_move(verdict: Verdict) -> str:
+    """Return the sentence of a verdict without its move, for where that stands by itself."""
+    move = next(iter(verdict.advice), "")
+    return verdict.sentence.removesuffix(f" {move[:1].upper()}{move[1:]}.")

@@ -327,7 +327,6 @@ def _program(section: Section, *, several: bool, first: bool) -> Markup:
         several=several,
         first=first,
         blocks=[json_block(f"spec-{key}", spec) for key, spec in specs.items()],
-        spread=spread_words,
         range_words=range_words,
         signed_duration=signed_duration,
         signed_percent=signed_percent,

@@ -55,7 +55,7 @@ def answer(row: Row) -> str:
         return _single(row, row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
     # The ridge decides between memory and peak, for what is one step.
-    by_ridge = not last.parts and not any(result.link for _, result in row.steps)
+    by_ridge = not last.parts and not any(result.link or not result.moved_bytes for _, result in row.steps)
     if row.crossing is None:
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
@@ -90,9 +90,11 @@ def _single(row: Row, result: Forecast) -> str:
 
 
 def _against_ridge(result: Forecast) -> str:
+    if not result.moved_bytes:
+        return "no bytes to move"
     factor = result.intensity / result.ridge
     apart = f"{fmt.factor(factor)} the ridge" if factor >= 1 else f"{fmt.factor(1 / factor)} below the ridge"
-    return f"{fmt.significant(result.intensity)} FLOP/B, {apart} of {fmt.significant(result.ridge)}"
+    return f"{fmt.intensity(result.intensity)}, {apart} of {fmt.significant(result.ridge)}"
 
 
 def _from_to(low: float, high: float) -> str:

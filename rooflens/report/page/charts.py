@@ -55,6 +55,16 @@ class RooflineFigure:
     drawable: bool
 
     @property
+    def heading(self) -> str:
+        """Name the picture for what it is: without a point there is no roofline to see."""
+        return "Memory levels" if self.drawable and not self.plane.points else "Roofline"
+
+    @property
+    def level_choices(self) -> tuple[tuple[str, str], ...]:
+        """The levels that its points can be shown at; bars show all of them."""
+        return self.levels if self.plane.points else ()
+
+    @property
     def boost(self) -> Boost | None:
         """What the roofs would be at boost clock."""
         return boost(self.plane)
@@ -115,5 +125,8 @@ def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
 def _spec(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> dict[str, Any]:
     keys = {point.launch.key for point in figure.plane.placed}
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
+    numbers = ranks if len(content.groups) > 1 else {}
     title = f"{figure.caption}: synthetic data" if content.synthetic else figure.caption
-    return roofline_spec(figure.plane, title=title, picked=picked, ranks=ranks, datasheet=datasheet_roofs(figure.plane))
+    return roofline_spec(
+        figure.plane, title=title, picked=picked, ranks=numbers, datasheet=datasheet_roofs(figure.plane)
+    )

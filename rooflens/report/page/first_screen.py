@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from markupsafe import Markup
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
 from rooflens.model.records import timed
-from rooflens.model.verdict.sentences import distance_words
+from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
 from rooflens.report.page.charts import charts, roofline_figures
 from rooflens.report.page.selectors import selectors
@@ -21,13 +22,13 @@ from rooflens.report.summary import (
     cannot_tell,
     caveats,
     counts,
+    earlier_versions,
     facts,
     noun,
     ranked,
     ranking,
     synthetic_words,
     unranked,
-    what_it_says,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 
-KEPT = 40
+KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
 MOVES_NAMED = 3
@@ -110,7 +111,7 @@ def summary(content: Content) -> Markup:
         )
         for bound, ns in sorted(times.items(), key=lambda item: -item[1])
     ]
-    return render("report/summary", content=content, segments=segments)
+    return render("report/summary", segments=segments)
 
 
 def what_first(content: Content) -> Markup:
@@ -122,6 +123,8 @@ def what_first(content: Content) -> Markup:
         entries=list(_entries(content)),
         more=len(rest),
         more_share=time_part(rest),
+        earlier=len(earlier_versions(content)),
+        versions=_versions(content),
         limited=at_limit(content),
         untold=cannot_tell(content),
     )
@@ -135,11 +138,11 @@ def verdict(content: Content) -> Markup:
     single_class = len(kernel.bound_ns) <= 1
     return render(
         "report/verdict",
-        content=content,
         kernel=kernel,
         row=row,
-        sentence=cannot_tell(content) or what_it_says(analysis),
-        distance=distance_words(analysis.verdict, kernel.gpu),
+        sentence=cannot_tell(content) or without_move(analysis.verdict),
+        stage_full=stage_full_words(analysis),
+        distance=row.distance,
         moves=analysis.verdict.advice[:MOVES_NAMED],
         classes=Markup() if single_class else summary(content),
     )
@@ -148,13 +151,20 @@ def verdict(content: Content) -> Markup:
 def _entries(content: Content) -> Iterator[Entry]:
     """List what can stand in the ranking: the shown entries, the next kernels, and parts of kernels by verdict."""
     shown = ranking(content)
-    kept = by_stake(content.groups)[:KEPT]
+    earlier = earlier_versions(content)
+    kept = sorted(by_stake(content.groups), key=lambda kernel: kernel.key in earlier)[:KEPT]
     for place, kernel in enumerate(kept):
         is_shown = place < len(shown)
         yield Entry(shown[place] if is_shown else ranked(place + 1, kernel), "", is_shown)
         parts = list(_parts(kernel))
         if len(parts) > 1:
             yield from (Entry(ranked(place + 1, part), part.worst.bound, shown=False) for part in parts)
+
+
+def _versions(content: Content) -> Counter[str]:
+    """Count the versions of each kernel that replaced others, by the key of the newest."""
+    counts = Counter(newest.key for newest in earlier_versions(content).values())
+    return counts + Counter(counts.keys())
 
 
 def _parts(kernel: Group) -> Iterator[Group]:

@@ -152,7 +152,6 @@ def what_if(content: Content) -> Markup:
     ]
     return render(
         "report/other_gpu",
-        content=content,
         placed=placed[:MAX_ROWS],
         left_out=len(counted) - len(placed),
         uncounted=len(content.groups) - len(counted),

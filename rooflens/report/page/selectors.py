@@ -10,6 +10,7 @@ from rooflens import format as fmt
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render
+from rooflens.report.summary import earlier_versions, version_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -128,10 +129,10 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
 
 def _levels(figures: Sequence[RooflineFigure]) -> tuple[tuple[str, str], ...]:
     """List the levels that can be shown, and all of them at once; none where there is no choice."""
-    present = {level for figure in figures for level, _ in figure.levels}
+    present = {level for figure in figures for level, _ in figure.level_choices}
     if len(present) < 2:
         return ()
-    gpus = [figure.plane.gpu for figure in figures if figure.levels]
+    gpus = [figure.plane.gpu for figure in figures if figure.level_choices]
     return (*((level, resource_label(level, *gpus)) for level in LEVELS if level in present), ("all", "all"))
 
 
@@ -180,9 +181,22 @@ def items(content: Content) -> list[dict[str, Any]]:
     """List the launches in order of falling time; missing text is empty.
 
     Keys: `k` launch, `g` kernel, `n` launches it stands for, `r` label of its report, `ns` GPU time and `won` what can
-    be won of it, null where unknown, `full` the unit at its limit, `cum` share of GPU time before it; the rest by name.
+    be won of it, null where unknown, `full` the unit at its limit, `cum` share of GPU time before it; of kernels with
+    versions, `f` the newest of them and `v` its place among the reports; the rest by name.
     """
-    return [_item(content, launch) for launch in content.launches]
+    versions = _versions(content)
+    return [_item(content, launch) | versions.get(launch.group_key, {}) for launch in content.launches]
+
+
+def _versions(content: Content) -> dict[str, dict[str, Any]]:
+    """Give each kernel with versions the key of the newest of them and its place in the order of recording."""
+    earlier = earlier_versions(content)
+    newest = {kernel.key for kernel in earlier.values()}
+    return {
+        group.key: {"f": earlier.get(group.key, group).key, "v": version_place(content, group)}
+        for group in content.groups
+        if group.key in earlier or group.key in newest
+    }
 
 
 def precision(launch: Launch) -> str:
@@ -206,7 +220,7 @@ def _item(content: Content, launch: Launch) -> dict[str, Any]:
         "process": kernel.process or "",
         "device": "" if kernel.device is None else str(kernel.device),
         "ns": launch.duration_ns,
-        "won": launch.winnable_ns,
+        "won": None if launch.winnable_ns is None else round(launch.winnable_ns, 1),
         "full": limit_words(launch.analysis) if launch.analysis.verdict.at_roof else "",
         # A share without a duration is not known to be small, but it is in no top by time either.
         "cum": 1.0 if launch.duration_ns is None else round(min(launch.cumulative_share, 1.0), 6),

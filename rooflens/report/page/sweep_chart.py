@@ -207,7 +207,7 @@ def sweeps(page: Content) -> Markup:
         )
         for key, sweep in shown
     ]
-    return render("report/sweeps", shown=shown, blocks=blocks, left_out=len(found) - len(shown), sizes=sizes_text)
+    return render("report/sweeps", shown=shown, blocks=blocks, left_out=len(found) - len(shown))
 
 
 def _title(sweep: Sweep, *, synthetic: bool) -> str:

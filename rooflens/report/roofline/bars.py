@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.work import main_work
+from rooflens.model.verdict.sentences import limit_words
 from rooflens.report.plane import expressions as text
 from rooflens.report.plane.legend import verdict_channels
 from rooflens.report.plane.marks import QUIET, Rows, expr, lookup, quantity
@@ -81,7 +82,8 @@ def reasons(plane: Plane) -> tuple[str, ...]:
 def bar_rows(plane: Plane) -> list[dict[str, Any]]:
     """Make one row per launch and level, the longest launch first; `n` and `t` stand once in the rows of a launch.
 
-    Keys: `l` place of the level, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel by time.
+    Keys: `l` place of the level, `t` share of GPU time, `n` launches it stands for, `o` place of the kernel by time,
+    `unit` the busiest unit where that is a pipe.
     """
     levels = bar_levels(plane)
     several = len(reasons(plane)) > 1
@@ -92,11 +94,17 @@ def bar_rows(plane: Plane) -> list[dict[str, Any]]:
                "level": share.level, "l": levels.index(share.level), "share": rounded(share.share)}  # fmt: skip
         row |= {"rate": rounded(traffic.bytes_per_s)} if traffic.bytes_per_s else {}
         row |= {"why": reason(launch)} if several else {}
+        row |= {"unit": limit_words(launch.analysis)} if _is_pipe(launch) else {}
         if launch.key not in seen:
             row |= {"t": rounded(launch.time_share or 0.0), "n": launch.analysis.launches}
         seen.add(launch.key)
         rows.append(row)
     return rows
+
+
+def _is_pipe(launch: Launch) -> bool:
+    """Tell whether the busiest unit has no bar of its own."""
+    return launch.bottleneck is not None and launch.bottleneck.resource not in (None, *LEVELS)
 
 
 def bar_levels(plane: Plane) -> list[str]:
@@ -165,7 +173,7 @@ def _steps(plane: Plane) -> list[Layer]:
     """
     most = _drawn(plane)
     by_kernel: Iterable[Layer] = (_op("sum", "t", "total"), _op("sum", "n", "launches"))
-    first: Iterable[Layer] = [_op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why")]
+    first: Iterable[Layer] = [_op("first_value", name, f"first_{name}") for name in ("k", *_FIELDS, "why", "unit")]
     one = ["g", "o", "total", "launches", "level", "l", *(step["as"] for step in first)]
     return [
         {"filter": "!hidden[datum.k]"},
@@ -183,7 +191,7 @@ def _steps(plane: Plane) -> list[Layer]:
         },
         _set("share", "datum.parts / datum.weights"),
         _set("rate", "datum.rates / datum.weights"),
-        *(_set(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why")),
+        *(_set(name, f"datum.first_{name}") for name in ("k", *_FIELDS, "why", "unit")),
         {"joinaggregate": [_op("max", "share", "busiest")], "groupby": ["g"]},
         {"window": [_op("dense_rank", None, "rank")],
          "sort": [{"field": "total", "order": "descending"}, {"field": "o", "order": "ascending"}]},
@@ -231,9 +239,10 @@ def _level_names() -> Layer:
 
 
 def _kernel_names() -> list[Layer]:
-    """Write name and reason of each kernel over its bars, and its part of the time at the right."""
+    """Write name, reason and busiest pipe of each kernel over its bars, and its part of the time at the right."""
     why = "(datum.report ? ', ' + datum.report : '') + (datum.why ? ' (' + datum.why + ')' : '')"
-    name = _once().having(words=f"texts[datum.name] + (w < 480 ? '' : {why})")
+    unit = "(datum.unit ? ', ' + datum.unit : '')"
+    name = _once().having(words=f"texts[datum.name] + (w < 480 ? '' : {why}) + {unit}")
     count = "(datum.launches > 1 && w >= 480 ? format(datum.launches, ',') + ' launches, ' : '')"
     time = _once().having(words=f"{count} + {text.percent('datum.total')} + (w < 480 ? '' : ' of GPU time')")
     return [

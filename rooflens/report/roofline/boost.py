@@ -59,13 +59,13 @@ class Boost:
 
     @property
     def sentence(self) -> str:
-        """Say how much more the GPU may do with its clock unlocked; empty where that is little."""
+        """Say how much more the GPU may do at its boost clock; empty where that is little."""
         if self.ratio < SAID_FROM_RATIO:
             return ""
         return (
-            f"Profiled at {fmt.si(self.profiled_hz, 'Hz')}; this GPU boosts to {fmt.si(self.clock_hz, 'Hz')}. Without "
-            f"the profiler's clock, arithmetic, L1 and shared memory may run up to {fmt.factor(self.ratio)} as fast; "
-            "device memory does not follow the SM clock."
+            f"Profiled at {fmt.si(self.profiled_hz, 'Hz')}; this GPU boosts to {fmt.si(self.clock_hz, 'Hz')}. At that "
+            f"clock, arithmetic, L1 and shared memory may run up to {fmt.factor(self.ratio)} as fast; device memory "
+            "does not follow the SM clock."
         )
 
 

@@ -178,7 +178,9 @@ def label_layers() -> list[Layer]:
 
 def _labels() -> Rows:
     """Choose the text of the level and the size that are shown; what belongs to a hidden launch goes with it."""
-    return placed(Rows("labels").where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}"))
+    here = Rows("labels").where("datum.level === level").where(f"!datum.k || !hidden[datum.k] && {SEEN}")
+    ranked = placed(here.where("datum.s !== 'rank' || !ranks || ranks[datum.k]"))
+    return ranked.having(words="datum.s === 'rank' && ranks ? ranks[datum.k] : datum.words")
 
 
 def _as_kind() -> Layer:

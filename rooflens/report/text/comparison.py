@@ -11,7 +11,6 @@ from rooflens.format import cut_name, duration, percent, plain_name, printable, 
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import (
-    AS_FAST,
     change_sentence,
     growth_words,
     spread_words,
@@ -78,7 +77,7 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
         "name": cell.analysis.kernel.name,
         "launches": cell.launches,
         "time_ns": _spread(cell.spread),
-        "mean_launch_ns": cell.mean_launch_ns,
+        "mean_launch_ns": cell.mean_launch.median_ns,
         "bound": verdict.bound,
         "resource": verdict.resource,
         "headroom": verdict.distances.headroom,
@@ -192,7 +191,8 @@ def print_across(console: Console, programs: Sequence[Across]) -> None:
     """Print a table of each program over more than two sides: a line for each kernel."""
     for program in programs:
         console.print(printable(program.program), style="bold", markup=False, highlight=False)
-        lines = new_table(across_headings(program), right=(*program.labels, "first to last"), overflow="fold")
+        headings = [printable(heading) for heading in across_headings(program)]
+        lines = new_table(headings, right=headings[1:-1], overflow="fold")
         for cells in across_lines(program):
             lines.add_row(*map(printable, cells))
         console.print(lines, markup=False, highlight=False)
@@ -208,13 +208,12 @@ def across_headings(program: Across) -> tuple[str, ...]:
 
 def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
     """Yield the total, then each kernel shown: its time on each side, what became of it, and its walls."""
-    first, last = program.totals[0].median_ns, program.totals[-1].median_ns
-    yield ("GPU time", *map(spread_words, program.totals), _became(first / last if first and last else None), "")
+    yield ("GPU time", *map(spread_words, program.totals), timing_words(program.total, program.threshold), "")
     for row in program.rows[:KERNELS_SHOWN]:
         yield (
             cut_name(plain_name(row.name), NAME_WIDTH),
             *(_took(row, cell) for cell in row.cells),
-            _became(row.factor),
+            timing_words(row.speed, program.threshold) if row.speed else "-",
             _walls([cell.analysis for cell in row.cells if cell]),
         )
 
@@ -222,15 +221,8 @@ def across_lines(program: Across) -> Iterator[tuple[str, ...]]:
 def _took(row: AcrossRow, cell: Cell | None) -> str:
     if cell is None:
         return "-"
-    return f"{cell.launches:,}x {duration(cell.mean_launch_ns)}" if row.is_mean else spread_words(cell.spread)
-
-
-def _became(factor: float | None) -> str:
-    if factor is None:
-        return "-"
-    if abs(factor - 1) < AS_FAST:
-        return "unchanged"
-    return f"{significant(factor)}x faster" if factor >= 1 else f"{significant(1 / factor)}x slower"
+    mean = cell.mean_launch.median_ns
+    return f"{cell.launches:,}x {duration(mean)}" if row.is_mean else spread_words(cell.spread)
 
 
 def _walls(analyses: Sequence[Analysis]) -> str:

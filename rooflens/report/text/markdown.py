@@ -15,7 +15,16 @@ from rooflens.model.verdict.sentences import bottleneck_words
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.labels import BOUND_LABELS, UNITS, evidence_words, flag_label, flag_name, place_label
 from rooflens.report.program import program_lines
-from rooflens.report.summary import counts, facts, flag_counts, note_counts, ranking, synthetic_words, unranked
+from rooflens.report.summary import (
+    counts,
+    earlier_versions,
+    facts,
+    flag_counts,
+    note_counts,
+    ranking,
+    synthetic_words,
+    unranked,
+)
 from rooflens.report.text.markdown_parts import code, code_cell, heading, prose, table
 
 if TYPE_CHECKING:
@@ -88,6 +97,8 @@ def _ranking(page: Content) -> str:
     parts = ["### What to fix first", "\n".join(_ranked(row, named=len(page.gpus) > 1) for row in ranking(page))]
     if rest:
         parts.append(f"{fmt.count(len(rest), 'more kernel')}{_part(rest)}, in the table below.")
+    if earlier := earlier_versions(page):
+        parts.append(f"Not ranked: {fmt.count(len(earlier), 'earlier version')}; a later report holds the same work.")
     return "\n\n".join(parts)
 
 

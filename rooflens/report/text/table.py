@@ -191,9 +191,11 @@ def _heading(gpu: str, analyses: Sequence[Analysis], kernels: int) -> str:
     failed = len(analyses) - len(timed(analyses))
     counted = count(kernels, "kernel") + (f", {count(launches, 'launch')}" if launches != kernels else "")
     counted += f", {count(failed, 'failed launch')}" if failed else ""
-    clocks_hz = [a.kernel.counters["sm_clock_hz"] for a in analyses if "sm_clock_hz" in a.kernel.counters]
-    clock = f", SM {si(max(clocks_hz), 'Hz')}" if clocks_hz else ""
-    return f"{printable(gpu)}{clock}: {counted}, {duration(_total_ns(analyses))} of GPU time"
+    clocked = [a for a in timed(analyses) if "sm_clock_hz" in a.kernel.counters]
+    main = max(clocked, key=lambda a: a.gpu_time_ns or 0.0, default=None)
+    clock = f", SM {si(main.kernel.counters['sm_clock_hz'], 'Hz')}" if main else ""
+    total_ns = _total_ns(analyses)
+    return f"{printable(gpu)}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
 
 
 def _row(launches: Sequence[Launch], total_ns: float) -> Row:

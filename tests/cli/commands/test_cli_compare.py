@@ -221,6 +221,16 @@ def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
     assert 'id="across"' in page.read_text()
 
 
+def test_first_to_last_is_judged_as_pairs_are(tmp_path: Path) -> None:
+    """What is within the noise of repeated recordings is no change over all sides either, and names are printable."""
+    times = {"a": [1_000_000, 1_020_000], "b": [500_000, 510_000], "c\x1b[31m": [1_010_000, 1_015_000]}
+    done = run("compare", *(record(tmp_path / name, found) for name, found in times.items()))
+    table, _, _ = done.stdout.partition("a -> b")
+    assert "no change beyond noise" in " ".join(table.split())
+    assert "faster" not in table
+    assert "\x1b" not in done.stdout
+
+
 def test_a_folder_alone_is_compared_by_its_versions(tmp_path: Path) -> None:
     """v1 and v2 in one folder are base and head; a folder without versions asks for the sides."""
     for version, time in (("v1", 1_000_000), ("v2", 500_000)):

@@ -286,3 +286,12 @@ def test_a_launch_floor_for_each_kernel() -> None:
 def test_the_gpu_with_most_counts() -> None:
     """Ten columns over four GPUs: one has three."""
     assert [share_of(10, gpus) for gpus in (1, 4, 10, 16)] == [10, 3, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("operation", "sizes"), [("moe", {"tokens": 64, "expert_parallel": 5}), ("decode", {"tensor_parallel": 33})]
+)
+def test_work_that_gpus_cannot_share_is_refused(operation: str, sizes: dict[str, int]) -> None:
+    """8 experts are not split by 5 GPUs, nor 32 heads by 33."""
+    with pytest.raises(UsageError, match=r"multiple of `expert_parallel`|cannot split 32 heads"):
+        check_shape(checked_sizes(OPERATIONS[operation], sizes))

@@ -33,7 +33,6 @@ GEMM = Prediction(
 )
 SAXPY = Prediction("saxpy", "n28", {"n": 10**6}, "fp32", "by counting", 2e6, 12e6, "memory", "dram", "streams")
 IN_RANGE = Coverage(in_range=True)
-A100_L2_BYTES = 41_943_040
 
 
 def did(

@@ -6,10 +6,10 @@ import pytest
 from support.kernels import make_case, make_kernel, reach
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Distances
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.unprofiled import InProgram
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import beyond_words, resource_label, stage_full_words
 
 MEMORY = {"dram_bytes": 1.41e9, "dram_peak_bytes_per_s": 2e12, "ffma_peak_threads_per_s": 5e12}
 
@@ -208,3 +208,30 @@ def test_a_sentence_is_a_sentence(share: float, other: float) -> None:
             assert sentence[0].isupper()
             assert sentence.endswith(".")
             assert not any(hole in sentence for hole in ("None", "  ", "..", " .", ", ,", ": ,", ": ."))
+
+
+@pytest.mark.parametrize(
+    ("distances", "words"),
+    [
+        (Distances(1.1, 1.1, 56.0, by_fusing_only=True), "more by fusing"),
+        (Distances(1.0, 6.2, 12.0), "more by reuse"),
+        (Distances(1.4, 1.9, 1.9), ""),
+        (Distances(2.1), ""),
+    ],
+)
+def test_a_time_to_win_says_what_it_leaves_out(distances: Distances, words: str) -> None:
+    """The time to win counts the potential and no more: where reuse or fusing could win more, words say so."""
+    assert beyond_words(distances) == words
+
+
+def test_a_full_stage_below_its_roof_is_explained() -> None:
+    """1e9 B in 1 ms of 2 TB/s are half of the roof by bytes, while the data stage is full."""
+    counters = {"l1_data_share": 0.994, "l1_tag_bytes": 1e9, "l1_peak_bytes_per_s": 2e12, "alu_share": 0.1}
+    words = stage_full_words(analyze(make_kernel(counters))).replace("\u00a0", " ")
+    assert words.startswith("The data stage fills up before the bandwidth does")
+    assert "L1 is at 50 % of its roof" in words
+
+
+def test_a_level_full_by_bytes_needs_no_explanation() -> None:
+    """DRAM at 70 % by its bytes stands at its place on the roofline."""
+    assert stage_full_words(analyze(make_kernel(MEMORY))) == ""

@@ -13,6 +13,7 @@ from forecasting import SQUARE, row
 
 from rooflens.cli.group import main
 from rooflens.report.forecast.page import render_forecasts
+from rooflens.report.forecast.sentences import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +124,24 @@ def test_parts_and_links_are_those_of_the_command(opened: Callable[..., Page]) -
     assert_same(page, command("all-reduce", bytes=123_456_789), least=7)
     assert page.locator("#calculator svg.live").is_hidden()
     assert "Communication-bound" in page.locator("#answer").inner_text()
+
+
+def test_sentences_are_those_of_the_page_without_scripts(opened: Callable[..., Page]) -> None:
+    """Each kind of answer has the same words in the calculator and in the model's page, also without any bytes."""
+    square = {"m": "4096", "n": "4096", "k": "4096"}
+    cases = {
+        "": row("gemm", **square),
+        "achieved=120000000000000": row("gemm", achieved=1.2e14, **square),
+        "tensor_parallel=8": row("gemm", tensor_parallel="8", **square),
+        "op=all-reduce&bytes=1000000": row("all-reduce", bytes="1000000"),
+        "op=decode&batch=16&length=8192": row("decode", batch="16", length="8192"),
+        "op=elementwise&n=1000&flops=0": row("elementwise", n="1000", flops="0"),
+        "op=elementwise&n=1000&reads=0&writes=0": row("elementwise", n="1000", reads="0", writes="0"),
+    }
+    page = opened()
+    for address, wanted in cases.items():
+        page.evaluate("address => { location.hash = address; dispatchEvent(new Event('hashchange')) }", address)
+        assert page.locator("#answer").inner_text().replace("\u00a0", " ") == answer(wanted), address
 
 
 def test_sliders_move_the_dot_and_the_address(opened: Callable[..., Page]) -> None:

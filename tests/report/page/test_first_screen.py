@@ -10,12 +10,12 @@ import pytest
 from support import samples
 from support.rendered import rendered
 
-from rooflens.model.records import AnalyzedReport, Distances
+from rooflens.model.records import AnalyzedReport, Bottleneck, Distances, Finding
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.page.first_screen import KEPT, summary, verdict, what_first
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell
+from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, earlier_versions, ranking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +39,12 @@ def full(analysis: Analysis, *, at_roof: bool = True) -> Analysis:
     return replace(analysis, verdict=replace(analysis.verdict, at_roof=at_roof))
 
 
-def as_versions(analyses: Sequence[Analysis]) -> list[AnalyzedReport]:
-    """Make two reports that hold the same kernels."""
-    runs = [samples.run(digest=digit * 64, source=f"silu-v{i}.ncu-rep") for i, digit in enumerate("ab", start=1)]
+def as_versions(analyses: Sequence[Analysis], times: Sequence[int | None] = (10, 20)) -> list[AnalyzedReport]:
+    """Make two reports that hold the same kernels, recorded at these times."""
+    runs = [
+        samples.run(digest=digit * 64, source=f"silu-v{i}.ncu-rep", created_unix_s=time)
+        for i, (digit, time) in enumerate(zip("ab", times, strict=True), start=1)
+    ]
     return [
         AnalyzedReport(run, tuple(replace(a, kernel=replace(a.kernel, digest=run.digest)) for a in analyses))
         for run in runs
@@ -132,13 +135,61 @@ def test_items_carry_what_sums_are_made_of() -> None:
     assert 0 < first["won"] < first["ns"]
 
 
-def test_versions_of_a_kernel_are_ranked_apart() -> None:
-    """A kernel of two reports is two entries, each with the label of its report, and their times are not added up."""
-    page = build_content(as_versions(samples.every_verdict()[:1]), "versions", default_thresholds())
+@pytest.mark.parametrize(
+    ("times", "ranked"),
+    [((10, 20), ["v2"]), ((20, 10), ["v1"]), ((None, None), ["v1", "v2"]), ((None, 20), ["v1", "v2"])],
+)
+def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...], ranked: list[str]) -> None:
+    """Of reports that hold one kernel with the same work the latest counts; without times none is known to be that."""
+    work = samples.analysis(samples.Sample("k", "memory", 100, "dram", {"dram": 1e8}, {"fp32": 1e8}))
+    page = build_content(as_versions([work], times), "versions", default_thresholds())
+    labels = [page.report_labels[row.group.worst.analysis.kernel.digest] for row in ranking(page)]
+    assert sorted(labels) == ranked
+    said = words(what_first(page))
+    assert ("newest of 2 versions" in said) is (len(ranked) == 1)
+    assert sum("f" in row for row in items(page)) == (2 if len(ranked) == 1 else 0)
+
+
+def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:
+    """It is two entries, each with the label of its report, and their times are not added up."""
+    page = build_content(as_versions(samples.every_verdict()[:1], (None, None)), "versions", default_thresholds())
     shown = re.findall(r"<li data-g.*?</li>", str(what_first(page)), re.DOTALL)
     assert len(shown) == 2
     assert [words(entry).count("50 % of GPU time") for entry in shown] == [1, 1]
     assert {label for entry in shown for label in ("v1", "v2") if label in words(entry)} == {"v1", "v2"}
+
+
+def test_what_is_not_known_to_do_the_same_is_ranked_apart() -> None:
+    """Kernels of one name with other FLOPs, or with none counted, are no versions: each has its place."""
+    first, second = as_versions(samples.every_verdict()[:1])
+    (one,) = second.analyses
+    for factor in (2.0, None):
+        flop = {dtype: amount * factor for dtype, amount in one.flop.items()} if factor else {}
+        total = one.flop_total * factor if one.flop_total and factor else None
+        larger = replace(second, analyses=(replace(one, flop=flop, flop_total=total),))
+        page = build_content([first, larger], "sizes", default_thresholds())
+        assert earlier_versions(page) == {}
+        assert "newest of" not in str(what_first(page))
+
+
+def test_a_rank_by_time_alone_says_so() -> None:
+    """Where nothing tells what can be won, the entry says why it stands there and shows no amount."""
+    known, other = samples.every_verdict()[:2]
+    bare = replace(other, verdict=replace(other.verdict, distances=Distances()))
+    entries = re.findall(r"<li data-g.*?</li>", str(what_first(page_of(known, bare))), re.DOTALL)
+    (said,) = (words(entry) for entry in entries if "placed by its time" in entry)
+    assert "what can be won is not known" in said
+    assert "to win at most" not in said
+
+
+def test_bars_are_not_called_a_roofline() -> None:
+    """A page whose kernels have no FLOPs heads their bars with what they show and offers no level to choose."""
+    bars = rendered([samples.report(samples.without_flops()[:1])], "bars")
+    assert '<h2 id="roofline-title">Memory levels</h2>' in bars
+    assert 'name="level"' not in bars
+    plane = rendered([samples.report(samples.every_verdict()[:1])], "plane")
+    assert '<h2 id="roofline-title">Roofline</h2>' in plane
+    assert 'name="level"' in plane
 
 
 def test_rare_filters_open_on_demand() -> None:
@@ -157,3 +208,30 @@ def test_rare_filters_open_on_demand() -> None:
     assert 'data-choice="device"' in more or 'id="top"' in more
     assert 'data-choice="gpu"' not in more
     assert 'data-choice="report"' not in more
+
+
+def test_without_a_plane_there_is_no_level_to_choose() -> None:
+    """Kernels without FLOPs stand as bars of every level at once: a choice of one would change nothing."""
+    assert 'name="level"' not in rendered([samples.report(samples.without_flops())], "bars")
+    assert 'name="level"' in rendered([samples.report(samples.every_verdict())], "plane")
+
+
+def test_the_first_move_says_what_it_wins_alone() -> None:
+    """A kernel may be far from its limits and its first move win little: the entry says how much of it that is."""
+    analysis = samples.every_verdict()[0]
+    finding = Finding("x", "x", "contributes", (), analysis.verdict.advice[0], speedup_up_to=1.3)
+    known = replace(analysis, findings=(finding,))
+    untold = replace(analysis, findings=(replace(finding, speedup_up_to=None),))
+    assert "(this alone: up to 1.3x)" in words(verdict(page_of(known)))
+    assert "this alone" not in words(verdict(page_of(untold)))
+
+
+def test_launches_of_different_busiest_units_name_none() -> None:
+    """The mean of L2's and L1's shares is the share of neither."""
+    one = samples.every_verdict()[0]
+
+    def busy(resource: str) -> Analysis:
+        return replace(one, verdict=replace(one.verdict, bottleneck=Bottleneck(resource, 0.5)))
+
+    assert "L2 50 % busy" in words(verdict(page_of(busy("l2"), busy("l2"))))
+    assert "busiest unit 50 % busy" in words(verdict(page_of(busy("l2"), busy("l1"))))

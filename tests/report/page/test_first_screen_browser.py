@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 ANSWERS = "document.querySelector('.answers').innerText"
+NUMBERS = """[...document.querySelectorAll('.plane:not([hidden]) svg text[font-size="13px"]')]
+    .filter(text => text.getAttribute('stroke-width') === null).map(text => text.textContent)
+    .filter(text => /^[0-9]$/.test(text)).sort()"""
+"""Numbers of the ranking on the roofline."""
 BAR_END = "document.getElementById('bar').getBoundingClientRect().bottom"
 
 
@@ -89,11 +93,13 @@ def test_the_answers_follow_the_filters(open_page: Callable[..., Page]) -> None:
 
 
 def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
-    """What filters take out of the ranking makes room for the next kernel, numbered anew; the rest is counted."""
+    """What filters take out of the ranking makes room for the next, numbered anew there and on the roofline."""
     opened = Opened(open_page(samples.many(12)))
     page = opened.page
     first = ranked(page)
     assert [rank for rank, _ in first] == ["1", "2", "3", "4", "5"]
+    drawn = {key for rank, key in first if rank in page.evaluate(NUMBERS)}
+    assert len(drawn) > 1
     assert plain(page.locator("#ranking-more").inner_text()).startswith("7 more kernels, ")
     gone = page.evaluate("key => lens.items.get(key).bound", first[0][1])
     page.evaluate("bound => lens.set({verdicts: ['memory', 'compute', 'latency', 'overhead', 'balanced', 'unknown']"
@@ -103,6 +109,9 @@ def test_the_next_kernel_moves_up(open_page: Callable[..., Page]) -> None:
     assert first[0] not in after
     assert {key for _, key in after} - {key for _, key in first}
     assert plain(page.locator("#ranking-more").inner_text()).startswith(f"{10 - len(after)} more kernels, ")
+    opened.settle()
+    new = {key: rank for rank, key in after}
+    assert page.evaluate(NUMBERS) == sorted(new[key] for key in drawn if key in new) != []
     again = Opened(open_page(samples.many(12), fragment=opened.fragment()))
     assert ranked(again.page) == after
 
@@ -129,9 +138,14 @@ def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp
     opened = Opened(page)
     labels = page.locator("[data-choice=report] option").all_inner_texts()
     assert labels == ["all", "v1", "v2"]
-    page.select_option("[data-choice=report]", labels[2])
     items = page.evaluate("[...lens.items.values()].map(item => [item.k, item.r])")
     later = {key for key, label in items if label == labels[2]}
+    assert not {key for _, key in ranked(page)} <= later, "an unlike kernel of the first report is ranked too"
+    page.select_option("[data-choice=report]", labels[1])
+    assert {key for _, key in ranked(page)}
+    assert not {key for _, key in ranked(page)} & later
+    assert page.locator("#ranking-earlier").is_hidden()
+    page.select_option("[data-choice=report]", labels[2])
     assert set(opened.points()) < later
     assert {key for _, key in ranked(page)} <= later
     assert opened.fragment() == f"#report={labels[2]}"
@@ -154,10 +168,9 @@ def test_the_level_is_one_control_for_every_roofline(open_page: Callable[..., Pa
     assert page.locator(".levels input[value=l2]").is_checked()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page], scheme: str) -> None:
+def test_the_first_screen_holds_ranking_and_roofline(open_page: Callable[..., Page]) -> None:
     """At 1440 by 900 the first entries and the whole plane are seen at once; below 1,200 px one follows the other."""
-    page = open_page(placed(), scheme=scheme)
+    page = open_page(placed())
     chart = page.locator(".plane:not([hidden]) .chart svg .role-axis-title").first.bounding_box()
     second = page.locator(".ranking li:visible").nth(1).bounding_box()
     assert chart is not None

@@ -212,7 +212,7 @@ def test_the_tooltip_has_all_evidence(draw: Callable[..., Page]) -> None:
     page.locator("[aria-roledescription=kernel]").first.hover()
     text = page.locator("#vg-tooltip-element").inner_text().replace("\u00a0", " ")
     place = ("1.22 FLOP/B", "1.72 TFLOP/s", "1.89 TFLOP/s, 91 % reached", "2.71 GB at 1.41 TB/s")
-    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "dram writes stay in l2"):
+    for words in ("memory-bound: HBM2", *place, "HBM2 91 %", "1.92 ms", "high", "output stayed in L2"):
         assert words in text
 
 
@@ -262,11 +262,12 @@ def test_a_version_keeps_its_path_while_it_is_isolated(draw: Callable[..., Page]
 
 
 @pytest.mark.parametrize(("width", "height"), [(740, 440), (560, 440), (270, 320)])
-@pytest.mark.parametrize("level", ["dram", "l2", "all"])
-def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], level: str, width: int, height: int) -> None:
+def test_drawn_text_overlaps_nothing(draw: Callable[..., Page], width: int, height: int) -> None:
     """Measured as the browser draws it, no upright text of the plane overlaps other such text or a point."""
-    spec = make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3})
-    assert_apart(draw(spec, width, height, level=level))
+    page = draw(make_spec(samples.every_verdict(), ranks={"k0": 1, "k1": 2, "k2": 3}), width, height)
+    for level in ("dram", "l2", "all"):
+        set_signals(page, level=level)
+        assert_apart(page)
 
 
 @pytest.mark.parametrize(("width", "height"), [(740, 440), (270, 320)])

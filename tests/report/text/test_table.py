@@ -101,6 +101,18 @@ def test_launches_of_a_kernel_are_one_line() -> None:
     assert sorted(row.cells[2] for row in each.rows) == ["10.0 µs", "20.0 µs", "30.0 µs", "60.0 µs"]
 
 
+def test_the_clock_is_that_of_the_longest_launch() -> None:
+    """A short launch may run at another clock than the one that takes the time; page and terminal say the same one."""
+    long, short = launched("long", (900,)) + launched("short", (1,))
+
+    def clocked(analysis: Analysis, hz: float) -> Analysis:
+        counters = {**analysis.kernel.counters, "sm_clock_hz": hz}
+        return replace(analysis, kernel=replace(analysis.kernel, counters=counters))
+
+    (section,) = to_sections([clocked(short, 1.5e9), clocked(long, 1e9)])
+    assert "SM 1.00 GHz:" in section.heading
+
+
 def test_kernels_of_two_reports_have_lines_of_their_own_that_name_the_report() -> None:
     """What two reports hold of one kernel is two versions of it, told apart by the report's name."""
     (one,) = launched("gemm", (10,))

@@ -234,13 +234,14 @@ lens.plane = (() => {
       this.taken.push([cx - radius, cy - radius, cx + radius, cy + radius]);
     }
 
+    // Beside a dot comes last: a dot at its roof has the roof there.
     around({ x, y }, radius) {
       const [cx, cy] = [this.px(x), this.py(y)];
       const off = radius + GAP_PX;
       const below = cy + off + LINE_PX - 4;
       return [
-        [cx + off, below - 4, "start"], [cx - off, cy + 4, "end"], [cx, below, "middle"], [cx + off, cy + 4, "start"],
-        [cx - off, below, "end"], [cx, cy - off, "middle"], [cx - off, cy - off, "end"], [cx, below + LINE_PX, "end"],
+        [cx + off, below - 4, "start"], [cx, below, "middle"], [cx - off, below, "end"], [cx, cy - off, "middle"],
+        [cx - off, cy - off, "end"], [cx, below + LINE_PX, "end"], [cx + off, cy + 4, "start"], [cx - off, cy + 4, "end"],
       ].map(([left, top, anchor]) => ({ x: left, y: top, anchor }));
     }
   }

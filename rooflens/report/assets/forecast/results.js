@@ -18,10 +18,12 @@ lens.results = (all) => {
   const byteRate = (value) => si(value, "B/s");
   const sum = (parts) => parts.reduce((total, part) => total + part.t_lower_s, 0);
 
-  // ---- In a sentence.
+  // ---- In a sentence, word for word as `rooflens/report/forecast/sentences.py` writes it.
 
   function sentence(result) {
-    const bounds = `At least ${time(result.t_lower_s)}, ${time(result.t_upper_s)} without overlap.`;
+    const most = result.tokens_per_s
+      ? `at best ${significant(result.tokens_per_s)} tokens/s` : `${time(result.t_upper_s)} without overlap`;
+    const bounds = `At least ${time(result.t_lower_s)}, ${most}.`;
     const bound = `${capital(result.regime)}-bound`;
     if (result.parts.length) {
       const share = sum(result.parts.filter((part) => part.regime === result.regime)) / (result.t_lower_s || 1);
@@ -35,9 +37,16 @@ lens.results = (all) => {
       const over = factor(result.t_comms_s / Math.max(result.t_math_s, result.t_memory_s));
       return `${bound}: ${bytes(result.sent_bytes)} to send take ${over} as long as the rest. ${bounds}`;
     }
+    const share = result.achieved_share_of_roof;
+    const reached = share === null ? "" : ` ${flopRate(result.achieved_flop_per_s)} are ${percent(share)} of its roof.`;
+    return `${bound}: ${againstRidge(result)}. ${bounds}${reached}`;
+  }
+
+  function againstRidge(result) {
+    if (!result.bytes) return "no bytes to move";
     const over = result.intensity / result.ridge;
     const apart = over >= 1 ? `${factor(over)} the ridge` : `${factor(1 / over)} below the ridge`;
-    return `${bound}: ${intensity(result.intensity)}, ${apart} of ${significant(result.ridge)}. ${bounds}`;
+    return `${intensity(result.intensity)}, ${apart} of ${significant(result.ridge)}`;
   }
 
   function answer(result) {

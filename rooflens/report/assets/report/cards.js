@@ -101,7 +101,8 @@ lens.cards = (() => {
   lens.on((state) => {
     const hidden = lens.hidden();
     for (const line of lines) {
-      line.toggleAttribute("aria-current", line.dataset.k === state.k);
+      if (line.dataset.k === state.k) line.setAttribute("aria-current", "true");
+      else line.removeAttribute("aria-current");
       if (!hidden[line.dataset.k] === line.hidden) line.hidden = !line.hidden;
     }
     // A link to a card: the address still holds its key when listeners run.
@@ -116,7 +117,7 @@ lens.cards = (() => {
   addEventListener("beforeprint", () => {
     const rows = [...opened];
     const launches = [...toggled.keys()].filter((line) => toggled.get(line).card.open);
-    const ranked = new Set([...document.querySelectorAll(".ranking a[href^='#k']")].map((link) => link.hash.slice(1)));
+    const ranked = new Set([...document.querySelectorAll(".ranking > li:not([hidden]) a[href^='#k']")].map((link) => link.hash.slice(1)));
     const wanted = new Set([...rows.map((row) => row.dataset.k), ...launches.map((line) => line.dataset.k), ...ranked]);
     for (const line of launches) closeLaunch(line);
     for (const row of rows) close(row);

@@ -4,11 +4,12 @@
   const WORTH = 0.01;
   const NAMED = 3;
   const NAME_CHARS = 40;
-  const { count, duration, percent, unbroken } = lens.format;
+  const { count, cut, duration, percent, unbroken } = lens.format;
   const byId = (id) => document.getElementById(id);
   const all = (selector) => [...document.querySelectorAll(selector)];
 
   const items = [...lens.items.values()];
+  const several = new Set(items.map((item) => item.r)).size > 1;
   const total = (rows, key) => {
     const known = rows.map((item) => item[key]).filter((value) => value !== null);
     return known.length ? known.reduce((sum, value) => sum + value, 0) : null;
@@ -26,7 +27,7 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "ranking-none", "ranking-more", "at-limit"].map(byId).filter(Boolean);
+  const hiding = ["summary-left", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
   const widths = new Map(all(".summary .fill").map((fill) => [fill, fill.style.width]));
@@ -87,11 +88,33 @@
   }
   const entryOf = ({ key, part: named }) => entries.find((one) => one.dataset.g === key && one.dataset.part === named);
 
-  function showRanking(left) {
-    if (!list) return;
-    const kernels = byKernel(left).map(standing).sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
+  const leftNow = (hidden) => items.filter((item) => !hidden[item.k]);
+  function ranked(left) {
+    const every = byKernel(left).map(standing);
+    const newest = new Map();
+    for (const { f, v } of left) if (f) newest.set(f, Math.max(v, newest.get(f) ?? v));
+    const kernels = every.filter(({ worst: { f, v } }) => !f || v === newest.get(f))
+      .sort((a, b) => b.stake - a.stake || (b.ns || 0) - (a.ns || 0));
     const told = kernels.filter(entryOf).slice(0, SHOWN);
     const first = told.filter((kernel) => kernel.stake >= WORTH * kernels[0].stake);
+    return { kernels, first, earlier: every.length - kernels.length };
+  }
+  // The charts number their points like the list; the same object as long as the filters leave the same.
+  let numbered = { hidden: null, ranks: null };
+  lens.ranks = () => {
+    const hidden = lens.hidden();
+    if (numbered.hidden === hidden) return numbered.ranks;
+    const left = leftNow(hidden);
+    const numbers = (kernel, i) => kernel.rows.map((item) => [item.k, String(i + 1)]);
+    const ranks = left.length === items.length ? null : Object.fromEntries(ranked(left).first.flatMap(numbers));
+    numbered = { hidden, ranks };
+    return ranks;
+  };
+  function showRanking(left) {
+    if (!list) return;
+    const { kernels, first, earlier } = ranked(left);
+    byId("ranking-earlier").hidden = earlier === 0;
+    write(byId("ranking-earlier").querySelector("[data-live]"), count(earlier, "earlier version"));
     for (const entry of entries) entry.hidden = true;
     for (const [place, kernel] of first.entries()) {
       const entry = entryOf(kernel);
@@ -126,14 +149,13 @@
     const share = part(total(limited.flatMap((kernel) => kernel.rows), "ns"));
     line.hidden = share === null || share < WORTH;
     if (line.hidden) return;
-    const named = limited.slice(0, NAMED).map(({ rows }) => `${short(rows[0].name)} (${rows[0].full})`);
+    const named = limited.slice(0, NAMED).map(({ rows }) => {
+      const name = cut(rows[0].name, NAME_CHARS);
+      return `${several ? `${name}, ${rows[0].r}` : name} (${rows[0].full})`;
+    });
     const others = limited.length - named.length;
     const words = `${named.join(", ")}${others ? ` and ${others.toLocaleString("en")} more` : ""}`;
     write(line, `${percent(share)} of GPU time is spent at a hardware limit: ${words}.`);
-  }
-  function short(name) {
-    const half = Math.floor(NAME_CHARS / 2);
-    return name.length > NAME_CHARS ? `${name.slice(0, half - 1)}\u2026${name.slice(1 - half)}` : name;
   }
 
   for (const entry of entries) {
@@ -146,7 +168,7 @@
   lens.on(() => {
     const hidden = lens.hidden();
     if (drawn !== hidden) {
-      const left = items.filter((item) => !hidden[item.k]);
+      const left = leftNow(hidden);
       if (left.length === items.length) restore();
       else for (const show of [showShares, showRanking, showLimit]) show(left);
     }

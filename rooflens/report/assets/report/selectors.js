@@ -65,6 +65,7 @@
   function showLevel(state) {
     const plane = document.querySelector(".plane:not([hidden])");
     if (!plane) return;
+    byId("roofline-title").textContent = plane.dataset.heading;
     const known = plane.dataset.levels.split(" ");
     const level = known.includes(state.level) ? state.level : plane.dataset.level;
     for (const radio of all(".levels input")) {
@@ -110,15 +111,11 @@
     bar.querySelector(".sign").replaceChildren(...(sign ? [sign.cloneNode(true)] : []));
     const name = bar.querySelector(".name");
     const card = byId(item.k);
-    name.textContent = short(item.name);
+    name.textContent = lens.format.cut(item.name, NAME_CHARS);
     name.href = card ? `#${item.k}` : "#kernels";
     name.title = card ? "Open its card" : "To the table";
     bar.querySelector(".sentence-line").textContent = card?.querySelector(".sentence")?.textContent || item.bound;
   }
-  const short = (name) => {
-    const half = NAME_CHARS / 2;
-    return name.length > NAME_CHARS ? `${name.slice(0, half)}\u2026${name.slice(-half)}` : name;
-  };
 
   // On a telephone the selectors start folded, unless a shared view uses them.
   function fold(folded) {

@@ -25,6 +25,7 @@
       level: figure.levels.includes(state.level) ? state.level : figure.defaults.get("level"),
       datasheet: state.datasheet,
       boost: state.boost === "on",
+      ranks: lens.ranks ? lens.ranks() : null,
     };
   }
 
@@ -102,7 +103,7 @@
   let queue = Promise.resolve();
   const breath = () => new Promise((resume) => setTimeout(resume));
   function request(figure, theme) {
-    figure.turn = queue.then(() => draw(figure, theme || lens.theme())).catch(reportError);
+    figure.turn = Promise.all([queue, figure.turn]).then(() => draw(figure, theme || lens.theme())).catch(reportError);
     queue = figure.turn.then(breath);
   }
   function requestAll() {

@@ -63,7 +63,14 @@ lens.format = (() => {
     const plural = /(?:ch|s)$/.test(noun) ? "es" : "s";
     return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : plural}`;
   }
+  // Shortens a name by cutting its middle, and no character in two.
+  function cut(text, width) {
+    const characters = [...text];
+    if (characters.length <= width) return text;
+    const head = Math.floor(width / 2);
+    return `${characters.slice(0, head).join("")}\u2026${characters.slice(head + 1 - width).join("")}`;
+  }
   const unbroken = (text) => text.replace(BEFORE_UNIT, "\u00a0");
 
-  return { MISSING, significant, si, duration, percent, factor, intensity, count, unbroken };
+  return { MISSING, significant, si, duration, percent, factor, intensity, count, cut, unbroken };
 })();

@@ -12,6 +12,7 @@
  * lens.picked()   the item of the isolated launch, or null
  * lens.linked()   the launch that the address links to by `#k3`, or ""
  * lens.filtered(), lens.clear()   whether any filter is set; lift them all
+ * lens.ranks()    numbers of the ranking by launch key where filters changed it, or null; a page without a ranking has none
  * lens.data(id)   the parsed content of a JSON block
  */
 const lens = (() => {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.launches import by_stake
-from rooflens.model.verdict.sentences import distance_words, wall_words
+from rooflens.model.verdict.sentences import distance_words, wall_words, without_move
 from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
@@ -24,7 +24,6 @@ from rooflens.report.page.cards.nvidia import opinion, shared_texts
 from rooflens.report.page.cards.occupancy import curves, resident
 from rooflens.report.page.cards.sources import common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
-from rooflens.report.summary import what_it_says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -184,7 +183,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
     return Card(
         launch=launch,
         wall=_wall(launch),
-        sentence=what_it_says(analysis),
+        sentence=without_move(analysis.verdict),
         facts=_facts(launch),
         long=long,
         findings=findings(analysis),
@@ -226,8 +225,8 @@ def _facts(launch: Launch) -> tuple[str, ...]:
         *([distances] if (distances := distance_words(verdict, launch.gpu)) else []),
         *(["some counters of this kernel are missing"] if kernel.status == "partial" else []),
         *(f"{word} {'x'.join(map(str, size))}" for word, size in sizes if size),
-        *([f"{registers:.0f} registers a thread"] if registers else []),
-        *([f"{fmt.si(shared, 'B')} of shared memory a block"] if shared else []),
+        *([f"{registers:.0f} registers per thread"] if registers else []),
+        *([f"{fmt.si(shared, 'B')} of shared memory per block"] if shared else []),
     )
 
 

@@ -70,7 +70,7 @@ def _facts(traffic: Traffic, *, has_chart: bool) -> Iterator[str]:
     loads, stores = traffic.load_sectors_per_request, traffic.store_sectors_per_request
     touched = [f"{what} {fmt.significant(value)}" for what, value in (("loads", loads), ("stores", stores)) if value]
     if touched:
-        yield f"sectors a request: {', '.join(touched)} (side by side, 4 bytes a thread take 4, 16 bytes take 16)"
+        yield f"sectors per request: {', '.join(touched)} (side by side, 4 bytes per thread take 4, 16 bytes take 16)"
     if traffic.shared_excess is not None and traffic.shared_excess > _EVEN:
         yield f"shared-memory addresses need {fmt.factor(traffic.shared_excess)} the wavefronts of their bytes"
     rates = () if has_chart else (("L1", traffic.l1_hit_rate), ("L2", traffic.l2_hit_rate))

@@ -48,17 +48,17 @@ def _facts(kernel: Kernel, found: Occupancy) -> Iterator[str]:
     ready, issued = kernel.counters.get("eligible_warps_per_cycle"), kernel.counters.get("issue_active_per_cycle")
     if ready is not None:
         slots = "" if issued is None else f"; {fmt.significant(issued, 2)} instructions issued"
-        yield f"a cycle and scheduler: {fmt.significant(ready, 2)} warps ready{slots}"
+        yield f"per cycle and scheduler: {fmt.significant(ready, 2)} warps ready{slots}"
 
 
 def _limits(kernel: Kernel, found: Occupancy) -> Iterator[str]:
     """Name the scarcest resources with what a block takes of them, then what the others would allow."""
     blocks = found.block_limits[0][1]
     scarce = " and ".join(_slots(name) + _taken(kernel, name) for name in found.limiters)
-    yield f"limited by {scarce} to {fmt.count(round(blocks), 'block')} an SM"
+    yield f"limited by {scarce} to {fmt.count(round(blocks), 'block')} per SM"
     rest = [f"{_slots(name)} {limit:.0f}" for name, limit in found.block_limits if name not in found.limiters]
     if rest:
-        yield f"blocks an SM by the other limits: {', '.join(rest)}"
+        yield f"blocks per SM by the other limits: {', '.join(rest)}"
 
 
 def _slots(name: str) -> str:
@@ -68,9 +68,9 @@ def _slots(name: str) -> str:
 def _taken(kernel: Kernel, name: str) -> str:
     registers, shared = kernel.counters.get("registers_per_thread"), kernel.counters.get("smem_per_block_bytes")
     if name == "registers" and registers:
-        return f" ({registers:.0f} a thread)"
+        return f" ({registers:.0f} per thread)"
     if name == "shared memory" and shared:
-        return f" ({fmt.si(shared, 'B')} a block)"
+        return f" ({fmt.si(shared, 'B')} per block)"
     return ""
 
 
@@ -87,9 +87,9 @@ WIDTH, HEIGHT = 180, 60
 """Of a drawing, in its own units; half of a pixel is not seen."""
 
 _TITLES: Mapping[Property, str] = {
-    "registers": "Registers a thread",
-    "block size": "Threads a block",
-    "shared memory": "Shared memory a block",
+    "registers": "Registers per thread",
+    "block size": "Threads per block",
+    "shared memory": "Shared memory per block",
 }
 _NOUNS: Mapping[Property, str] = {"registers": "register", "block size": "thread"}
 

@@ -173,9 +173,8 @@ def _share(row: Subject) -> Cell:
 
 
 def _bound(row: Subject) -> Cell:
-    if row.failed:
-        return Cell("failed", "")
-    return Cell(row.mean.verdict.bound, row.mean.verdict.bound)
+    words = "failed" if row.failed else row.mean.verdict.bound
+    return Cell(words, words)
 
 
 def _leader(row: Subject) -> Cell:

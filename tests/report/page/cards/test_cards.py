@@ -199,10 +199,10 @@ def test_occupancy_names_its_limit() -> None:
     assert shown is not None
     assert [(bar.label, bar.share) for bar in shown.bars] == [("Allowed", 0.5), ("Achieved", 0.36)]
     assert [fact.replace("\u00a0", " ") for fact in shown.facts] == [
-        "limited by registers (168 a thread) to 2 blocks an SM",
-        "blocks an SM by the other limits: warp slots 4",
+        "limited by registers (168 per thread) to 2 blocks per SM",
+        "blocks per SM by the other limits: warp slots 4",
         "1.25 waves (270 blocks on 108 SMs): the last one leaves 38 % of the SM time idle",
-        "a cycle and scheduler: 0.41 warps ready; 0.30 instructions issued",
+        "per cycle and scheduler: 0.41 warps ready; 0.30 instructions issued",
     ]
 
 
