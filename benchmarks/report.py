@@ -29,8 +29,8 @@ REPORTS = Path(__file__).parent.parent / "fixtures" / "synthetic"
 SIZES = ((10, 10), (1_000, 400), (100_000, 400), (100_000, 100_000))
 """Launches, and kernels that they are of."""
 
-LIMIT_BYTES = 5e6
-LIMIT_S = 3.0
+LIMIT_BYTES = 3e6
+LIMIT_S = 2.0
 OPENINGS = 3
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

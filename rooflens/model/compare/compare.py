@@ -17,12 +17,13 @@ from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from rooflens.model.compare.matching import How, Match
     from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
 
     Recording = Sequence[Analysis]
+    Look = tuple[str, tuple[int, ...] | None, tuple[int, ...] | None]
 
 Outcome = Literal["faster", "slower", "same", "single", "unknown"]
 
@@ -193,34 +194,45 @@ class Comparison:
 def compare(base: Side, head: Side, threshold: float = DEFAULT_THRESHOLD) -> Comparison:
     """Match the kernels of two sides and time them; each side needs at least one recording."""
     first, second = _kernels(base.recordings[0]), _kernels(head.recordings[0])
-    grouped: defaultdict[tuple[str | None, str | None], list[Match]] = defaultdict(list)
-    for match in match_launches(first, second):
-        before = None if match.base is None else first[match.base].name
-        after = None if match.head is None else second[match.head].name
-        grouped[before, after].append(match)
+    groups = _grouped(match_launches(first, second), first, second)
     base_parts, head_parts = _Parts(base.recordings), _Parts(head.recordings)
-    changes = [_change(group, base_parts, head_parts) for group in _joined(grouped)]
+    changes = [_change(group, base_parts, head_parts) for group in groups]
     changes.sort(key=lambda change: -abs(change.timing.lost_ns))
     total = Timing(Spread(_totals(base.recordings)), Spread(_totals(head.recordings)))
     return Comparison(base, head, tuple(changes), total, threshold)
 
 
-def _joined(grouped: Mapping[tuple[str | None, str | None], list[Match]]) -> list[list[Match]]:
-    """Put launches without a partner to their kernel, where others of it have one: it was launched more or less often.
+def _grouped(matches: Iterable[Match], base: Sequence[Kernel], head: Sequence[Kernel]) -> list[list[Match]]:
+    """Put the launches of each kernel together, by its names before and after.
 
-    Args:
-        grouped: Matches by the names of their kernel before and after; None where a launch has no partner.
+    A launch without a partner belongs to its kernel where others of the same shape have one: it was launched more or
+    less often. One of another shape is gone or new, for its time says nothing of the others.
     """
-    found = {names: matches for names, matches in grouped.items() if None not in names}
-    by_side = [{names[side]: names for names in reversed(found)} for side in (0, 1)]
-    joined = {names: list(matches) for names, matches in found.items()}
-    for names, matches in grouped.items():
-        if names in found:
+    groups: defaultdict[tuple[str | None, str | None], list[Match]] = defaultdict(list)
+    before: dict[Look, tuple[str, str]] = {}
+    after: dict[Look, tuple[str, str]] = {}
+    alone = []
+    for match in matches:
+        if match.base is None or match.head is None:
+            alone.append(match)
             continue
-        before, after = names
-        partner = by_side[0].get(before) if after is None else by_side[1].get(after)
-        joined.setdefault(partner or names, []).extend(matches)
-    return list(joined.values())
+        one, other = base[match.base], head[match.head]
+        names = one.name, other.name
+        groups[names].append(match)
+        before.setdefault(_look(one), names)
+        after.setdefault(_look(other), names)
+    for match in alone:
+        if match.base is not None:
+            kernel = base[match.base]
+            groups[before.get(_look(kernel), (kernel.name, None))].append(match)
+        elif match.head is not None:
+            kernel = head[match.head]
+            groups[after.get(_look(kernel), (None, kernel.name))].append(match)
+    return list(groups.values())
+
+
+def _look(kernel: Kernel) -> Look:
+    return kernel.name, kernel.grid, kernel.block
 
 
 class _Parts:

@@ -442,7 +442,7 @@ def test_anchors_are_unique() -> None:
 
 @pytest.mark.corpus
 def test_cards_of_real_reports_stay_small(loaded: Loaded) -> None:
-    """A hundred cards of full reports, and a hundred of all published ones, take 11 kB each on average."""
+    """As many cards of full reports as a page has, and as many of all published ones, take 11 kB each on average."""
     analyses = [analyze(kernel) for _, kernels in loaded.reports for kernel in kernels]
     full = [analysis for analysis in analyses if analysis.flop_total is not None and analysis.kernel.stalls]
     for chosen in (analyses, (full * 3)[: cards.MAX_CARDS]):
