@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rooflens.cli.console import finish, progress
+from rooflens.cli.console import finish, progress, say
 from rooflens.cli.loading import PATHS, find_reports
 from rooflens.format import count
 
@@ -28,5 +28,5 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
         loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
     kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
-    click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)
+    say(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}")
     finish(loaded, f"wrote {store}")

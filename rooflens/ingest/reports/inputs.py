@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import Job
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, first_bytes, is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,6 +79,11 @@ def is_pipe(given: str) -> bool:
         return Path(given).is_fifo()
     except (OSError, ValueError):
         return False
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a report, by its first bytes, or has the name of one: no output may take its place."""
+    return path.name.endswith(_TAKEN) or is_packed(path) or first_bytes(path).startswith(MAGIC)
 
 
 def _is_folder(given: str) -> bool:

@@ -51,15 +51,20 @@ _IN_MEMORY_BYTES = 256 << 20
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is compressed; False where it is no file that can be read."""
+def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
+    """Return how the file at `path` begins; nothing where it is no file that can be read."""
     try:
         if not path.is_file():
-            return False
+            return b""
         with path.open("rb") as file:
-            return _kind(file.read(4)) is not None
+            return file.read(size_bytes)
     except OSError:
-        return False  # who opens it next says why
+        return b""  # who opens it next says why
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether the file at `path` is compressed; False where it is no file that can be read."""
+    return _kind(first_bytes(path)) is not None
 
 
 def likely_bytes(path: Path) -> int:
