@@ -169,16 +169,26 @@ def check_output(output: Path | None, style: str, page: str, *, force: bool) -> 
         check_place(output, force=force)
 
 
-def check_place(output: Path, *, force: bool) -> None:
-    """Refuse to write over a report, forced or not, and over what `check_free` refuses.
+def refuse_report(output: Path) -> None:
+    """Refuse to write over a report, forced or not.
 
     Raises:
-        UsageError: The place is taken.
+        UsageError: There is one, or the name is one's.
     """
     from rooflens.ingest.reports.inputs import is_report
 
     if is_report(output):
-        raise UsageError(f"`{output}` is a report, or has the name of one", "name another file with -o")
+        hint = "name another file with -o, for example page.html"
+        raise UsageError(f"`{output}` is a report, or has the name of one", hint)
+
+
+def check_place(output: Path, *, force: bool) -> None:
+    """Refuse to write over a report, and over what `check_free` refuses.
+
+    Raises:
+        UsageError: The place is taken.
+    """
+    refuse_report(output)
     check_free(output, force=force, hint="give another name with -o, or --force to write over it")
 
 

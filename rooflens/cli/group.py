@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,8 +81,18 @@ def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
 def _of_system(error: OSError) -> InputError:
     """Say what the system refuses where nobody expected it: its words, the file, and what may help."""
     place = f": `{error.filename}`" if error.filename is not None else ""
-    told = _TOLD.get(error.errno or 0)
-    return InputError(*told) if told else InputError(f"{error.strerror or error}{place}")
+    if told := _TOLD.get(error.errno or 0):
+        return InputError(*told)
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        return InputError("the folder you are in was deleted", "change into another one")
+    return InputError(f"{error.strerror or error}{place}")
+
+
+def _is_somewhere() -> bool:
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
 
 
 _TOLD = {

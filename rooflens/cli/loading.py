@@ -113,7 +113,7 @@ def _received(given: str, max_bytes: int | None) -> Job:
     if given in {STDIN, "/dev/stdin"}:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
-        return Job(ctx.with_resource(spooled(click.get_binary_stream("stdin"), max_bytes)), "<stdin>")
+        return Job(ctx.with_resource(spooled(sys.stdin.buffer, max_bytes)), "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 

@@ -33,7 +33,8 @@ def _fill_closed() -> None:
             os.fstat(descriptor)
         except OSError:
             with contextlib.suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # takes the lowest one that is free
+                opened = os.open(os.devnull, os.O_RDWR)  # the lowest one that is free
+                os.set_inheritable(opened, True)  # noqa: FBT003 - the system's signature; children need theirs too
 
 
 def _prepared(stream: io.TextIOBase | None, descriptor: int, *, closed: bool = False) -> io.TextIOBase | None:

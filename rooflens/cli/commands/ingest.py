@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from rooflens.cli.console import finish, progress, say
-from rooflens.cli.loading import PATHS, find_reports
+from rooflens.cli.loading import MAX_UNPACKED, PATHS, find_reports
 from rooflens.format import count
 
 
 @click.command()
 @PATHS
 @click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
-def ingest(paths: tuple[str, ...], store: Path) -> None:
+@MAX_UNPACKED
+def ingest(paths: tuple[str, ...], store: Path, max_unpacked_bytes: int | None) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
@@ -23,7 +24,7 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     from rooflens.ingest.reports.load import ingest_reports
     from rooflens.model.store.store import Store
 
-    inputs = find_reports(paths)
+    inputs = find_reports(paths, max_unpacked_bytes)
     with progress(len(inputs.jobs)) as advance:
         loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
     kernel_count = sum(len(kernels) for _, kernels in loaded.reports)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_place, default_title, finish, print_table, say
+from rooflens.cli.console import check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import MAX_UNPACKED, PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
@@ -81,6 +81,8 @@ def report(
     table: bool,
 ) -> None:
     """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
+    if output not in {None, _STDOUT}:
+        refuse_report(output)
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table)
@@ -134,7 +136,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    check_place(output, force=force)
+    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
 
 
 def _stdout_is_terminal() -> bool:
