@@ -51,8 +51,7 @@ class _Group(click.Group):
             show_error(error)
             ctx.exit(error.exit_code)
         except click.UsageError as error:
-            error.message = harmless(error.message)
-            raise
+            raise click.UsageError(harmless(error.format_message()), error.ctx) from error
         except OSError as error:
             show_error(_of_system(error))
             ctx.exit(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -33,20 +33,15 @@ THRESHOLDS = click.option(
 )
 
 
-class _Size(click.ParamType):
-    """An amount of bytes with its unit: `4GiB`, `500 MB`, `1e9`; K, M, G and T count in powers of 1024, as KiB."""
-
-    name = "SIZE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the bytes."""
-        if isinstance(value, int):
-            return value
-        match = _SIZE.fullmatch(value.strip())
-        size_bytes = float(match[1]) * _base(match[3]) ** _POWERS[match[2].upper()] if match else 0.0
-        if not 1 <= size_bytes < _MOST_BYTES:
-            self.fail(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", param, ctx)
-        return int(size_bytes)
+def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Read bytes with their unit: `4GiB`, `500 MB`, `1e9`; K, M and G alone count in powers of 1024, as KiB does."""
+    if value is None:
+        return None
+    match = _SIZE.fullmatch(value.strip())
+    size_bytes = float(match[1]) * _base(match[3]) ** _POWERS[match[2].upper()] if match else 0.0
+    if not 1 <= size_bytes < _MOST_BYTES:
+        raise click.BadParameter(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", ctx, param)
+    return int(size_bytes)
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
@@ -67,7 +62,8 @@ RAW_CELLS = click.option(
 MAX_UNPACKED = click.option(
     "--max-unpacked",
     "max_unpacked_bytes",
-    type=_Size(),
+    metavar="SIZE",
+    callback=_parsed_size,
     help="Refuse what unpacks to more, or sends more through a pipe.  [default: 4GiB]",
 )
 

@@ -7,10 +7,10 @@ import errno
 import io
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Buffer
+    from _typeshed import ReadableBuffer
 
 STDOUT_CLOSED = "stdout is closed: nothing can be written to it"
 
@@ -37,7 +37,7 @@ def _fill_closed() -> None:
                 os.set_inheritable(opened, True)  # noqa: FBT003 - the system's signature; children need theirs too
 
 
-def _prepared(stream: io.TextIOBase | None, descriptor: int, *, closed: bool = False) -> io.TextIOBase | None:
+def _prepared(stream: TextIO | None, descriptor: int, *, closed: bool = False) -> TextIO:
     if stream is None:
         return _text(_Outlet(descriptor, closed=closed), "utf-8", line_buffering=descriptor == 2)
     if isinstance(stream, io.TextIOWrapper):
@@ -60,7 +60,7 @@ class _Outlet(io.FileIO):
         super().__init__(descriptor, "w", closefd=False)
         self._was_closed = closed
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         if self._was_closed:
             self._was_closed = False
             raise OSError(errno.EBADF, STDOUT_CLOSED)

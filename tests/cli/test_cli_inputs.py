@@ -106,8 +106,12 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 
 def _size(text: str) -> int:
-    (option,) = click.command()(MAX_UNPACKED(lambda: None)).params
-    return int(option.type.convert(text, option, None))
+    command = click.Command("command", params=[])
+    MAX_UNPACKED(command)
+    (option,) = command.params
+    found = option.process_value(click.Context(command), text)
+    assert isinstance(found, int)
+    return found
 
 
 def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
