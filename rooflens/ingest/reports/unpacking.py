@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import mmap
 import tempfile
 import zlib
 from contextlib import contextmanager
@@ -45,8 +44,6 @@ _MOST_RATIO = 40
 
 _CHUNK_BYTES = 1 << 20
 _HEAD_BYTES = 4096
-_IN_MEMORY_BYTES = 256 << 20
-"""What is larger is mapped from a file, not held in memory."""
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -73,39 +70,6 @@ def likely_bytes(path: Path) -> int:
         return 0
     file_bytes = path.stat().st_size
     return min(file_bytes * _MOST_RATIO, MAX_UNPACKED_BYTES) if is_packed(path) else file_bytes
-
-
-def plain_bytes(path: Path, max_bytes: int | None = None) -> bytes | mmap.mmap:
-    """Return what is in the file at `path`, unpacked: in memory, or mapped where it is large.
-
-    A mapped file that someone cuts short ends the process that looks there, so that only large ones are mapped.
-
-    Args:
-        path: A file, plain or compressed.
-        max_bytes: A compressed one may unpack to so many; by default `MAX_UNPACKED_BYTES`.
-
-    Raises:
-        InputError: A compressed file is damaged, holds no report, unpacks to too much, or there is no room for it.
-        OSError: It cannot be read.
-    """
-    if not is_packed(path):
-        with path.open("rb") as file:
-            return _content(file)
-    try:
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES, prefix="rooflens-") as spool:
-            for chunk in chunks(path, max_bytes):
-                spool.write(chunk)
-            return _content(spool)
-    except OSError as error:
-        raise _no_room(error) from error
-
-
-def _content(file: BinaryIO | IO[bytes]) -> bytes | mmap.mmap:
-    size_bytes = file.seek(0, io.SEEK_END)
-    file.seek(0)
-    if size_bytes > _IN_MEMORY_BYTES:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return file.read()
 
 
 @contextmanager

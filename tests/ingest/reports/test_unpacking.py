@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import mmap
 import os
 import shutil
 import subprocess
@@ -28,7 +27,6 @@ from rooflens.ingest.reports.unpacking import (
     MAX_UNPACKED_BYTES,
     is_packed,
     likely_bytes,
-    plain_bytes,
     spooled,
     unpacked,
 )
@@ -158,17 +156,12 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("layers", LAYERS)
-@pytest.mark.parametrize("in_memory_bytes", [0, 1 << 20], ids=["mapped", "in memory"])
-def test_the_plain_bytes_are_those_before_it_was_compressed(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, layers: str, in_memory_bytes: int
-) -> None:
-    """Whatever a report was compressed with, its bytes are there again: in memory, or mapped where they are many."""
-    monkeypatch.setattr(unpacking, "_IN_MEMORY_BYTES", in_memory_bytes)
+def test_the_plain_bytes_are_those_before_it_was_compressed(tmp_path: Path, scratch: Path, layers: str) -> None:
+    """Whatever a report was compressed with, its bytes are there again, and go with the block."""
     file = tmp_path / "a"
     file.write_bytes(LAYERS[layers](REPORT))
-    found = plain_bytes(file)
-    assert isinstance(found, bytes if in_memory_bytes else mmap.mmap)
-    assert found[:] == REPORT
+    with unpacked(file) as plain:
+        assert plain.read_bytes() == REPORT
     assert list(scratch.iterdir()) == []
 
 
@@ -177,7 +170,7 @@ def test_a_text_is_unpacked_for_its_reader_to_judge(tmp_path: Path) -> None:
     for text in (b'"ID","Process ID"\n', '"ID"\n'.encode("utf-16")):
         file = tmp_path / "export.csv.gz"
         file.write_bytes(gzip.compress(text))
-        assert plain_bytes(file) == text
+        assert b"".join(unpacking.chunks(file)) == text
 
 
 def test_what_was_compressed_again_and_again_is_no_report(tmp_path: Path) -> None:
@@ -203,7 +196,7 @@ def test_a_damaged_gzip_file_is_an_input_error(
     file = tmp_path / "a.ncu-rep.gz"
     file.write_bytes(damage(gzip.compress(REPORT)))
     with pytest.raises(InputError, match=f"^damaged: the compressed report cannot be unpacked: .*({reason})"):
-        plain_bytes(file)
+        list(unpacking.chunks(file))
     assert list(scratch.iterdir()) == []
 
 
@@ -281,7 +274,7 @@ def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path
     file = tmp_path / "bomb"
     file.write_bytes(_bombs()[kind])
     with pytest.raises(InputError, match="unpacks to more than 4 MiB, the most that is taken"):
-        plain_bytes(file, 4 << 20)
+        list(unpacking.chunks(file, 4 << 20))
     with pytest.raises(InputError, match="unpacks to more than 4 MiB"), unpacked(file, 4 << 20):
         pass
     assert list(scratch.iterdir()) == []
