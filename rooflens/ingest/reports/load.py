@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import read_reports
@@ -18,8 +18,16 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.pool import Job, Outcome
     from rooflens.ingest.reports.reader import Report
     from rooflens.model.records import Kernel, Run
+    from rooflens.model.store.parts import PartWriter
     from rooflens.model.store.store import Store
     from rooflens.model.unprofiled import Unprofiled
+
+
+Raw = Literal["none", "values", "all"]
+"""Which of a report's own values are kept: none, those of metrics, or those of their instances too."""
+
+_SECONDS_PER_PART = 20.0
+"""What was read for so long is committed: whoever is killed loses no more."""
 
 
 @dataclass(slots=True)
@@ -57,8 +65,10 @@ def ingest_reports(
     store: Store,
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     unprofiled_of: Callable[[Path], Unprofiled | None] = lambda _: None,
+    *,
+    raw: Raw = "values",
 ) -> Loaded:
-    """Read reports into a store; what it holds already is skipped, and each report is committed as it comes.
+    """Read reports into a store; what it holds already is skipped, and parts of many are committed as they fill.
 
     Args:
         jobs: Files to read.
@@ -66,14 +76,32 @@ def ingest_reports(
         on_outcome: Hears of each report as it is read.
         unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; raises
             InputError where what is there is none.
+        raw: Which of the reports' own values to keep.
     """
+    from rooflens.model.store.parts import PART_BYTES, PartWriter  # noqa: PLC0415 - pyarrow: only where it is written
+    from rooflens.model.store.rows import failure_table  # noqa: PLC0415
+
     with store.writing():
         new = [job for job in jobs if not _is_stored(job, store, unprofiled_of)]
         loaded = Loaded(skipped_count=len(jobs) - len(new))
-        for outcome in read_reports(new, with_raw=True):
-            kept = _kept(outcome, store, unprofiled_of)
-            on_outcome(kept)
-            _sort_in(loaded, kept)
+        told = {*store.failures()}
+        outcomes = iter(read_reports(new, with_raw=raw != "none"))
+        ended = False
+        while not ended:
+            ended, failed, started_s = True, [], time.monotonic()
+            with PartWriter(store.place) as writer:
+                for outcome in outcomes:
+                    kept = _kept(outcome, writer, unprofiled_of, raw)
+                    on_outcome(kept)
+                    _sort_in(loaded, kept)
+                    if isinstance(kept.result, InputError) and (kept.job.source, str(kept.result)) not in told:
+                        failed.append((kept.job.source, str(kept.result), kept.result.hint))
+                    if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
+                        ended = False
+                        break
+                if failed:
+                    writer.add({"failures": failure_table(failed)})
+            store.commit(writer.summary)
     loaded.failures.sort(key=lambda failure: failure[0])
     return loaded
 
@@ -111,27 +139,25 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _kept(outcome: Outcome, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> Outcome:
-    """Commit a report that could be read; return why not where its un-profiled run is damaged."""
+def _kept(
+    outcome: Outcome, writer: PartWriter, unprofiled_of: Callable[[Path], Unprofiled | None], raw: Raw
+) -> Outcome:
+    """Write a report that could be read; return why not where its un-profiled run is damaged."""
     if not isinstance(outcome.result, InputError):
         try:
-            _commit(outcome.result, store, unprofiled_of(outcome.job.path))
+            _write(outcome.result, writer, unprofiled_of(outcome.job.path), raw)
         except InputError as error:
             return replace(outcome, result=error)
     return outcome
 
 
-def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None:
-    from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
-    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
-    from rooflens.model.store.unprofiled import unprofiled_table  # noqa: PLC0415
+def _write(report: Report, writer: PartWriter, unprofiled: Unprofiled | None, raw: Raw) -> None:
+    import pyarrow.compute as pc  # noqa: PLC0415 - pyarrow: only where a store is written
 
-    tables = {
-        "kernels": kernel_table(report.kernels),
-        "hotspots": hotspot_table(report.kernels),
-        "unprofiled": unprofiled_table(report.run.digest, unprofiled),
-        "runs": run_table(report.run, int(time.time())),
-    }
-    if report.raw is not None:
-        tables["metrics"] = report.raw
-    store.put(report.run.digest, tables)
+    from rooflens.model.store.rows import report_tables  # noqa: PLC0415
+
+    values = None if report.raw is None else report.raw.filter(pc.is_null(report.raw["instance"]))
+    instances = None
+    if report.raw is not None and raw == "all":
+        instances = report.raw.filter(pc.is_valid(report.raw["instance"]))
+    writer.add(report_tables(report.run, report.kernels, unprofiled=unprofiled, metrics=values, instances=instances))

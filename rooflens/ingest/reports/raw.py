@@ -1,4 +1,4 @@
-"""The rows of the table `metrics`: every stored value as it was, packed in blocks so that large reports stay small."""
+"""The rows of `metrics` and `instances`: every stored value as it was, packed in blocks to keep large reports small."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.model.store.schema import METRICS
+from rooflens.model.store.schema import INSTANCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ class RawTable:
         self._start()
 
     def _start(self) -> None:
-        self._columns: dict[str, list[Any]] = {name: [] for name in METRICS.names if name != "digest"}
+        self._columns: dict[str, list[Any]] = {name: [] for name in INSTANCES.names if name != "digest"}
 
     def add(self, kernel_index: int, name: str, value: Any, instance: int | None = None, key: Any = None) -> None:
         """Add one value under the column of its type.
@@ -53,12 +53,12 @@ class RawTable:
         digests = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [self._digest])
         arrays = [
             digests if field.name == "digest" else pa.array(self._columns[field.name], type=field.type)
-            for field in METRICS
+            for field in INSTANCES
         ]
-        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=METRICS))
+        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=INSTANCES))
         self._start()
 
     def finish(self) -> pa.Table:
-        """Return all rows, with the schema `METRICS`."""
+        """Return all rows, with the schema `INSTANCES`."""
         self._pack()
-        return pa.Table.from_batches(self._blocks, schema=METRICS)
+        return pa.Table.from_batches(self._blocks, schema=INSTANCES)
