@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, str] = {
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
-    "ingest/reports": "errors model/records model/unprofiled model/hotspots model/counters model/store",
+    "ingest/children": "errors processes",
+    "ingest/reports": "errors ingest/children model/records model/unprofiled model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -85,8 +86,8 @@ ONLY_IN = {
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
     "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
-    "multiprocessing": {"ingest/reports/pool.py"},
-    "ctypes": {"ingest/ncu/passes.py"},
+    "multiprocessing": {"ingest/children/starting.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
