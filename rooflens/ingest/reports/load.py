@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.ingest.reports.pool import Job, Outcome
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.reports.read import Report
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.parts import PartWriter
     from rooflens.model.store.store import Store
