@@ -70,6 +70,11 @@ class Analyzed:
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
 
+    @property
+    def report_count(self) -> int:
+        """Reports that could be read."""
+        return len(self.reports)
+
 
 def analyze_paths(
     paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False

@@ -31,7 +31,10 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
     "ingest/children": "errors processes",
-    "ingest/reports": "errors ingest/children model/records model/unprofiled model/hotspots model/counters model/store",
+    "ingest/executors": "errors ingest/children",
+    "ingest/metrics": "errors ingest/reports model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
+    "model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -93,6 +96,8 @@ ONLY_IN = {
         "ingest/reports/load.py",
     },
     "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},

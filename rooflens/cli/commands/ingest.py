@@ -26,7 +26,7 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     inputs = find_reports(paths)
     with progress(len(inputs.jobs)) as advance:
         loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
-    kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
+    stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
-    click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)
+    click.echo(f"{stored}{skipped}", err=True)
     finish(loaded, f"wrote {store}")

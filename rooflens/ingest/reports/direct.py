@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import KERNEL, check_names, damaged_result
 from rooflens.ingest.reports.messages import decode, unknown_fields
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rooflens.ingest.reports.container import Bytes, Outline
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.container import Bytes, Outline
 
 _NAME, _VALUE, _INSTANCES, _TAIL = 1, 2, 3, 4
 """Fields of a metric; the last is a flag, or missing."""
