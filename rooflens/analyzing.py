@@ -27,7 +27,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
@@ -69,6 +69,11 @@ class Analyzed:
     ignored: tuple[Path, ...] = ()
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
+
+    @property
+    def report_count(self) -> int:
+        """Reports that could be read."""
+        return len(self.reports)
 
 
 def analyze_paths(
@@ -117,12 +122,25 @@ def analyze_store(
     """
     from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
 
-    store = Store.existing(Path(folder))
-    reports, failures = store.load()
-    known = _withheld(reports) if without_nvidia else reports
+    store = Store.existing(folder)
+    failures: list[tuple[str, InputError]] = []
+    without: dict[str, Unprofiled | None] = {}
+
+    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
+        for report in store.reports():
+            if isinstance(report, tuple):
+                failures.append(report)
+            else:
+                without[report.run.digest] = report.unprofiled
+                yield report.run, report.kernels
+
+    known = _withheld(reports()) if without_nvidia else reports()
+    found = _analyzed(known, limits, lambda run: without.pop(run.digest))
     found = replace(
-        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
-        failures=tuple((str(file), error) for file, error in failures),
+        found,
+        reports=tuple(sorted(found.reports, key=lambda report: report.run.source)),
+        missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
+        failures=tuple(failures),
     )
     if keep:
         try:
@@ -132,9 +150,9 @@ def analyze_store(
     return found
 
 
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
     """Leave out the results of NVIDIA's rules, before anything is made of them."""
-    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
+    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
 
 
 def _analyzed(

@@ -30,7 +30,11 @@ MAY_IMPORT: dict[str, str] = {
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
-    "ingest/reports": "errors model/records model/unprofiled model/hotspots model/counters model/store",
+    "ingest/children": "errors processes",
+    "ingest/executors": "errors ingest/children",
+    "ingest/metrics": "errors ingest/reports model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
+    "model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -84,9 +88,18 @@ ONLY_IN = {
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
-    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
-    "multiprocessing": {"ingest/reports/pool.py"},
-    "ctypes": {"ingest/ncu/passes.py"},
+    "pyarrow": {
+        "model/store",
+        "ingest/reports/raw.py",
+        "ingest/reports/reader.py",
+        "ingest/reports/unpacking.py",
+        "ingest/reports/load.py",
+    },
+    "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
+    "multiprocessing": {"ingest/children/starting.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.reports.load import Loaded
-    from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
@@ -46,7 +45,7 @@ class progress:  # noqa: N801 - a context manager used like a function
     def __init__(self, total: int) -> None:
         self._total = total
 
-    def __enter__(self) -> Callable[[Outcome], None]:
+    def __enter__(self) -> Callable[[object], None]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -62,12 +61,12 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._progress.stop()
 
 
-def finish(read: Loaded | Analyzed, last_line: str) -> None:
+def finish(read: Ingested | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
     for source, error in read.failures:
         show_error(error, source)
     if read.failures:
-        total = len(read.failures) + len(read.reports) + read.skipped_count
+        total = len(read.failures) + read.report_count + read.skipped_count
         say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
     if last_line:
         say(last_line)

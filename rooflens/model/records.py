@@ -97,6 +97,7 @@ class Run:
         synthetic: True when the report says that it was written by a generator and not recorded.
         created_unix_s: When ncu made the report.
         clock_control: ncu's clock mode as the report states it, or None.
+        reader: What read it: `direct`, `ncu-report` (NVIDIA's module) or `csv`.
     """
 
     digest: str
@@ -112,6 +113,7 @@ class Run:
     cache_control: str | None = None
     replay_mode: str | None = None
     created_unix_s: int | None = None
+    reader: str = "ncu-report"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def ingest(paths: tuple[str, ...], store: Path, max_unpacked_bytes: int | None) 
     inputs = find_reports(paths, max_unpacked_bytes)
     with progress(len(inputs.jobs)) as advance:
         loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
-    kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
+    stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
-    say(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}")
+    say(f"{stored}{skipped}")
     finish(loaded, f"wrote {store}")
