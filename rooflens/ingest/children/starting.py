@@ -61,7 +61,7 @@ _starter_lock = threading.Lock()
 
 def _forget() -> None:
     """Begin anew in a fork: it has none of its parent's threads."""
-    global _starter, _starter_lock  # noqa: PLW0603 - one a process
+    global _starter, _starter_lock
     _starter, _starter_lock = None, threading.Lock()
 
 

@@ -1,35 +1,35 @@
 """Read the results of a report straight from its bytes: no path, no process, nothing of NVIDIA's.
 
 A kernel holds some 250 metrics, nearly all of them one number, and thousands of kernels differ in nothing but those
-numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which are
-those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and what has
-instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the occurrences
-of what is declared as one message (`rooflens.ingest.reports.messages`).
+numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which
+are those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and
+what has instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the
+occurrences of what is declared as one message (`rooflens.ingest.reports.messages`).
 
-What the definitions do not know is not guessed at: `UnknownContentError` says what it was, and NVIDIA's own reader knows.
+What the definitions do not know is not guessed at: `UnknownContentError` says what it was, for another reader may know.
 """
 
 from __future__ import annotations
 
 import math
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import KERNEL, check_names, damaged_result
 from rooflens.ingest.reports.messages import decode, unknown_fields
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from rooflens.ingest.reports.container import Bytes, Outline
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.container import Bytes, Outline
 
 _NAME, _VALUE, _INSTANCES, _TAIL = 1, 2, 3, 4
 """Fields of a metric; the last is a flag, or missing."""
@@ -247,11 +247,10 @@ def _decoded(entry: bytes) -> Stored:
 def _merged(value: Any) -> Sequence[Value] | None:
     """Return the merged scalars of all instances; None where they are not of one kind, for then their order is lost."""
     _check_known(value, "a value", 0)
-    found = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
-    if len(found) > 1:
-        return None
-    kind = found[0] if found else ()
-    return [_text(text) for text in kind] if found and isinstance(kind[0], bytes) else list(kind)
+    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
+    if len(found) != 1:
+        return None if found else ()
+    return [_text(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
 
 
 def _slowly_decoded(entry: bytes) -> Stored:
@@ -261,13 +260,17 @@ def _slowly_decoded(entry: bytes) -> Stored:
         raise InputError(*_DAMAGED_METRIC)
     pairs = metric.MetricValueList
     values = [_scalar(pair.ElementValue) for pair in pairs]
-    keys = [_scalar(pair.CorrelationId) for pair in pairs]
-    if not (_are_alike(values) and (_are_alike(keys) or not any(pair.HasField("CorrelationId") for pair in pairs))):
+    keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
+    if not _are_alike(values) or not (keys is None or _are_alike(keys)):
         raise UnknownContentError("instances that are not alike")
-    return Stored(_own(metric), keys if _are_alike(keys) else None, values)
+    return Stored(_own(metric), keys, values)
 
 
-def _are_alike(values: Sequence[Value | None]) -> bool:
+def _has_key(pair: Any) -> bool:
+    return bool(pair.HasField("CorrelationId"))
+
+
+def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
     """Return whether all are texts, or all numbers."""
     return None not in values and len({isinstance(value, str) for value in values}) == 1
 

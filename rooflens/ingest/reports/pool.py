@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
-from rooflens.ingest.reports.reader import Report, read_report
+from rooflens.ingest.reports.read import ReadOptions, Report, read_report
 from rooflens.ingest.reports.unpacking import likely_bytes
 
 if TYPE_CHECKING:
@@ -83,9 +83,13 @@ def _guarded(function: Callable[..., Any], path: Path, arguments: tuple[Any, ...
     except (InputError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG) from None
+        raise _bug(error) from None
+
+
+def _bug(error: Exception) -> InputError:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}:{place.lineno}"
+    return InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG)
 
 
 @contextmanager
@@ -127,31 +131,32 @@ def _digest(path: Path) -> bytes:
 
 def read_reports(
     jobs: Sequence[Job],
+    options: ReadOptions | None = None,
     *,
-    with_raw: bool,
     children: int | None = None,
-    read: Callable[..., Report] = read_report,
-    deadline_s: float = DEADLINE_SECONDS,
+    read: Callable[[Path, str, ReadOptions], Report] = read_report,
 ) -> Iterator[Outcome]:
     """Read reports in parallel and yield each outcome as it comes, in no fixed order.
 
     Args:
         jobs: Files to read.
-        with_raw: Also return every stored value.
+        options: What is wanted of them.
         children: How many to read at once; by default one a core, at most `MAX_CHILDREN`.
-        read: What reads one file in the child; tests put a crashing one here.
-        deadline_s: Seconds that each file may take, and one more for each megabyte.
+        read: What reads one file; tests put a crashing one here.
 
     """
     count = min(len(jobs), children or min(usable_cores(), MAX_CHILDREN))
+    wanted = options or ReadOptions()
     threads: set[int] = set()
 
     def outcome(job: Job) -> Outcome:
         threads.add(threading.get_ident())
         try:
-            return Outcome(job, in_child(read, job.path, job.source, deadline_s=deadline_s, with_raw=with_raw))
+            return Outcome(job, read(job.path, job.source, wanted))
         except InputError as error:
             return Outcome(job, error)
+        except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
+            return Outcome(job, _bug(error))
 
     if not count:
         return

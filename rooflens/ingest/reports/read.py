@@ -54,7 +54,11 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
     with unpacked(path) as plain:
         if options.verify:
             _verify(plain, source, options)
-        return _with_nvidia(plain, source, options) if options.reader == "ncu-report" else _directly(plain, source, options)
+        return (
+            _with_nvidia(plain, source, options)
+            if options.reader == "ncu-report"
+            else _directly(plain, source, options)
+        )
 
 
 def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
@@ -109,7 +113,7 @@ class _Reading:
         return self._direct.results()
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Have the instructions of some results read with their text; without a file, or by a module that dies, none."""
+        """Have the instructions of some results read with their text: none without a file, or where the module dies."""
         if self._path is None:
             self.notes.append(f"{_NO_TEXTS}: they need NVIDIA's module")
             return {}
@@ -156,7 +160,9 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
         yield f"{len(ours.kernels)} kernels, not {len(theirs.kernels)}"
     for kernel, other in zip(ours.kernels, theirs.kernels, strict=False):
         names = [field.name for field in fields(kernel)]
-        yield from (f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name))
+        yield from (
+            f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
+        )
     for what, table, other_table in (("values", ours.raw, theirs.raw), ("instances", ours.instances, theirs.instances)):
         if table is not None and other_table is not None and _rows(table) != _rows(other_table):
             yield f"stored {what}"
