@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
-    "ingest/metrics": "errors ingest/reports model/records model/hotspots model/counters model/store",
+    "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
     "model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
@@ -79,7 +79,7 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/reader.py"},
+    "ncu_report": {"ingest/reports/ncu_reader.py"},
     "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
@@ -90,10 +90,10 @@ ONLY_IN = {
     "rich": {"cli/console.py", "report/text"},
     "pyarrow": {
         "model/store",
-        "ingest/reports/raw.py",
-        "ingest/reports/reader.py",
+        "ingest/metrics/raw.py",
+        "ingest/reports/report.py",
+        "ingest/reports/read.py",
         "ingest/reports/unpacking.py",
-        "ingest/reports/load.py",
     },
     "fsspec": {"model/store/place.py"},
     "distributed": {"ingest/executors/opening.py"},

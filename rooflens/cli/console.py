@@ -61,10 +61,15 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._progress.stop()
 
 
-def finish(read: Ingested | Analyzed, last_line: str) -> None:
-    """Name every report that could not be read; print the last line; set the exit code."""
+def show_failures(read: Ingested | Analyzed) -> None:
+    """Name every report that could not be read."""
     for source, error in read.failures:
         show_error(error, source)
+
+
+def finish(read: Ingested | Analyzed, last_line: str) -> None:
+    """Name every report that could not be read; print the last line; set the exit code."""
+    show_failures(read)
     if read.failures:
         total = len(read.failures) + read.report_count + read.skipped_count
         say(f"{len(read.failures)} of {count(total, 'report')} could not be read")

@@ -47,10 +47,8 @@ _ISSUED = "selected"
 _ACCESS, _MEMORY = "memory_access_type", "memory_type"
 _FUNCTIONS = "launch__function_pcs"
 _LAUNCH = ("launch__grid_size", "launch__block_size")
-_NAMES = frozenset(
-    (*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, _LOCAL, _SHARED, _IDEAL_SHARED, _SAMPLES)
-    + (_ACCESS, _MEMORY, _FUNCTIONS)
-)
+_OF_ONE_NAME = (_LOCAL, _SHARED, _IDEAL_SHARED, _SAMPLES)
+_NAMES = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY, _FUNCTIONS))
 _OF_MEMORY = ("local_sectors", "shared_wavefronts", "shared_excess_wavefronts")
 
 _LOADS, _STORES, _OF_SHARED = 2, 4, 16

@@ -1,4 +1,4 @@
-"""The rows of the tables `metrics` and `instances`: stored values as they were, in packed blocks so that they stay small."""
+"""The rows of the tables `metrics` and `instances`: stored values as they were, in packed blocks that stay small."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
 """Read the results of a report straight from its bytes: no path, no process, nothing of NVIDIA's.
 
 A kernel holds some 250 metrics, nearly all of them one number, and thousands of kernels differ in nothing but those
-numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which are
-those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and what has
-instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the occurrences
-of what is declared as one message (`rooflens.ingest.reports.messages`).
+numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which
+are those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and
+what has instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the
+occurrences of what is declared as one message (`rooflens.ingest.reports.messages`).
 
-What the definitions do not know is not guessed at: `UnknownContentError` says what it was, and NVIDIA's own reader knows.
+What the definitions do not know is not guessed at: `UnknownContentError` says what it was, for another reader may know.
 """
 
 from __future__ import annotations
 
 import math
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics import code, series
@@ -247,11 +247,10 @@ def _decoded(entry: bytes) -> Stored:
 def _merged(value: Any) -> Sequence[Value] | None:
     """Return the merged scalars of all instances; None where they are not of one kind, for then their order is lost."""
     _check_known(value, "a value", 0)
-    found = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
-    if len(found) > 1:
-        return None
-    kind = found[0] if found else ()
-    return [_text(text) for text in kind] if found and isinstance(kind[0], bytes) else list(kind)
+    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
+    if len(found) != 1:
+        return None if found else ()
+    return [_text(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
 
 
 def _slowly_decoded(entry: bytes) -> Stored:
@@ -261,13 +260,17 @@ def _slowly_decoded(entry: bytes) -> Stored:
         raise InputError(*_DAMAGED_METRIC)
     pairs = metric.MetricValueList
     values = [_scalar(pair.ElementValue) for pair in pairs]
-    keys = [_scalar(pair.CorrelationId) for pair in pairs]
-    if not (_are_alike(values) and (_are_alike(keys) or not any(pair.HasField("CorrelationId") for pair in pairs))):
+    keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
+    if not _are_alike(values) or not (keys is None or _are_alike(keys)):
         raise UnknownContentError("instances that are not alike")
-    return Stored(_own(metric), keys if _are_alike(keys) else None, values)
+    return Stored(_own(metric), keys, values)
 
 
-def _are_alike(values: Sequence[Value | None]) -> bool:
+def _has_key(pair: Any) -> bool:
+    return bool(pair.HasField("CorrelationId"))
+
+
+def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
     """Return whether all are texts, or all numbers."""
     return None not in values and len({isinstance(value, str) for value in values}) == 1
 

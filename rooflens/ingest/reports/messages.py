@@ -232,7 +232,8 @@ def unknown_fields(decoded: Any) -> set[int]:
     """Return the numbers of the fields of a decoded message that its definition here lacks; not those inside others."""
     from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - as above
 
-    return {field.field_number for field in UnknownFieldSet(decoded)}
+    unknown = UnknownFieldSet(decoded)
+    return {unknown[place].field_number for place in range(len(unknown))}
 
 
 @cache

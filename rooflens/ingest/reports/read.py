@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
 from rooflens.ingest.reports.unpacking import unpacked
 
@@ -113,12 +114,11 @@ class _Reading:
         return self._direct.results()
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Have the instructions of some results read with their text; without a file, or by a module that dies, none."""
+        """Have the instructions of some results read with their text: none without a file, or where the module dies."""
         if self._path is None:
             self.notes.append(f"{_NO_TEXTS}: they need NVIDIA's module")
             return {}
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
-        from rooflens.ingest.reports.pool import in_child  # noqa: PLC0415 - as above
 
         stored = {index: found for index in wanted if (found := self._direct.instructions(index))}
         try:
@@ -131,7 +131,6 @@ class _Reading:
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     from rooflens.ingest.reports.ncu_reader import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
-    from rooflens.ingest.reports.pool import in_child  # noqa: PLC0415 - as above
 
     report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)
     return report
@@ -180,8 +179,6 @@ def _opened(path: Path) -> Iterator[tuple[Bytes, str]]:
     Raises:
         InputError: There is no file that can be read, or it changed in the meantime.
     """
-    from rooflens.ingest.reports.pool import unchanged  # noqa: PLC0415 - it makes reports as well
-
     try:
         file_bytes = regular_file_bytes(path)
         with unchanged(path), path.open("rb") as file:
