@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.exports.tables import BLOCK, CC, DEVICE, GRID, KERNEL, PROCESS, PROCESS_ID, Header
@@ -52,6 +53,7 @@ class ExportedKernel:
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     not_numbers: list[str] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
+    process_name: str | None = None
     process: str | None = None
     nvtx_range: str | None = None
 
@@ -68,6 +70,7 @@ def identified(cells: Sequence[str], header: Header, index: int) -> ExportedKern
     if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):
         kernel.workload = _WORKLOADS[signature.casefold()]
     if name := cell(PROCESS):
+        kernel.process_name = name
         kernel.process = f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip()
     kernel.nvtx_range = _ranges(cells[place] for place in header.range_columns if place < len(cells))
     for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
@@ -76,6 +79,7 @@ def identified(cells: Sequence[str], header: Header, index: int) -> ExportedKern
     return kernel
 
 
+@lru_cache(maxsize=4096)
 def function_of(signature: str) -> str:
     """Drop return type, namespaces, template arguments and parameters: `void a::f<int>(T1 *)` -> `f`."""
     if signature.startswith("_Z"):
@@ -107,6 +111,7 @@ def _mangled_function(symbol: str) -> str:
     return name or symbol
 
 
+@lru_cache(maxsize=4096)
 def _sizes(cell: str) -> tuple[int, ...]:
     """Read `(32, 4, 1)`; empty unless three sizes are given."""
     parts = [part.strip().translate(_UNGROUPED) for part in cell.strip("() ").split(", ")]

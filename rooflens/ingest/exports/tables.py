@@ -25,7 +25,7 @@ INVOCATIONS, AVERAGE = "invocations", "average"
 IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
 """Columns that say which launch a row is of, in ncu's order; versions before 2021 lack the last four."""
 
-_RANGES = ("push/pop_range", "start/stop_range")
+_RANGES = ("Start/Stop_Range", "Push/Pop_Range")
 _PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
 _ROW_START = re.compile(r'\s*"?\d*"?\s*[,;\t|]\s*"?\d+"?\s*[,;\t|]')
 _HEADER_WORDS = ("Kernel Name", "Metric Name", "Kernel_Name", "Metric_Name", "kernel_name", "metric_name")
@@ -43,11 +43,13 @@ class Header:
     Attributes:
         names: Its cells as they are written.
         columns: Position by name in lower case, of metrics by their own; of equal names the first.
+        range_columns: Positions of the NVTX ranges, start/stop ranges first: they hold for every thread.
     """
 
     names: tuple[str, ...]
     delimiter: str
     columns: Mapping[str, int]
+    range_columns: tuple[int, ...] = ()
 
     @property
     def is_long(self) -> bool:
@@ -58,12 +60,6 @@ class Header:
     def is_summary(self) -> bool:
         """True where each row holds one metric of many launches (`--print-summary`)."""
         return self.is_long and VALUE not in self.columns
-
-    @property
-    def range_columns(self) -> tuple[int, ...]:
-        """Columns of the NVTX ranges, start/stop ranges first: they hold for every thread."""
-        places = {kind: place for place, name in enumerate(self.names) for kind in _RANGES if kind in name.casefold()}
-        return tuple(places[kind] for kind in reversed(_RANGES) if kind in places)
 
 
 @dataclass(slots=True)
@@ -110,8 +106,13 @@ def header_of(line: str) -> Header | None:
         names = tuple(cell.strip() for cell in cells)
         columns = {_key(name): place for place, name in reversed(list(enumerate(names)))}
         if _is_header(columns, names):
-            return Header(names, delimiter, columns)
+            return Header(names, delimiter, columns, _range_columns(names))
     return None
+
+
+def _range_columns(names: Sequence[str]) -> tuple[int, ...]:
+    places = {kind: place for place, name in enumerate(names) for kind in _RANGES if kind in name}
+    return tuple(places[kind] for kind in _RANGES if kind in places)
 
 
 def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
@@ -26,6 +29,7 @@ _DRIVERS_KHZ = frozenset({"device__attribute_clock_rate", "device__attribute_mem
 """Clocks as the driver gives them: their base unit is kHz."""
 
 _KHZ = 3
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _Column = tuple[int, str, int]
 """Place in the row, metric, and power of ten to its base unit."""
 
@@ -44,6 +48,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts, first_
     facts.style = style_of(_printed(header, sample, units), facts.style)
     if units is None:
         _check_base_units(header, sample, facts)
+    filler = _Filler(columns, sample, facts.style)
     index = first_index
     for cells in chain(sample, rows):
         if len(cells) > len(header.names):
@@ -52,7 +57,7 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts, first_
             kernel = identified(cells, header, index)
             if len(cells) < len(header.names):
                 cells.pop()  # the row ends early, and perhaps within this value
-            _fill(kernel, cells, columns, facts.style)
+            filler.fill(kernel, cells)
             yield kernel
             index += 1
 
@@ -64,8 +69,9 @@ def _units(header: Header, cells: Sequence[str]) -> Sequence[str] | None:
 
 def _columns(header: Header, units: Sequence[str] | None, facts: Facts) -> list[_Column]:
     columns = []
+    ranges = header.range_columns
     for place, name in enumerate(header.names):
-        if "_" not in name or place in header.range_columns or not facts.is_wanted(name):
+        if "_" not in name or place in ranges or not facts.is_wanted(name):
             continue
         unit = units[place].strip() if units and place < len(units) else ""
         power = power_of(unit)
@@ -96,10 +102,39 @@ def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Fact
     facts.is_without_units = True
 
 
-def _fill(kernel: ExportedKernel, cells: list[str], columns: Iterable[_Column], style: Style) -> None:
-    """Add the values of one row."""
-    end = len(cells)
-    for place, name, power in columns:
-        if place >= end:
-            break
-        add_value(kernel, name, cells[place], style, power)
+class _Filler:
+    """Puts the values of rows into kernels: columns that held plain numbers in base units so far go all at once."""
+
+    def __init__(self, columns: Sequence[_Column], sample: Sequence[Sequence[str]], style: Style) -> None:
+        is_point = style.decimal == "."
+        self._plain = [one for one in columns if is_point and one[2] == 0 and _are_plain(sample, one[0])]
+        plain = {place for place, _, _ in self._plain}
+        self._others = [one for one in columns if one[0] not in plain]
+        self._names = [name for _, name, _ in self._plain]
+        self._style = style
+        self._last_place = max(plain, default=-1)
+        self._take = itemgetter(*plain_places) if len(plain_places := [one[0] for one in self._plain]) > 1 else None
+
+    def fill(self, kernel: ExportedKernel, cells: list[str]) -> None:
+        """Add the values of one row."""
+        columns = self._others if self._fill_plain(kernel, cells) else chain(self._plain, self._others)
+        for place, name, power in columns:
+            if place < len(cells):
+                add_value(kernel, name, cells[place], self._style, power)
+
+    def _fill_plain(self, kernel: ExportedKernel, cells: Sequence[str]) -> bool:
+        """Add the columns of plain numbers; False where one of them is none in this row."""
+        if self._take is None or self._last_place >= len(cells):
+            return False
+        try:
+            values = list(map(float, self._take(cells)))
+        except ValueError:
+            return False
+        if not all(map(math.isfinite, values)):
+            return False
+        kernel.numbers.update(zip(self._names, values, strict=True))
+        return True
+
+
+def _are_plain(sample: Iterable[Sequence[str]], place: int) -> bool:
+    return all(place < len(cells) and _PLAIN.fullmatch(cells[place]) for cells in sample)
