@@ -41,9 +41,13 @@ class Facts:
         if self.damage.broken_rows:
             said.append(f"{_count(self.damage.broken_rows, 'row')} cut or broken, and left out")
         if self.unknown_labels:
-            said.append(f"left out {_count(len(self.unknown_labels), 'label')} of no known metric: {_some(self.unknown_labels)}")
+            said.append(
+                f"left out {_count(len(self.unknown_labels), 'label')} of no known metric: {_some(self.unknown_labels)}"
+            )
         if self.unknown_units:
-            said.append(f"left out values in {_count(len(self.unknown_units), 'unknown unit')}: {_some(self.unknown_units)}")
+            said.append(
+                f"left out values in {_count(len(self.unknown_units), 'unknown unit')}: {_some(self.unknown_units)}"
+            )
         if self.is_without_units:
             said.append("the export has no units: values are taken as printed with `--print-units base`")
         return said

@@ -19,12 +19,11 @@ _DEVICE_ID = "launch__device_id"
 _CC = "device__attribute_compute_capability"
 
 _DEFAULT_DOMAIN = "<default domain>"
-_RANGE = re.compile(
-    r'"(?P<domain>.*?):(?P<name>.*?):[^:"]*:[^:"]*:(?:none|A?RGB)?:[^:"]*:\w*:.*?"(?=\s|$)'
-)
+_RANGE = re.compile(r'"(?P<domain>.*?):(?P<name>.*?):[^:"]*:[^:"]*:(?:none|A?RGB)?:[^:"]*:\w*:.*?"(?=\s|$)')
 _UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _PAIRS = {")": "(", ">": "<", "]": "["}
 _MOST_DIGITS = 11
+_AXES = "xyz"
 
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
 """Names that ncu gives what is no kernel; it has no block size."""
@@ -74,7 +73,8 @@ def identified(cells: Sequence[str], header: Header, index: int) -> ExportedKern
         kernel.process = f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip()
     kernel.nvtx_range = _ranges(cells[place] for place in header.range_columns if place < len(cells))
     for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
-        kernel.numbers.update({f"launch__{what}_dim_{axis}": float(size) for axis, size in zip("xyz", sizes)})
+        names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
+        kernel.numbers.update(zip(names, map(float, sizes), strict=False))
     _add_device(kernel, cell(DEVICE), cell(CC))
     return kernel
 
@@ -116,7 +116,7 @@ def _sizes(cell: str) -> tuple[int, ...]:
     """Read `(32, 4, 1)`; empty unless three sizes are given."""
     parts = [part.strip().translate(_UNGROUPED) for part in cell.strip("() ").split(", ")]
     sizes = tuple(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < _MOST_DIGITS)
-    return sizes if len(sizes) == len(parts) == len("xyz") else ()
+    return sizes if len(sizes) == len(parts) == len(_AXES) else ()
 
 
 def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:

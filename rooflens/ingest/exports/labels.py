@@ -180,7 +180,7 @@ def _dimension(metric: str) -> Dimension | None:
     """Tell what a metric of the table measures, where its name says so."""
     if metric.startswith("gpu__time") or metric.endswith("_time"):
         return "time"
-    if "pct" in metric.split(".")[-1] or metric.endswith("_pct"):
+    if "pct" in metric.rpartition(".")[2] or metric.endswith("_pct"):
         return "pct"
     if metric.endswith(".per_second"):
         return "byte/s" if "__bytes" in metric else "hz"

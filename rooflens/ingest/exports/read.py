@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,8 @@ from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.roofline.datasheets import datasheet_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from rooflens.ingest.exports.kernels import ExportedKernel
 
 HEAD_BYTES = 1 << 20

@@ -142,7 +142,7 @@ def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]
 
 
 def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
-    """Join the lines of a cell that holds line ends; leave out lines of the profiler, and rows that are never closed."""
+    """Join the lines of a cell that holds line ends; leave out the profiler's, and rows that are never closed."""
     held: list[str] = []
     for line in lines:
         bare = line.lstrip("\ufeff")

@@ -18,10 +18,10 @@ from rooflens.ingest.exports.values import add_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rooflens.ingest.exports.facts import Facts
     from rooflens.ingest.exports.kernels import ExportedKernel
     from rooflens.ingest.exports.numbers import Style
     from rooflens.ingest.exports.tables import Header
-    from rooflens.ingest.exports.facts import Facts
 
 _SAMPLE_ROWS = 20
 _TIME = "gpu__time_duration.sum"

@@ -172,7 +172,9 @@ def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
     """The verdict of a details page is that of the same counters as the report holds them, not rounded."""
     data = text_of(corpus, report, "details", "auto")
     read = read_exported(data, "details.csv", gpu="Some GPU").kernels
-    for ours, export, action in zip(read, read_export(data, "Some GPU", is_wanted), actions_of(corpus, report), strict=True):
+    for ours, export, action in zip(
+        read, read_export(data, "Some GPU", is_wanted), actions_of(corpus, report), strict=True
+    ):
         assert verdict_of(ours) == verdict_of(unrounded(action, export))
 
 
@@ -194,6 +196,14 @@ def unrounded(action: Any, export: ExportedKernel) -> Kernel:
     """Make a kernel of what the report itself holds under the metrics of an export."""
     numbers = {name: float(action.metric_by_name(name).as_double()) for name in export.numbers}
     raw = RawResult(
-        export.index, export.function_name, export.signature, "kernel", numbers, export.texts, {}, 0, tuple(export.rules)
+        export.index,
+        export.function_name,
+        export.signature,
+        "kernel",
+        numbers,
+        export.texts,
+        {},
+        0,
+        tuple(export.rules),
     )
     return to_kernel(raw, "digest", "source", synthetic=False)
