@@ -224,9 +224,6 @@ def test_ranges_are_named_from_the_outermost_in() -> None:
         "<default domain>:step:none:none:RGB:0xff00ff00:ASCII:step",
         "nccl:all reduce:none:none:none:none:none:none",
     )
-        "<default domain>:step:none:none:RGB:0xff00ff00:ASCII:step",
-        "nccl:all reduce:none:none:none:none:none:none",
-    )
     stack = "4711  " + "  ".join(f'"{name}"' for name in names)
     columns = (*LONG[:4], pushed, started, *LONG[4:])
     whole = {pushed: stack, started: '1 "<default domain>:train:none:none:none:none:none:none"'}
