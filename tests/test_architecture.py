@@ -30,7 +30,10 @@ MAY_IMPORT: dict[str, str] = {
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
-    "ingest/reports": "errors model/records model/unprofiled model/hotspots model/counters model/store",
+    "ingest/children": "errors processes",
+    "ingest/reports": "errors ingest/children ingest/metrics model/records model/unprofiled model/hotspots "
+    "model/counters model/store",
+    "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -75,7 +78,7 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/reader.py"},
+    "ncu_report": {"ingest/reports/ncu_reader.py"},
     "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
@@ -84,9 +87,16 @@ ONLY_IN = {
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
-    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
-    "multiprocessing": {"ingest/reports/pool.py"},
-    "ctypes": {"ingest/ncu/passes.py"},
+    "pyarrow": {
+        "model/store",
+        "ingest/metrics/raw.py",
+        "ingest/reports/load.py",
+        "ingest/reports/report.py",
+        "ingest/reports/read.py",
+        "ingest/reports/unpacking.py",
+    },
+    "multiprocessing": {"ingest/children/starting.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

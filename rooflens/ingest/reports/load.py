@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import read_reports
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import chunks, is_packed
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.ingest.reports.pool import Job, Outcome
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.reports.report import Report
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.store import Store
     from rooflens.model.unprofiled import Unprofiled
@@ -39,11 +40,15 @@ class Loaded:
     digests: set[str] = field(default_factory=set)
 
 
-def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
+def load_reports(
+    jobs: Sequence[Job],
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    options: ReadOptions | None = None,
+) -> Loaded:
     """Read reports into memory."""
     order = {job: position for position, job in enumerate(jobs)}
     outcomes: list[Outcome] = []
-    for outcome in read_reports(jobs, with_raw=False):
+    for outcome in read_reports(jobs, options):
         on_outcome(outcome)
         outcomes.append(outcome)
     loaded = Loaded()
@@ -70,7 +75,7 @@ def ingest_reports(
     with store.writing():
         new = [job for job in jobs if not _is_stored(job, store, unprofiled_of)]
         loaded = Loaded(skipped_count=len(jobs) - len(new))
-        for outcome in read_reports(new, with_raw=True):
+        for outcome in read_reports(new, ReadOptions(raw="all")):
             kept = _kept(outcome, store, unprofiled_of)
             on_outcome(kept)
             _sort_in(loaded, kept)
@@ -122,6 +127,8 @@ def _kept(outcome: Outcome, store: Store, unprofiled_of: Callable[[Path], Unprof
 
 
 def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+
     from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
     from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
     from rooflens.model.store.unprofiled import unprofiled_table  # noqa: PLC0415
@@ -132,6 +139,6 @@ def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None
         "unprofiled": unprofiled_table(report.run.digest, unprofiled),
         "runs": run_table(report.run, int(time.time())),
     }
-    if report.raw is not None:
-        tables["metrics"] = report.raw
+    if report.raw is not None and report.instances is not None:
+        tables["metrics"] = pa.concat_tables([report.raw, report.instances], promote_options="permissive")
     store.put(report.run.digest, tables)

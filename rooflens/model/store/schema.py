@@ -35,6 +35,7 @@ RUNS = pa.schema(
         ("file_bytes", _INT),
         ("kernel_count", _INT),
         ("synthetic", pa.bool_()),
+        ("reader", _TEXT),
         ("ncu_version", _TEXT),
         ("command_line", _TEXT),
         ("host", _TEXT),

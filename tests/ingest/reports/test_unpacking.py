@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import ncu_report
@@ -19,8 +20,9 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports import unpacking
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import ingest_reports, load_reports
-from rooflens.ingest.reports.pool import Job, read_reports
-from rooflens.ingest.reports.reader import Report, read_report
+from rooflens.ingest.reports.pool import Job, in_child, read_reports
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, is_packed, likely_bytes, unpacked
 from rooflens.model.store.store import Store
 
@@ -45,7 +47,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _error(file: Path) -> InputError:
     """Return the error that reading `file` raises."""
     with pytest.raises(InputError) as caught:
-        read_report(file, file.name, with_raw=False)
+        read_report(file, file.name)
     return caught.value
 
 
@@ -55,7 +57,7 @@ def test_a_compressed_report_reads_like_the_plain_one(fixtures: Path, tmp_path: 
     plain = fixtures / "synthetic" / f"{name}.synthetic.ncu-rep"
     file = pack(plain, tmp_path / "report.ncu-repz")
     assert file.stat().st_size < plain.stat().st_size
-    assert read_report(file, "one", with_raw=True) == read_report(plain, "one", with_raw=True)
+    assert read_report(file, "one", ReadOptions(raw="all")) == read_report(plain, "one", ReadOptions(raw="all"))
     assert list(scratch.iterdir()) == []
 
 
@@ -65,7 +67,7 @@ def test_what_a_file_is_its_bytes_say(tmp_path: Path, scratch: Path, name: str, 
     """A report is read under any name, compressed or not, though NVIDIA's reader goes by the name."""
     file = tmp_path / name
     file.write_bytes(compress(REPORT))
-    assert len(read_report(file, "one", with_raw=False).kernels) == 3
+    assert len(read_report(file, "one").kernels) == 3
     assert list(scratch.iterdir()) == []
 
 
@@ -77,7 +79,7 @@ def test_nvidias_own_reader_takes_what_these_tests_compress(tmp_path: Path) -> N
         file.write_bytes(data)
         context = ncu_report.load_report(str(file))
         assert context.range_by_idx(0).num_actions() == 3
-        assert len(read_report(file, "one", with_raw=False).kernels) == 3
+        assert len(read_report(file, "one").kernels) == 3
         other = ncu_report.load_report(str(shutil.copy(file, tmp_path / f"{name}.ncu-rep")))
         assert other is None or other.num_ranges() == 0
 
@@ -110,7 +112,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
         file = tmp_path / f"{offset}.ncu-repz"
         file.write_bytes(flipped)
         jobs.append(Job(file, str(offset)))
-    results = [outcome.result for outcome in read_reports(jobs, with_raw=False, children=2)]
+    results = [outcome.result for outcome in read_reports(jobs, children=2)]
     refused = [result for result in results if isinstance(result, InputError)]
     assert len(refused) > len(data) / 2
     assert [error for error in refused if "bug of rooflens" in error.hint] == []
@@ -152,7 +154,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     file = tmp_path / "large.ncu-repz"
     file.write_bytes(packed(REPORT))
     monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT))
-    assert len(read_report(file, "one", with_raw=False).kernels) == 3
+    assert len(read_report(file, "one").kernels) == 3
     monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT) - 1)
     error = _error(file)
     assert str(error).startswith("unpacks to more than ")
@@ -181,11 +183,11 @@ def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: p
     error = _error(file)
     assert str(error) == "cannot be unpacked: No such file or directory"
     assert "TMPDIR" in error.hint
-    (outcome,) = read_reports([Job(plain, "a")], with_raw=False)
+    (outcome,) = read_reports([Job(plain, "a")])
     assert isinstance(outcome.result, Report)
 
 
-def unpack_and_abort(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+def unpack_and_abort(path: Path, source: str, options: ReadOptions) -> Report:  # noqa: ARG001 - a reader's signature
     """Die with a temporary file open, as NVIDIA's reader may on damage."""
     with unpacked(path) as plain:
         assert plain.exists()
@@ -196,7 +198,7 @@ def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Pat
     """What a child had unpacked when it died is removed."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
-    (outcome,) = read_reports([Job(file, "a")], with_raw=False, read=unpack_and_abort)
+    (outcome,) = read_reports([Job(file, "a")], read=partial(in_child, unpack_and_abort))
     assert "SIGABRT" in str(outcome.result)
     assert list(scratch.iterdir()) == []
 
@@ -270,8 +272,8 @@ def test_only_compressed_reports_need_pyarrow(
     file = tmp_path / "a.ncu-rep"
     file.write_bytes(compress(REPORT))
     code = f"""import pathlib, sys
-from rooflens.ingest.reports.reader import read_report
-read_report(pathlib.Path({str(file)!r}), "a", with_raw=False)
+from rooflens.ingest.reports.read import read_report
+read_report(pathlib.Path({str(file)!r}), "a")
 print("pyarrow" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout == f"{needs_pyarrow}\n"
