@@ -31,8 +31,9 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
     "ingest/children": "errors processes",
-    "ingest/reports": "errors ingest/children ingest/metrics model/records model/unprofiled model/hotspots "
-    "model/counters model/store",
+    "ingest/exports": "errors model/records model/roofline",
+    "ingest/reports": "errors ingest/children ingest/exports ingest/metrics model/records model/unprofiled "
+    "model/hotspots model/counters model/store",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 20_000
 _LONGEST_LINE = 100_000
 _LONGEST_QUOTE = 200
+_SAMPLE_BYTES = 4096
 
 _RAW = "export it with `ncu --import REPORT --page raw --csv --print-units base`"
 _PROFILE = "`ncu --csv --page raw --print-units base PROGRAM` prints a table"
@@ -51,13 +52,17 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         f"add --csv; or {_RAW}",
     ),
     (re.compile(r"^==PROF=="), "ncu's messages alone, with no table behind them", _PROFILE),
-    (
-        re.compile(r"\breport_digest\b|\bverdict\b.*,"),
-        "no export of Nsight Compute",
-        "if this is what rooflens wrote: give the report it came from",
-    ),
 )
 """Pattern of a line, what such a text is, and what to do."""
+
+
+def is_known(head: bytes) -> bool:
+    """Return whether a file, by its first bytes, is a text that can be named, though it is no export."""
+    stream = open_text(head)
+    if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
+        return False
+    lines = [line[:_LONGEST_LINE] for line in islice(stream, _MOST_LINES)]
+    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS)
 
 
 def refusal(data: bytes) -> InputError:

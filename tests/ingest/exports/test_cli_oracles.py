@@ -12,7 +12,7 @@ import pytest
 
 from rooflens.ingest.exports.labels import metric_of
 from rooflens.ingest.exports.read import is_export, read_export
-from rooflens.ingest.reports.exported import read_exported
+from rooflens.ingest.reports.read import ReadOptions, read_bytes
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.nvidia_rules import read_nvidia
@@ -134,7 +134,7 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
     """Identity and counters there are the report's, amounts of base units equal it to the digit, verdicts are equal."""
     data = text_of(corpus, report, "raw", mode)
     assert is_export(data)
-    found = read_exported(data, "raw.csv")
+    found = read_bytes(data, "raw.csv")
     kernels = kernels_of(loaded, report)
     assert found.notes == ()
     assert len(found.kernels) == len(kernels) == found.run.kernel_count
@@ -158,7 +158,7 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
 def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded, report: str, mode: str) -> None:
     """Identity and status are the report's, and so is NVIDIA's own bottleneck; the GPU is the one that was named."""
     kernels = kernels_of(loaded, report)
-    found = read_exported(text_of(corpus, report, "details", mode), "details.csv", gpu=kernels[0].gpu)
+    found = read_bytes(text_of(corpus, report, "details", mode), "details.csv", ReadOptions(gpu=kernels[0].gpu))
     assert found.notes == ()
     for ours, theirs in zip(found.kernels, kernels, strict=True):
         assert identity(ours) == identity(theirs)
@@ -171,7 +171,7 @@ def test_the_details_page_leads_to_the_same_kernels(corpus: Path, loaded: Loaded
 def test_rounding_moves_no_verdict(corpus: Path, report: str) -> None:
     """The verdict of a details page is that of the same counters as the report holds them, not rounded."""
     data = text_of(corpus, report, "details", "auto")
-    read = read_exported(data, "details.csv", gpu="Some GPU").kernels
+    read = read_bytes(data, "details.csv", ReadOptions(gpu="Some GPU")).kernels
     for ours, export, action in zip(
         read, read_export(data, "Some GPU", is_wanted), actions_of(corpus, report), strict=True
     ):
