@@ -32,9 +32,10 @@ MAY_IMPORT: dict[str, str] = {
     "workloads",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
+    "ingest/exports": "errors model/records model/roofline",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
-    "model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics model/records "
+    "model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",

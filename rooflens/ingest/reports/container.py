@@ -49,7 +49,7 @@ _FOREIGN_FORMATS = (
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
