@@ -22,7 +22,12 @@ _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
-STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
+STORE = click.option(
+    "--store",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+)
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -51,7 +56,7 @@ def _some(names: Sequence[str]) -> str:
 
 def load_analyzed(
     paths: Sequence[str],
-    store: Path | None,
+    store: str | None,
     limits: Thresholds | None = None,
     *,
     keep: bool = False,

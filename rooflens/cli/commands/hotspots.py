@@ -13,7 +13,6 @@ from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rooflens.model.records import Analysis, Grain
 
@@ -44,7 +43,7 @@ _NONE_HINT = (
     help="`github` annotates the lines in a GitHub workflow.",
 )
 def hotspots(
-    paths: tuple[str, ...], store: Path | None, *, by: Grain | None, wanted: str | None, top: int, style: str
+    paths: tuple[str, ...], store: str | None, *, by: Grain | None, wanted: str | None, top: int, style: str
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json

@@ -154,10 +154,10 @@ def _kept(
 def _write(report: Report, writer: PartWriter, unprofiled: Unprofiled | None, raw: Raw) -> None:
     import pyarrow.compute as pc  # noqa: PLC0415 - pyarrow: only where a store is written
 
-    from rooflens.model.store.rows import report_tables  # noqa: PLC0415
+    from rooflens.model.store.rows import ReportRows  # noqa: PLC0415
 
     values = None if report.raw is None else report.raw.filter(pc.is_null(report.raw["instance"]))
     instances = None
     if report.raw is not None and raw == "all":
         instances = report.raw.filter(pc.is_valid(report.raw["instance"]))
-    writer.add(report_tables(report.run, report.kernels, unprofiled=unprofiled, metrics=values, instances=instances))
+    writer.add_report(ReportRows(report.run, report.kernels, unprofiled, values, instances))

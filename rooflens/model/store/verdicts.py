@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ from rooflens.model.store.parts import writer_of
 from rooflens.model.store.roofline import roofline_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -47,7 +48,7 @@ def put_verdicts(place: Place, index: Index, reports: Iterable[AnalyzedReport], 
     """
     analyses: dict[str, list[Analysis]] = defaultdict(list)
     for report in reports:
-        if report.run.digest in index.owner:
+        if report.analyses and report.run.digest in index.owner:
             analyses[index.owner[report.run.digest]].extend(report.analyses)
     for key, found in analyses.items():
         stamp = f"{MODEL_VERSION} {limits.digest} {known} {len(found)}".encode()
@@ -58,11 +59,12 @@ def put_verdicts(place: Place, index: Index, reports: Iterable[AnalyzedReport], 
                 _write(place, f"{table}/{key}.parquet", stamp, rows)
 
 
-def _write(place: Place, file: str, stamp: bytes, tables: Iterable[pa.Table]) -> None:
+def _write(place: Place, file: str, stamp: bytes, tables: Iterator[pa.Table]) -> None:
     table, _, name = file.partition("/")
+    first = next(tables)
     place.make(table)
-    with place.writing(table, name) as sink, writer_of(table, sink) as writer:
-        for rows in tables:
+    with place.writing(table, name) as sink, writer_of(table, sink, first) as writer:
+        for rows in chain([first], tables):
             writer.write_table(rows)
         writer.add_key_value_metadata({_STAMP: stamp})
 
