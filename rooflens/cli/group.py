@@ -21,6 +21,7 @@ COMMANDS = (
     "profile",
     "collect",
     "ingest",
+    "store",
     "analyze",
     "report",
     "hotspots",

@@ -95,12 +95,14 @@ class Committed:
     Attributes:
         replaces: Keys of the parts whose reports stand in this one: readers leave them out, a writer removes them.
         committed_unix_ns: Of a report in two parts, that of the later one counts.
+        is_compact: Whether it was made by compaction, and packed hard.
     """
 
     key: str
     files: Mapping[str, FileSummary]
     replaces: tuple[str, ...]
     committed_unix_ns: int
+    is_compact: bool = False
     schema_version: int = SCHEMA_VERSION
 
     def to_metadata(self) -> dict[bytes, bytes]:
@@ -126,7 +128,8 @@ class PartWriter:
     """Write a part report by report, in bounded memory.
 
     with PartWriter(place) as writer:
-        writer.add(report_tables(run, kernels, metrics=metrics))
+        for report in reports:
+            writer.add_report(ReportRows(report.run, report.kernels, metrics=report.raw))
     store.commit(writer.summary)
     """
 
