@@ -28,13 +28,13 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
-    "workloads",
+    "cli/commands": "format errors files cli analyzing collecting doctor ingest/* model/* report/* workloads",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
     "model/hotspots model/counters model/store",
+    "ingest/old_stores": "errors ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -94,6 +94,7 @@ ONLY_IN = {
         "ingest/reports/report.py",
         "ingest/reports/read.py",
         "ingest/reports/unpacking.py",
+        "ingest/old_stores",
     },
     "fsspec": {"model/store/place.py"},
     "distributed": {"ingest/executors/opening.py"},

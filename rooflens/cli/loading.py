@@ -25,7 +25,12 @@ _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
-STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
+STORE = click.option(
+    "--store",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+)
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -58,6 +63,15 @@ RAW_CELLS = click.option(
     "raw_cells",
     is_flag=True,
     help="Leave texts of the CSV as they are, also what a spreadsheet would run as a formula.",
+)
+DEADLINE = click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0, min_open=True, max=86400),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="What NVIDIA's module may take for one report, where it is asked; a large one gets more, by its size.",
 )
 MAX_UNPACKED = click.option(
     "--max-unpacked",
@@ -130,7 +144,7 @@ def _some(names: Sequence[str]) -> str:
 
 def load_analyzed(
     paths: Sequence[str],
-    store: Path | None,
+    store: str | None,
     limits: Thresholds | None = None,
     *,
     keep: bool = False,

@@ -337,11 +337,11 @@ def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) 
         assert len(ingest_reports(find_inputs([str(first)]).jobs, store).reports) == 1
         again = ingest_reports(find_inputs([str(second)]).jobs, store)
         assert (len(again.reports), again.failures, again.skipped_count) == (0, [], 1)
-        (report,), _ = store.load()
-        assert report[0].digest == hashlib.sha256(plain.read_bytes()).hexdigest()
+        (report,) = store.reports()
+        assert report.run.digest == hashlib.sha256(plain.read_bytes()).hexdigest()
         read[first.suffix] = (
-            replace(report[0], source=""),
-            tuple(replace(kernel, source="") for kernel in report[1]),
+            replace(report.run, source=""),
+            tuple(replace(kernel, source="") for kernel in report.kernels),
         )
     assert read[".ncu-rep"] == read[".ncu-repz"]
 
