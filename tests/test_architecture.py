@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
     "model/hotspots model/counters model/store",
-    "ingest/old_stores": "errors ingest/reports model/records model/unprofiled model/store",
+    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",

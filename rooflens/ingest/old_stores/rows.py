@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.reader import MOST_INSTRUCTIONS, OPCODE_TABLES
+from rooflens.ingest.metrics.stored import MOST_INSTRUCTIONS, OPCODE_TABLES
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch

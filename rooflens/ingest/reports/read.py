@@ -52,7 +52,7 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
             was read.
     """
     options = options or ReadOptions()
-    with unpacked(path) as plain:
+    with unpacked(path, options.max_unpacked_bytes) as plain:
         if options.verify:
             _verify(plain, source, options)
         return (
