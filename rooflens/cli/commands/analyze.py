@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     thresholds: Path | None,
     *,
     style: str,
