@@ -215,6 +215,7 @@ def load_datasheets() -> tuple[Datasheet, ...]:
     return gpus
 
 
+@functools.lru_cache(maxsize=256)
 def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
