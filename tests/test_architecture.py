@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/records": "model/unprofiled",
     "model/cases": "errors model/records",
     "model/counters": "errors",
-    "model/roofline": "format errors checking files model/records model/counters",
+    "model/roofline": "format errors cache checking files model/records model/counters",
     "model/hotspots": "model/records",
     "model/phases": "model/records",
     "model/verdict": "format errors checking model/records model/unprofiled model/counters model/roofline",

@@ -136,9 +136,7 @@ def _level(kernel: Kernel, level: str, flop_total: float | None) -> Level:
         return Level(peak_bytes_per_s=_roof(kernel, level))
     amount_bytes, source = _amount(kernel, level)
     stages = {
-        stage.name: share
-        for stage in _STAGES_OF[level]
-        if (share := _share(counters, duration_ns, stage)) is not None
+        stage.name: share for stage in _STAGES_OF[level] if (share := _share(counters, duration_ns, stage)) is not None
     }
     return Level(
         amount_bytes=amount_bytes,
