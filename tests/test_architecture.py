@@ -78,7 +78,7 @@ ONLY_IN = {
     "ncu_report": {"ingest/reports/reader.py"},
     "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
-    "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
+    "altair": {"report/comparison/waterfall.py"},
     "pandas": set(),
     "vl_convert": {"report/roofline/picture.py"},
     "plotext": {"report/text/plot.py"},
