@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -115,12 +114,6 @@ class Run:
     created_unix_s: int | None = None
 
 
-@lru_cache(maxsize=64)
-def _capability(text: str) -> tuple[int, int]:
-    major, _, minor = text.partition(".")
-    return int(major), int(minor or 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One profiled result with its resolved counters: one row of the table `kernels`.
@@ -182,7 +175,8 @@ class Kernel:
     @property
     def capability(self) -> tuple[int, int]:
         """Compute capability as numbers that compare; (0, 0) where the report does not state it."""
-        return _capability(self.compute_capability or "0.0")
+        major, _, minor = (self.compute_capability or "0.0").partition(".")
+        return int(major), int(minor or 0)
 
     @property
     def failed(self) -> bool:
