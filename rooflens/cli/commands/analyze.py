@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_programs, print_table
+from rooflens.cli.console import finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
@@ -63,9 +64,12 @@ def analyze(
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.text.json_csv import json_lines, to_json
 
-        click.echo(to_json(analyses, found.reports))
+        if sys.stdout.isatty():
+            click.echo(to_json(analyses, found.reports))
+        else:
+            print_parts(json_lines(analyses, found.reports))
     else:
         from rooflens.report.text import json_csv as contract
         from rooflens.report.text import table as terminal

@@ -121,7 +121,7 @@ def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
 
 
 def _spec(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> dict[str, Any]:
-    keys = {point.launch.key for point in figure.plane.placed}
+    keys = dict.fromkeys(point.launch.key for point in figure.plane.placed)
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
     numbers = ranks if len(content.groups) > 1 else {}
     title = f"{figure.caption}: synthetic data" if content.synthetic else figure.caption

@@ -11,7 +11,7 @@ from rooflens.model.records import LEVELS
 from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -27,6 +27,21 @@ CSV_COLUMNS = (
 def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
     """Write the analyses, and the programs of the reports, as the JSON contract has them, in the order given."""
     return json.dumps(to_document(analyses, reports), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+    """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    head = json.dumps(to_document((), reports), ensure_ascii=False, allow_nan=False, separators=_DENSE)
+    yield f"{head.removesuffix(']}')}\n"
+    before = ""
+    for analysis in analyses:
+        line = json.dumps(KERNEL.write(analysis), ensure_ascii=False, allow_nan=False, separators=_DENSE)
+        yield f"{before}{line}"
+        before = ",\n"
+    yield "\n]}\n"
+
+
+_DENSE = (",", ":")
 
 
 def to_csv(analyses: Iterable[Analysis]) -> str:
