@@ -149,7 +149,8 @@ def _verify(path: Path, source: str, options: ReadOptions) -> None:
         raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")
     differences = list(differences_of(ours, _with_nvidia(path, source, everything)))
     if differences:
-        raise InputError(f"the readers differ in {len(differences):,} places: {'; '.join(differences[:3])}", _BUG)
+        places = "1 place" if len(differences) == 1 else f"{len(differences):,} places"
+        raise InputError(f"the readers differ in {places}: {'; '.join(differences[:3])}", _BUG)
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
