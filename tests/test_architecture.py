@@ -28,12 +28,13 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
-    "workloads",
+    "cli/commands": "format errors files cli analyzing collecting doctor ingest/* model/* report/* workloads",
     "ingest/children": "errors processes",
-    "ingest/reports": "errors ingest/children ingest/metrics model/records model/unprofiled model/hotspots "
-    "model/counters model/store",
+    "ingest/executors": "errors ingest/children",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
+    "model/hotspots model/counters model/store",
+    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -90,11 +91,14 @@ ONLY_IN = {
     "pyarrow": {
         "model/store",
         "ingest/metrics/raw.py",
-        "ingest/reports/load.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",
         "ingest/reports/unpacking.py",
+        "ingest/old_stores",
     },
+    "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
