@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.messages import decode, unknown_fields
-from rooflens.ingest.reports.nvtx import range_path
-from rooflens.ingest.reports.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.nvtx import range_path
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _FOREIGN_FORMATS = (
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",

@@ -4,7 +4,7 @@ A kernel holds some 250 metrics, nearly all of them one number, and thousands of
 numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which
 are those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and
 what has instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the
-occurrences of what is declared as one message (`rooflens.ingest.reports.messages`).
+occurrences of what is declared as one message (`rooflens.ingest.messages.messages`).
 
 What the definitions do not know is not guessed at: `UnknownContentError` says what it was, for another reader may know.
 """
@@ -16,10 +16,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
-from rooflens.ingest.reports.messages import decode, unknown_fields
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
 from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule

@@ -13,11 +13,16 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.foreign import is_known
+from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
+from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct, UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
-from rooflens.ingest.reports.unpacking import unpacked
+from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
+from rooflens.ingest.reports.unpacking import MAGIC, unpacked
+from rooflens.model.records import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +30,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rooflens.ingest.exports.kernels import ExportedKernel
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.reports.container import Bytes
-    from rooflens.ingest.reports.results import RawResult
 
 __all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
 
@@ -53,6 +58,9 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
     """
     options = options or ReadOptions()
     with unpacked(path, options.max_unpacked_bytes) as plain:
+        if _is_text(plain):
+            with _opened(plain) as (data, digest):
+                return _exported(data[:], digest, source, options)
         if options.verify:
             _verify(plain, source, options)
         return (
@@ -66,7 +74,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
     """Read a report that is in memory, with neither a file nor another process: instructions come without text.
 
     Args:
-        data: A plain report.
+        data: A plain report, or a CSV export.
         source: What records and messages show.
         options: What is wanted of it.
 
@@ -75,7 +83,71 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
         UnknownContentError: It holds something that only NVIDIA's module may know.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
+    if is_export(data[:HEAD_BYTES]):
+        return _exported(data[:], digest, source, options or ReadOptions())
     return _read(data, digest, source, options or ReadOptions(), None)
+
+
+def _is_text(path: Path) -> bool:
+    """Tell text of ncu, and other text that we can name, from reports; errors are left to who reads it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return False
+    return not head.startswith(MAGIC) and (is_export(head) or is_known(head))
+
+
+def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
+    """Read an export.
+
+    Args:
+        data: The whole text, unpacked.
+        digest: SHA-256 of it, in hex.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it; it names the GPU where the export does not.
+
+    Raises:
+        InputError: This is no export, or one that cannot be read.
+    """
+    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    raw = raw_table(digest, options)
+    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)
+    kernels = []
+    processes: dict[str | None, None] = {}
+    for found in export:
+        if raw is not None:
+            instances = {name: Stored(None, tuple(one), tuple(one.values())) for name, one in found.tables.items()}
+            raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
+        processes.setdefault(found.process_name)
+        kernels.append(to_kernel(_raw_result(found), digest, source, synthetic=False))
+    run = Run(
+        digest=digest,
+        source=source,
+        file_bytes=len(data),
+        kernel_count=len(kernels),
+        synthetic=False,
+        process_name=next(iter(processes)) if len(processes) == 1 else None,
+        reader="csv",
+    )
+    values, stored_instances = raw.finish() if raw else (None, None)
+    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+
+
+def _raw_result(found: ExportedKernel) -> RawResult:
+    return RawResult(
+        index=found.index,
+        function_name=found.function_name,
+        signature=found.signature,
+        workload=found.workload,
+        numbers=found.numbers,
+        texts=found.texts,
+        tables=found.tables,
+        nan_count=sum(map(is_measured, found.not_numbers)),
+        rules=tuple(found.rules),
+        process=found.process,
+        nvtx_range=found.nvtx_range,
+    )
 
 
 def _directly(path: Path, source: str, options: ReadOptions) -> Report:

@@ -12,9 +12,9 @@ from support.damage import flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, encode_report
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports import read
 from rooflens.ingest.reports.direct import UnknownContentError
-from rooflens.ingest.reports.messages import message
 from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.read import differences_of, read_bytes, read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
