@@ -27,10 +27,11 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Attainable, Kernel, Run
     from rooflens.model.unprofiled import Unprofiled
 
@@ -70,9 +71,18 @@ class Analyzed:
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
 
+    @property
+    def report_count(self) -> int:
+        """Reports that could be read."""
+        return len(self.reports)
+
 
 def analyze_paths(
-    paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False
+    paths: Iterable[str | Path],
+    limits: Thresholds | None = None,
+    *,
+    without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read reports, and folders of them, and analyze every kernel.
 
@@ -80,11 +90,14 @@ def analyze_paths(
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
+        reading: How the reports are read: by whom, and how large what is compressed may become.
 
     Raises:
         InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
     """
-    return analyze_inputs(find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia)
+    return analyze_inputs(
+        find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
+    )
 
 
 def analyze_inputs(
@@ -93,9 +106,10 @@ def analyze_inputs(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
-    loaded = load_reports(inputs.jobs, on_outcome)
+    loaded = load_reports(inputs.jobs, on_outcome, reading)
     reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
     found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
     return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
@@ -117,12 +131,25 @@ def analyze_store(
     """
     from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
 
-    store = Store.existing(Path(folder))
-    reports, failures = store.load()
-    known = _withheld(reports) if without_nvidia else reports
+    store = Store.existing(folder)
+    failures: list[tuple[str, InputError]] = []
+    without: dict[str, Unprofiled | None] = {}
+
+    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
+        for report in store.reports():
+            if isinstance(report, tuple):
+                failures.append(report)
+            else:
+                without[report.run.digest] = report.unprofiled
+                yield report.run, report.kernels
+
+    known = _withheld(reports()) if without_nvidia else reports()
+    found = _analyzed(known, limits, lambda run: without.pop(run.digest))
     found = replace(
-        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
-        failures=tuple((str(file), error) for file, error in failures),
+        found,
+        reports=tuple(sorted(found.reports, key=lambda report: report.run.source)),
+        missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
+        failures=tuple(failures),
     )
     if keep:
         try:
@@ -132,9 +159,9 @@ def analyze_store(
     return found
 
 
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
     """Leave out the results of NVIDIA's rules, before anything is made of them."""
-    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
+    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
 
 
 def _analyzed(

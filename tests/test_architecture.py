@@ -31,10 +31,11 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
     "workloads",
     "ingest/children": "errors processes",
+    "ingest/executors": "errors ingest/children",
     "ingest/exports": "errors model/records model/roofline",
-    "ingest/reports": "errors ingest/children ingest/exports ingest/metrics model/records model/unprofiled "
-    "model/hotspots model/counters model/store",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics model/records "
+    "model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -91,11 +92,13 @@ ONLY_IN = {
     "pyarrow": {
         "model/store",
         "ingest/metrics/raw.py",
-        "ingest/reports/load.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",
         "ingest/reports/unpacking.py",
     },
+    "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},

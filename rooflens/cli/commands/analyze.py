@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_programs, print_table
+from rooflens.cli.console import echo, finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rooflens.ingest.reports.report import ReadOptions
 
 
 @click.command()
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
 )
+@RAW_CELLS
+@with_reading
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
@@ -39,6 +43,8 @@ def analyze(
     launches: bool,
     plot: bool,
     without_nvidia: bool,
+    raw_cells: bool,
+    reading: ReadOptions,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -54,22 +60,30 @@ def analyze(
 
     stated = read_stated(predict)
     keep = not without_nvidia
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
+    found = load_analyzed(
+        paths,
+        store,
+        read_thresholds(thresholds),
+        keep=keep,
+        without_nvidia=without_nvidia,
+        reading=reading,
+    )
     analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
-        place = paths if store is None else ("--store", str(store))
-        print_table(analyses, top, plot=plot, each_launch=launches, place=place)
+        print_table(analyses, top, plot=plot, each_launch=launches, place=place_of(paths, store))
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        click.echo(to_json(analyses, found.reports))
-    else:
-        from rooflens.report.text import json_csv as contract
-        from rooflens.report.text import table as terminal
+        echo(to_json(analyses, found.reports))
+    elif style == "csv":
+        from rooflens.report.text.json_csv import to_csv
 
-        writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=False)
+        echo(to_csv(analyses, raw_cells=raw_cells), nl=False)
+    else:
+        from rooflens.report.text.table import to_markdown
+
+        echo(to_markdown(analyses), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")

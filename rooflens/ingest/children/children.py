@@ -261,13 +261,14 @@ class Children:
         self._sharers = sharers
         self._forget()
         _all_children.add(self)
-        atexit.register(self.stop)
+        atexit.register(self.close)
 
     def _forget(self) -> None:
         """Start with none: in a fork, the children are our parent's."""
         self._idle: list[_Child] = []
         self._busy: dict[_Child, int] = {}
         self._lock = threading.Lock()
+        self._is_closed = False
 
     def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], deadline_s: float | None = None) -> Any:
         """Call a function of a module in a child, and return what it returns or raise what it raises.
@@ -284,11 +285,12 @@ class Children:
         if answer.raised and isinstance(answer.value, MemoryError):
             child.stop()
             raise child.out_of_memory()
-        if child.is_worn:
-            child.stop()
-        else:
-            with self._lock:
+        with self._lock:
+            is_kept = not (child.is_worn or self._is_closed)
+            if is_kept:
                 self._idle.append(child)
+        if not is_kept:
+            child.stop()
         if answer.raised:
             raise answer.value
         return answer.value
@@ -319,6 +321,8 @@ class Children:
             child = self._started()
         with self._lock:
             self._busy[child] = threading.get_ident()
+            if self._is_closed:  # in the meantime
+                child.kill()
         return child
 
     def _started(self) -> _Child:
@@ -343,10 +347,14 @@ class Children:
         for child in idle:
             child.stop()
 
-    def stop(self) -> None:
-        """End all children, those at work too."""
+    def close(self) -> None:
+        """End all children, those at work too, and start none any more."""
+        with self._lock:
+            self._is_closed = True
+            threads = set(self._busy.values())
         self.rest()
-        self.abandon(set(self._busy.values()))
+        self.abandon(threads)
+        atexit.unregister(self.close)
 
 
 _all_children: weakref.WeakSet[Children] = weakref.WeakSet()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.model.store.schema import METRICS
+from rooflens.model.store.schema import INSTANCES, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ class RawTable:
     """
 
     def __init__(self, digest: str, *, with_instances: bool = True) -> None:
-        self._metrics = _Rows(digest)
-        self._instances = _Rows(digest) if with_instances else None
+        self._metrics = _Rows(digest, METRICS)
+        self._instances = _Rows(digest, INSTANCES) if with_instances else None
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
         """Add all values of one result.
@@ -56,8 +56,9 @@ class RawTable:
 class _Rows:
     """Rows on their way into Arrow columns."""
 
-    def __init__(self, digest: str) -> None:
+    def __init__(self, digest: str, schema: pa.Schema) -> None:
         self._digest = digest
+        self._schema = schema
         self._blocks: list[pa.RecordBatch] = []
         self._start()
 
@@ -100,11 +101,11 @@ class _Rows:
         digests = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [self._digest])
         arrays = [
             digests if field.name == "digest" else pa.array(columns[field.name] or [None] * rows, type=field.type)
-            for field in METRICS
+            for field in self._schema
         ]
-        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=METRICS))
+        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._start()
 
     def finish(self) -> pa.Table:
         self._pack()
-        return pa.Table.from_batches(self._blocks, schema=METRICS)
+        return pa.Table.from_batches(self._blocks, schema=self._schema)

@@ -7,11 +7,8 @@ file at a time (`rooflens.ingest.children`).
 from __future__ import annotations
 
 import hashlib
-import threading
 import time
 import traceback
-from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
-from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
-from rooflens.ingest.reports.read import ReadOptions, Report, read_report
 from rooflens.ingest.reports.unpacking import likely_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
+
+    from rooflens.ingest.reports.report import Report
 
 DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
@@ -34,8 +31,6 @@ _BUG = "this is a bug of rooflens, the other reports are not touched by it: plea
 _CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
-
-_STOP_SECONDS = 0.05
 
 _readers = Children("NVIDIA's reader")
 
@@ -54,6 +49,12 @@ class Outcome:
 
     job: Job
     result: Report | InputError
+
+
+def end_children(threads: Collection[int] = ()) -> None:
+    """End the children that have nothing to do, and those at work for these threads: their calls fail."""
+    _readers.abandon(threads)
+    _readers.rest()
 
 
 def in_child(
@@ -76,20 +77,22 @@ def in_child(
 
 
 def _guarded(function: Callable[..., Any], path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """Make the call, in the child: what damage cannot explain becomes an error that says where the bug is."""
+    """Make the call, in the child, where the exception still knows its place."""
+    with said(), unchanged(path):
+        return function(path, *arguments, **options)
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    """Make an error that names the place of whatever damage cannot explain: it costs one file, and not the others."""
     try:
-        with unchanged(path):
-            return function(path, *arguments, **options)
+        yield
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
-        raise _bug(error) from None
-
-
-def _bug(error: Exception) -> InputError:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}:{place.lineno}"
-    return InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG)
+    except Exception as error:  # noqa: BLE001 - of any reader, on any file
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG) from None
 
 
 @contextmanager
@@ -127,51 +130,3 @@ def _stamp(path: Path, like: tuple[object, ...] | None = None) -> tuple[object, 
 def _digest(path: Path) -> bytes:
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").digest()
-
-
-def read_reports(
-    jobs: Sequence[Job],
-    options: ReadOptions | None = None,
-    *,
-    children: int | None = None,
-    read: Callable[[Path, str, ReadOptions], Report] = read_report,
-) -> Iterator[Outcome]:
-    """Read reports in parallel and yield each outcome as it comes, in no fixed order.
-
-    Args:
-        jobs: Files to read.
-        options: What is wanted of them.
-        children: How many to read at once; by default one a core, at most `MAX_CHILDREN`.
-        read: What reads one file; tests put a crashing one here.
-
-    """
-    count = min(len(jobs), children or min(usable_cores(), MAX_CHILDREN))
-    wanted = options or ReadOptions()
-    threads: set[int] = set()
-
-    def outcome(job: Job) -> Outcome:
-        threads.add(threading.get_ident())
-        try:
-            return Outcome(job, read(job.path, job.source, wanted))
-        except InputError as error:
-            return Outcome(job, error)
-        except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
-            return Outcome(job, _bug(error))
-
-    if not count:
-        return
-    waiting = deque(jobs)
-    executor = ThreadPoolExecutor(count)
-    running: set[Future[Outcome]] = set()
-    try:
-        while waiting or running:
-            while waiting and len(running) < count + 1:
-                running.add(executor.submit(outcome, waiting.popleft()))
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        while wait(running, timeout=_STOP_SECONDS).not_done:
-            _readers.abandon(threads)
-        _readers.rest()

@@ -18,6 +18,7 @@ from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, unpacked
@@ -60,7 +61,7 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
             was read.
     """
     options = options or ReadOptions()
-    with unpacked(path) as plain:
+    with unpacked(path, options.max_unpacked_bytes) as plain:
         if _is_text(plain):
             with _opened(plain) as (data, digest):
                 return _exported(data[:], digest, source, options)
@@ -210,7 +211,6 @@ class _Reading:
             self.notes.append(f"{_NO_TEXTS}: they need NVIDIA's module")
             return {}
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
-        from rooflens.ingest.reports.pool import in_child  # noqa: PLC0415 - as above
 
         stored = {index: found for index in wanted if (found := self._direct.instructions(index))}
         try:
@@ -223,7 +223,6 @@ class _Reading:
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     from rooflens.ingest.reports.ncu_reader import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
-    from rooflens.ingest.reports.pool import in_child  # noqa: PLC0415 - as above
 
     report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)
     return report
@@ -272,8 +271,6 @@ def _opened(path: Path) -> Iterator[tuple[Bytes, str]]:
     Raises:
         InputError: There is no file that can be read, or it changed in the meantime.
     """
-    from rooflens.ingest.reports.pool import unchanged  # noqa: PLC0415 - it makes reports as well
-
     try:
         file_bytes = regular_file_bytes(path)
         with unchanged(path), path.open("rb") as file:

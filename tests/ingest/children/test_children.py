@@ -77,7 +77,7 @@ def children() -> Iterator[Children]:
     """Children that end with the test."""
     made = Children("the worker")
     yield made
-    made.stop()
+    made.close()
 
 
 def _death(children: Children, function: object, *arguments: object, deadline_s: float | None = None) -> ChildDiedError:

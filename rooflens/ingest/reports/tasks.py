@@ -1,0 +1,226 @@
+"""What is done with some reports at once, wherever that is: in this process, or by a worker that may die.
+
+All that is here can be pickled by its name, and what a task to the store returns is small whatever it read: the part
+files are written by whoever read the reports, and committed by whoever holds the store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
+from rooflens.ingest.reports.pool import Outcome, end_children, said
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.unpacking import likely_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.report import Report
+    from rooflens.model.store.parts import PartSummary, PartWriter
+    from rooflens.model.store.place import Place
+    from rooflens.model.unprofiled import Unprofiled
+
+_SECONDS_PER_PART = 20.0
+"""What was read for so long makes a part: whoever is killed loses no more."""
+
+_MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
+_TASKS_PER_WORKER = 4
+_STOP_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of some jobs on their way to the store.
+
+    Attributes:
+        jobs: All that it is about.
+        failures: The source of each that could not be read, and why.
+        part: The reports of the others, written and not committed; None where there are none.
+    """
+
+    jobs: tuple[Job, ...]
+    failures: tuple[tuple[str, InputError], ...]
+    part: PartSummary | None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Reads some reports into the store: a function of the jobs that can be sent to a worker.
+
+    Attributes:
+        place: The store.
+        options: What is wanted of each report.
+        unprofiled_of: Finds the run without the profiler that belongs to a report.
+        run: Tells one ingest from the next, where a task is known by what it is given.
+    """
+
+    place: Place
+    options: ReadOptions
+    unprofiled_of: Callable[[Path], Unprofiled | None]
+    run: str = ""
+
+    def __call__(self, jobs: tuple[Job, ...]) -> list[Written]:
+        """Read the reports; return what is to be committed."""
+        try:
+            return list(self.parts(read_reports(jobs, self.options, children=1)))
+        except OSError as error:  # of the store: the readers' are errors of their reports
+            raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
+
+    def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
+        """Write reports as they are read, and yield each part when it is large enough or took long enough."""
+        from rooflens.model.store.parts import PART_BYTES, PartWriter  # noqa: PLC0415 - pyarrow: only where it is needed
+
+        waiting = iter(outcomes)
+        first = next(waiting, None)
+        while first is not None:
+            started_s = time.monotonic()
+            batch = _Batch()
+            with PartWriter(self.place) as writer:
+                outcome: Outcome | None = first
+                first = None
+                while outcome is not None:
+                    batch.add(self._kept(outcome, writer))
+                    if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
+                        break
+                    outcome = next(waiting, None)
+            first = None if outcome is None else next(waiting, None)
+            yield batch.written(writer.summary)
+
+    def _kept(self, outcome: Outcome, writer: PartWriter) -> Outcome:
+        """Write a report that could be read; say why not where its un-profiled run is damaged."""
+        from rooflens.model.store.rows import report_tables  # noqa: PLC0415 - as above
+
+        report = outcome.result
+        if isinstance(report, InputError):
+            return outcome
+        try:
+            with said():
+                unprofiled = self.unprofiled_of(outcome.job.path)
+                tables = report_tables(
+                    report.run, report.kernels, unprofiled=unprofiled, metrics=report.raw, instances=report.instances
+                )
+        except InputError as error:
+            return Outcome(outcome.job, error)
+        writer.add(tables)
+        return outcome
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What went into one part."""
+
+    jobs: list[Job] = field(default_factory=list)
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        self.jobs.append(outcome.job)
+        if isinstance(outcome.result, InputError):
+            self.failures.append((outcome.job.source, outcome.result))
+
+    def written(self, part: PartSummary) -> Written:
+        return Written(tuple(self.jobs), tuple(self.failures), part if part.files else None)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTask:
+    """Reads some reports into memory: a function of the jobs that can be sent to a worker."""
+
+    options: ReadOptions
+    run: str = ""
+
+    def __call__(self, jobs: tuple[Job, ...]) -> list[Outcome]:
+        """Read the reports; return them all."""
+        return list(read_reports(jobs, self.options, children=1))
+
+
+def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
+    """Put reports together to so many bytes, unpacked, and no more than 2,000; one that is larger stays alone."""
+    group: list[Job] = []
+    group_bytes = 0
+    for job in jobs:
+        job_bytes = likely_bytes(job.path)
+        if group and (group_bytes + job_bytes > most_bytes or len(group) >= _MOST_JOBS):
+            yield tuple(group)
+            group, group_bytes = [], 0
+        group.append(job)
+        group_bytes += job_bytes
+    if group:
+        yield tuple(group)
+
+
+def task_bytes(total_bytes: int, workers: int) -> int:
+    """Return how much one task reads: each worker gets several, of at most 128 MB."""
+    return max(_LEAST_BYTES, min(_MOST_BYTES, total_bytes // (_TASKS_PER_WORKER * workers)))
+
+
+def read_reports(
+    jobs: Iterable[Job],
+    options: ReadOptions | None = None,
+    *,
+    children: int | None = None,
+    read: Callable[[Path, str, ReadOptions], Report] = read_report,
+) -> Iterator[Outcome]:
+    """Read reports in this process and yield each outcome as it comes, in no fixed order.
+
+    Args:
+        jobs: Files to read.
+        options: What is wanted of them.
+        children: How many to read at once. By default one after the other, and where NVIDIA's reader is asked for, whose
+            children work by themselves, one a core.
+        read: What reads one file; tests put one here that hangs or dies.
+    """
+    wanted = options or ReadOptions()
+    if children is None:
+        children = min(usable_cores(), MAX_CHILDREN) if wanted.reader == "ncu-report" else 1
+    try:
+        if children == 1:
+            for job in jobs:
+                yield _outcome(job, wanted, read)
+        else:
+            yield from _side_by_side(jobs, wanted, read, children)
+    finally:
+        end_children()
+
+
+def _side_by_side(
+    jobs: Iterable[Job], options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report], count: int
+) -> Iterator[Outcome]:
+    """Read in threads: they wait for children most of the time."""
+    threads: set[int] = set()
+
+    def outcome(job: Job) -> Outcome:
+        threads.add(threading.get_ident())
+        return _outcome(job, options, read)
+
+    waiting = deque(jobs)
+    executor = ThreadPoolExecutor(count)
+    running: set[Future[Outcome]] = set()
+    try:
+        while waiting or running:
+            while waiting and len(running) <= count:
+                running.add(executor.submit(outcome, waiting.popleft()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        while wait(running, timeout=_STOP_SECONDS).not_done:
+            end_children(threads)
+
+
+def _outcome(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report]) -> Outcome:
+    try:
+        with said():
+            return Outcome(job, read(job.path, job.source, options))
+    except InputError as error:
+        return Outcome(job, error)
