@@ -8,7 +8,7 @@ import click
 
 from rooflens.cli.console import finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 def analyze(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -53,8 +55,9 @@ def analyze(
     from rooflens.analyzing import read_thresholds
 
     stated = read_stated(predict)
-    keep = not without_nvidia
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
+    keep = not without_nvidia and where is None
+    limits = read_thresholds(thresholds)
+    found = load_analyzed(paths, store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
     analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
         place = paths if store is None else ("--store", str(store))

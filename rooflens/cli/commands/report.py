@@ -11,7 +11,7 @@ import click
 
 from rooflens.cli.console import default_title, finish, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
@@ -47,6 +47,7 @@ class Content:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "-o",
@@ -68,6 +69,7 @@ class Content:
 def report(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -90,7 +92,7 @@ def report(
     from rooflens.analyzing import read_thresholds
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True)
+    found = load_analyzed(paths, store, limits, where=where, keep=True)
     analyses = [analysis for one in found.reports for analysis in one.analyses]
     if not analyses:
         finish(found, "")
