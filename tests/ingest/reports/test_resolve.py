@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rooflens.ingest.reports.resolve import Resolver
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.table import NAMES
 
 TIME = {"gpu__time_duration.sum": 2e6}
@@ -16,13 +16,6 @@ CLOCKS = {
 }
 SMS = {"device__attribute_multiprocessor_count": 100.0}
 ALL = {**TIME, **CLOCKS, **SMS}
-
-
-def resolve(stored: dict[str, float]) -> Resolver:
-    """Resolve every counter from the metrics stored."""
-    resolver = Resolver(stored)
-    resolver.run()
-    return resolver
 
 
 def value(stored: dict[str, float], name: str) -> float | None:
@@ -40,14 +33,14 @@ def source(stored: dict[str, float], name: str) -> str | None:
 
 def test_nothing_stored_nothing_resolved() -> None:
     """A missing counter is absent: it is never 0 and never a default."""
-    resolver = resolve({})
-    assert resolver.values == {}
-    assert resolver.sources == {}
+    resolved = resolve({})
+    assert resolved.values == {}
+    assert resolved.sources == {}
 
 
 def test_every_value_has_its_source() -> None:
     """Each number can say which stored names gave it."""
-    resolver = resolve(
+    resolved = resolve(
         {
             **ALL,
             "dram__bytes.sum": 1.0,
@@ -55,9 +48,9 @@ def test_every_value_has_its_source() -> None:
             "sm__throughput.avg.pct_of_peak_sustained_elapsed": 4.0,
         }
     )
-    assert resolver.values.keys() == resolver.sources.keys()
-    assert resolver.values.keys() <= NAMES
-    assert all(resolver.sources.values())
+    assert resolved.values.keys() == resolved.sources.keys()
+    assert resolved.values.keys() <= NAMES
+    assert all(resolved.sources.values())
 
 
 def test_a_measured_zero_is_kept() -> None:
@@ -104,9 +97,9 @@ DRAM_FORMS: list[tuple[dict[str, float], float, str]] = [
 @pytest.mark.parametrize(("stored", "expected", "formula"), DRAM_FORMS)
 def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formula: str) -> None:
     """Sum, parts, rate x t, rate a cycle x f x t, Pascal's bare names and sectors give the amount, and say so."""
-    resolver = resolve({**ALL, **stored})
-    assert resolver.values["dram_bytes"] == pytest.approx(expected)
-    assert resolver.sources["dram_bytes"] == formula
+    resolved = resolve({**ALL, **stored})
+    assert resolved.values["dram_bytes"] == pytest.approx(expected)
+    assert resolved.sources["dram_bytes"] == formula
 
 
 @pytest.mark.parametrize("first", range(len(DRAM_FORMS)))
@@ -172,8 +165,8 @@ def test_l2_bytes_are_those_of_the_sms() -> None:
 
 def test_l1_runs_on_the_sm_clock_where_it_has_none() -> None:
     """A missing L1 clock is the SM's, and says so."""
-    resolver = resolve(CLOCKS)
-    assert (resolver.values["l1_clock_hz"], resolver.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
+    resolved = resolve(CLOCKS)
+    assert (resolved.values["l1_clock_hz"], resolved.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
     assert value({**CLOCKS, "l1tex__cycles_elapsed.avg.per_second": 1.4e9}, "l1_clock_hz") == 1.4e9
 
 
@@ -219,9 +212,9 @@ def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) 
 )
 def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula: str) -> None:
     """Peak a cycle x f, peak a second, and rate over per cent give the peak, and say so."""
-    resolver = resolve({**ALL, **stored})
-    assert resolver.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
-    assert resolver.sources["dram_peak_bytes_per_s"] == formula
+    resolved = resolve({**ALL, **stored})
+    assert resolved.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
+    assert resolved.sources["dram_peak_bytes_per_s"] == formula
 
 
 def test_peaks_are_tried_in_order() -> None:
@@ -264,11 +257,11 @@ def test_the_peak_of_a_part_is_that_of_the_whole() -> None:
 
 def test_constants_of_the_architecture_stand_in() -> None:
     """128 bytes and four instructions a cycle and SM, 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
-    resolver = resolve(ALL)
-    assert resolver.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
-    assert resolver.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
-    assert resolver.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
-    assert resolver.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
+    resolved = resolve(ALL)
+    assert resolved.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolved.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolved.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
+    assert resolved.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
 
 
 @pytest.mark.parametrize("stored", [CLOCKS, SMS, {}])

@@ -1,0 +1,56 @@
+"""Kernels of which nothing can be said: why, and what is left of them."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Kernel
+
+ALL_NAN = "profiling this kernel failed, every counter is NaN"
+_BUG = "rooflens failed on it"
+
+
+def failed_kernel(kernel: Kernel, why: str) -> Kernel:
+    """Make a failed kernel of one: what it is stays, its numbers go, for one that is wrong casts doubt on all."""
+    return replace(
+        kernel,
+        status="failed",
+        status_reason=why,
+        counters={},
+        counter_sources={},
+        thread_opcodes={},
+        warp_opcodes={},
+        tensor_ops={},
+        tensor_peaks_per_s={},
+        stalls={},
+        rules=(),
+        hotspots=(),
+        code_totals={},
+        series=None,
+    )
+
+
+def bug_reason(error: Exception) -> str:
+    """Say that a kernel, or a report, met a bug of rooflens, and where."""
+    where = f"{Path(place.filename).name}:{place.lineno}" if (place := _innermost(error)) else "an unknown place"
+    return f"{_BUG}: {type(error).__name__} at {where}: {error}; this is a bug of rooflens, please report it"
+
+
+def is_bug(kernel: Kernel) -> bool:
+    """Return whether it is a bug of rooflens that a kernel failed of."""
+    return kernel.status_reason is not None and kernel.status_reason.startswith(_BUG)
+
+
+def failure_words(kernel: Kernel) -> str:
+    """Say in two words how a kernel failed."""
+    if kernel.status_reason in {None, ALL_NAN}:
+        return "profiling failed"
+    return "rooflens failed" if is_bug(kernel) else "impossible value"
+
+
+def _innermost(error: Exception) -> traceback.FrameSummary | None:
+    return next(reversed(traceback.extract_tb(error.__traceback__)), None)
