@@ -38,9 +38,6 @@ OPCODE_TABLES = (
 )
 """Instanced metrics the model needs: opcode -> count."""
 
-_MOST_INSTRUCTIONS = 2**62
-"""No kernel executes more instructions: a larger count is damage, and would not fit the store."""
-
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
 
@@ -223,8 +220,7 @@ def _table(metric: Any) -> dict[str, int]:
     if not metric.has_correlation_ids():
         return {}
     keys = metric.correlation_ids()
-    counts = {_clean(str(keys.value(i))): int(metric.as_uint64(i)) for i in range(metric.num_instances())}
-    return {key: count for key, count in counts.items() if count <= _MOST_INSTRUCTIONS}
+    return {_clean(str(keys.value(i))): int(metric.as_uint64(i)) for i in range(metric.num_instances())}
 
 
 def _workload(action: Any) -> str:

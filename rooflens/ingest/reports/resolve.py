@@ -7,12 +7,12 @@ set of names only the ways that can apply are kept, once (`plan_for`), and tried
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, TypeAlias
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rooflens.model.counters.recipes import (
     Amount,
@@ -29,7 +29,7 @@ from rooflens.model.counters.recipes import (
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from rooflens.model.counters.recipes import Counter, Recipe
 
@@ -55,8 +55,7 @@ Find: TypeAlias = Callable[[Values, Values], float | None]
 """Finds a value in the stored metrics and in the counters resolved so far; None where they give none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """One way in which stored metrics give a quantity.
 
     Attributes:
@@ -70,8 +69,7 @@ class Way:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """A quantity with the ways to find it, in order of trust."""
 
     name: str
@@ -130,11 +128,11 @@ def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
 def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
     """Put the value of each step that can be found into `found`; return where it came from."""
     sources: dict[str, str] = {}
-    for step in steps:
-        for way in step.ways:
-            value = way.find(stored, resolved)
-            if value is not None and math.isfinite(value):
-                found[step.name], sources[step.name] = value, way.source
+    for name, ways in steps:
+        for _, find, source in ways:
+            value = find(stored, resolved)
+            if value is not None and isfinite(value):
+                found[name], sources[name] = value, source
                 break
     return sources
 
@@ -151,9 +149,13 @@ def plan_for(names: tuple[str, ...]) -> Plan:
     """Plan how results that store these names are resolved: keep the ways that need no others."""
     stored = frozenset(names)
     bases = frozenset(name.partition(".")[0] for name in names)
-    counters = (step_of(counter, _ways_in(counter.recipes, bases)) for counter in COUNTERS)
+    counters = (
+        step_of(counter, _ways_in(counter.recipes, stored, bases))
+        for counter, wanted in _bases_by_counter()
+        if not wanted or not wanted.isdisjoint(bases)
+    )
     tensor = sorted(base for base in bases if base.startswith(_TENSOR))
-    ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),))))) for base in tensor)
+    ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),)), stored))) for base in tensor)
     peaks = (Step(base.removeprefix(_TENSOR), tuple(_peak(Peak(base, "sm_clock_hz")))) for base in tensor)
     return Plan(*(_pruned(steps, stored) for steps in (counters, ops, peaks)))
 
@@ -166,7 +168,7 @@ def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
 
 def _unless_zero(way: Way) -> Way:
     find = way.find
-    return replace(way, find=lambda stored, resolved: find(stored, resolved) or None)
+    return way._replace(find=lambda stored, resolved: find(stored, resolved) or None)
 
 
 def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
@@ -174,22 +176,27 @@ def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
     return tuple(step for step in kept if step.ways)
 
 
-def _ways_in(recipes: Iterable[Recipe], bases: frozenset[str]) -> Iterator[Way]:
-    """Yield the ways of recipes that metrics of these base names can follow: writing out all of them takes longer."""
+@cache
+def _bases_by_counter() -> tuple[tuple[Counter, frozenset[str]], ...]:
+    """Return with each counter the base names that it can be found under; none where one of its recipes needs none."""
+    wanted = ((counter, [frozenset(bases_of(recipe)) for recipe in counter.recipes]) for counter in COUNTERS)
+    return tuple((counter, frozenset().union(*found) if all(found) else frozenset()) for counter, found in wanted)
+
+
+def _ways_in(recipes: Iterable[Recipe], stored: Container[str], bases: frozenset[str]) -> Iterator[Way]:
+    """Yield the ways of the recipes that metrics of some base names can follow."""
     for recipe in recipes:
-        if isinstance(recipe, Amount):
-            groups = tuple(group for group in recipe.groups if bases.issuperset(group))
-            yield from _amount(replace(recipe, groups=groups))
-        elif not (wanted := bases_of(recipe)) or not bases.isdisjoint(wanted):
-            yield from _ways(recipe)
+        if not (wanted := bases_of(recipe)) or not bases.isdisjoint(wanted):
+            yield from ways_of(recipe, stored)
 
 
-def _ways(recipe: Recipe) -> Iterator[Way]:
+def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
+    """Yield the ways of one recipe; most of those that need a name which is not stored are left out at once."""
     match recipe:
         case Exact(names=names, scale=scale):
-            yield from (_read(name, scale) for name in names)
+            yield from (_read(name, scale) for name in names if name in stored)
         case Amount():
-            yield from _amount(recipe)
+            yield from _amount(recipe, stored)
         case Peak():
             yield from _peak(recipe)
         case RateOverShare(rate=rate, share=share):
@@ -215,19 +222,28 @@ def _read(name: str, scale: float = 1.0) -> Way:
     return Way((name,), lambda stored, _: stored[name] * scale, name)
 
 
-def _amount(recipe: Amount) -> Iterator[Way]:
+def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
     """Yield the ways to one amount: all parts in one form, then each part in whatever form it has."""
-    forms = (_as_sum, _as_rate, _as_cycle_rate, _as_bare)
-    for form in forms:
+    forms = {base: _forms(base, stored) for group in recipe.groups for base in group}
+    for form in range(len(_FORMS)):
         for group in recipe.groups:
-            yield _added([form(base) for base in group], recipe.scale)
+            if all(form in forms[base] for base in group):
+                yield _added([forms[base][form] for base in group], recipe.scale)
     for group in recipe.groups:
         if len(group) > 1:
-            for mixed in product(forms, repeat=len(group)):
-                yield _added([form(base) for form, base in zip(mixed, group, strict=True)], recipe.scale)
+            for parts in product(*(forms[base].values() for base in group)):
+                yield _added(parts, recipe.scale)
 
 
-def _added(parts: list[Way], scale: float) -> Way:
+def _forms(base: str, stored: Container[str]) -> dict[int, Way]:
+    """Return the ways to the amount of one base metric, by the place of its form among all of them."""
+    names = ((i, f"{base}{ending}", make) for i, (ending, make) in enumerate(_FORMS))
+    return {i: make(name) for i, name, make in names if name in stored}
+
+
+def _added(parts: Sequence[Way], scale: float) -> Way:
+    if len(parts) == 1 and parts[0].source == parts[0].needs[0]:
+        return _read(parts[0].source, scale)
     finds = [part.find for part in parts]
 
     def find(stored: Values, resolved: Values) -> float | None:
@@ -242,13 +258,7 @@ def _added(parts: list[Way], scale: float) -> Way:
     return Way(tuple(name for part in parts for name in part.needs), find, " + ".join(part.source for part in parts))
 
 
-def _as_sum(base: str) -> Way:
-    return _read(f"{base}.sum")
-
-
-def _as_rate(base: str) -> Way:
-    name = f"{base}.sum.per_second"
-
+def _as_rate(name: str) -> Way:
     def find(stored: Values, resolved: Values) -> float | None:
         duration_s = _duration_s(resolved)
         return None if duration_s is None else stored[name] * duration_s
@@ -256,8 +266,8 @@ def _as_rate(base: str) -> Way:
     return Way((name,), find, f"{name} x t")
 
 
-def _as_cycle_rate(base: str) -> Way:
-    name, clock = f"{base}.sum.per_cycle_elapsed", _CLOCK_OF_UNIT.get(base.partition("__")[0], "")
+def _as_cycle_rate(name: str) -> Way:
+    clock = _CLOCK_OF_UNIT.get(name.partition("__")[0], "")
 
     def find(stored: Values, resolved: Values) -> float | None:
         clock_hz, duration_s = resolved.get(clock), _duration_s(resolved)
@@ -266,9 +276,13 @@ def _as_cycle_rate(base: str) -> Way:
     return Way((name,), find, f"{name} x f x t")
 
 
-def _as_bare(base: str) -> Way:
-    """Read a name without roll-up: so Pascal and reports of 2018 and 2019 store sums."""
-    return _read(base)
+_FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
+    (".sum", _read),
+    (".sum.per_second", _as_rate),
+    (".sum.per_cycle_elapsed", _as_cycle_rate),
+    ("", _read),
+)
+"""How names of an amount end. Without a roll-up stand the sums of Pascal, and those of reports of 2018 and 2019."""
 
 
 def _over_time(name: str, source: str) -> Way:

@@ -76,6 +76,8 @@ _WANTED_PREFIXES = (
 _NAMES_KEPT, _SETS_KEPT = 1 << 14, 256
 """Names, and sets of names, of which is kept what they mean: a report has some hundreds, and a handful."""
 
+_SIGNATURES_KEPT = 1024
+
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
 
@@ -149,17 +151,16 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
 
 def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
     """Return why a kernel cannot be what a GPU did, here where damage enters; None where it can."""
-    duration_ns = kernel.duration_ns
     offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
     return (
         find_impossible(kernel.counters, kernel.counter_sources)
-        or first_impossible(kernel.thread_opcodes, COUNT, "thread instructions of", duration_ns)
-        or first_impossible(kernel.warp_opcodes, COUNT, "warp instructions of", duration_ns)
-        or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of", duration_ns)
-        or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of", duration_ns)
-        or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of", duration_ns)
+        or first_impossible(kernel.thread_opcodes, COUNT, "thread instructions of")
+        or first_impossible(kernel.warp_opcodes, COUNT, "warp instructions of")
+        or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of")
+        or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of")
+        or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of")
         or _impossible_others(raw.numbers)
-        or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,", None)
+        or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
         or (_impossible_series(kernel.series) if kernel.series else None)
     )
 
@@ -167,7 +168,7 @@ def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
 def _impossible_others(numbers: Mapping[str, float]) -> str | None:
     """Return why one of the numbers that are read past the table of counters cannot be."""
     for name, limit in _others(tuple(numbers)):
-        if (why := beyond(numbers[name], limit, None)) is not None:
+        if (why := beyond(numbers[name], limit)) is not None:
             return reason(name, numbers[name], why)
     return None
 
@@ -184,8 +185,8 @@ def _others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
 def _impossible_series(series: Series) -> str | None:
     known = {unit: [share for share in shares if share is not None] for unit, shares in series.shares.items()}
     extremes = {f"{unit} ({x.__name__})": x(shares) for unit, shares in known.items() if shares for x in (min, max)}
-    return first_impossible({"interval": series.interval_ns}, INTERVAL, "sampling", None) or first_impossible(
-        extremes, SHARE, "sampled share of", None
+    return first_impossible({"interval": series.interval_ns}, INTERVAL, "sampling") or first_impossible(
+        extremes, SHARE, "sampled share of"
     )
 
 
@@ -220,6 +221,7 @@ def is_measured(metric: str) -> bool:
     return metric.partition(".")[0] in _MEASURED_BASES
 
 
+@lru_cache(maxsize=_SIGNATURES_KEPT)
 def short_name(signature: str) -> str:
     """Drop the return type and the argument list of a demangled signature; keep template arguments.
 
@@ -244,7 +246,7 @@ def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
 
 def _compute_capability(raw: RawResult) -> str | None:
     parts = [raw.numbers.get(f"{_CAPABILITY}{part}") for part in ("major", "minor")]
-    known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY, None) is None]
+    known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY) is None]
     return ".".join(known) if len(known) == len(parts) else None
 
 
@@ -255,7 +257,7 @@ def _device(numbers: Mapping[str, float]) -> int | None:
 
 def _dim3(raw: RawResult, what: str, limit: Limit) -> tuple[int, int, int] | None:
     sizes = [raw.numbers.get(f"launch__{what}_dim_{axis}") for axis in "xyz"]
-    known = [int(size) for size in sizes if size is not None and beyond(size, limit, None) is None]
+    known = [int(size) for size in sizes if size is not None and beyond(size, limit) is None]
     if len(known) < len(sizes):
         return None
     x, y, z = known

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.table import COUNTERS
@@ -30,25 +31,22 @@ class Limit:
         low: Least value.
         high: Greatest value.
         why: What else it would be, as the end of a sentence.
-        most_per_s: Most of it in a second of the launch's duration; None where it does not add up over time.
-        too_fast: Why there cannot be more in a second.
+        most_per_s: Most of it in a second of the launch's duration; None where that is no limit.
     """
 
     low: float
     high: float
     why: str
     most_per_s: float | None = None
-    too_fast: str = ""
 
 
 _CLOCK = Limit(1e6, 1e10, "the clocks of GPUs are between 1 MHz and 10 GHz")
 SHARE = Limit(0.0, 100.0, "shares are from 0 on, and 10,000 % is more than passes disagree by")
-_BYTES = Limit(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", 1e17, "no GPU moves 10^17 bytes in a second")
-_CYCLES = Limit(0.0, _MOST_COUNTED, "cycles are from 0 to 2^62", 1e12, "no clock of a GPU is near 1 THz")
+_BYTES = Limit(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", most_per_s=1e17)
 _CYCLES_EACH = Limit(0.0, 1e12, "no instruction takes 10^12 cycles")
 _OF_LAUNCH = Limit(0.0, 2.0**40, "no launch and no SM has 2^40 of anything")
-COUNT = Limit(0.0, _MOST_COUNTED, "counts are from 0 to 2^62", 1e18, "no GPU does 10^18 of anything in a second")
-OPERATIONS = Limit(0.0, 2.0**80, "no kernel does 2^80 operations", 1e20, "no GPU does 10^20 operations in a second")
+COUNT = Limit(0.0, _MOST_COUNTED, "counts are from 0 to 2^62")
+OPERATIONS = Limit(0.0, 2.0**80, "no kernel does 2^80 operations")
 PEAK = Limit(1e3, 1e20, "peaks of GPUs are between a thousand and 10^20 a second")
 GRID = Limit(0.0, 2.0**32, "CUDA launches at most 2^31 blocks in a direction")
 BLOCK = Limit(0.0, 1e5, "CUDA launches at most 1,024 threads a block")
@@ -87,7 +85,7 @@ _BY_ENDING: tuple[tuple[tuple[str, ...], Limit], ...] = (
     (("_per_cycle",), Limit(0.0, 1e4, "no SM does 10,000 instructions a cycle")),
     (("_per_sector",), Limit(0.0, 1e4, "a sector has 32 bytes")),
     (("_bytes",), _BYTES),
-    (("_cycles_active_avg", "_cycles_active_max", "_cycles_elapsed_avg", "elapsed_cycles"), _CYCLES),
+    (("_cycles_active_avg", "_cycles_active_max", "_cycles_elapsed_avg", "elapsed_cycles"), COUNT),
     (("_cycles",), _CYCLES_EACH),
     (("_registers", "_warps", "_smem", "_blocks", "_barriers", "_per_thread"), _OF_LAUNCH),
     (("_inst", "_threads", "_sectors", "_requests", "_wavefronts", "_samples", "_count"), COUNT),
@@ -116,34 +114,43 @@ def _limit(name: str) -> Limit:
 
 def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -> str | None:
     """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
-    known, duration_ns = limits(), counters.get("duration_ns")
+    ranges, duration_ns = _ranges(), counters.get("duration_ns")
     for name, value in counters.items():
-        if (why := beyond(value, known[name], duration_ns)) is not None:
-            return reason(name, value, why, sources.get(name))
+        low, high, most_per_ns = ranges[name]
+        if not low <= value <= high or (duration_ns is not None and value > most_per_ns * duration_ns):
+            return reason(name, value, beyond(value, limits()[name], duration_ns) or "", sources.get(name))
     return None
 
 
-def first_impossible(values: Mapping[str, float], limit: Limit, what: str, duration_ns: float | None) -> str | None:
+@cache
+def _ranges() -> dict[str, tuple[float, float, float]]:
+    """Return least, greatest and most in a nanosecond of every counter: thousands of kernels are held to them."""
+    return {
+        name: (limit.low, limit.high, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
+        for name, limit in limits().items()
+    }
+
+
+def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> str | None:
     """Return why one of some values of a kind cannot be; None where all can.
 
     Args:
         values: By name.
         limit: Of each.
         what: What they are values of, for the reason: `warp instructions of`.
-        duration_ns: GPU time of the launch, where known.
     """
     for name, value in values.items():
-        if (why := beyond(value, limit, duration_ns)) is not None:
+        if (why := beyond(value, limit)) is not None:
             return reason(f"{what} {name}", value, why)
     return None
 
 
-def beyond(value: float, limit: Limit, duration_ns: float | None) -> str | None:
-    """Return why a value cannot be; None where it can."""
+def beyond(value: float, limit: Limit, duration_ns: float | None = None) -> str | None:
+    """Return why a value cannot be, for a launch of some duration where that is known; None where it can."""
     if not limit.low <= value <= limit.high:
         return limit.why
-    if limit.most_per_s is not None and duration_ns and value > limit.most_per_s * duration_ns / _NS_PER_S:
-        return f"{limit.too_fast}, and the launch took {duration_ns:.3g} ns"
+    if limit.most_per_s is not None and duration_ns is not None and value > limit.most_per_s / _NS_PER_S * duration_ns:
+        return f"no GPU moves {limit.most_per_s:.0e} of it in a second, and the launch took {duration_ns:.3g} ns"
     return None
 
 

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
-from rooflens.ingest.reports.resolve import resolve
-from rooflens.model.counters.table import NAMES
+from rooflens.ingest.reports.resolve import plan_for, resolve, step_of, ways_of
+from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
+from rooflens.model.counters.table import COUNTERS, NAMES
+
+FORMS = (
+    "sum",
+    "sum.per_second",
+    "sum.per_cycle_elapsed",
+    "sum.peak_sustained",
+    "sum.peak_sustained_elapsed.per_second",
+    *(f"{rollup}.pct_of_peak_sustained_{period}" for rollup in ("sum", "avg") for period in ("elapsed", "active")),
+)
 
 TIME = {"gpu__time_duration.sum": 2e6}
 """A launch of 2 ms."""
@@ -425,3 +436,62 @@ def test_the_device_s_own_bandwidth_is_two_bits_a_pin_and_cycle() -> None:
 def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, float]) -> None:
     """An Orin states its GPU clock there, a GB10 twice the right one, a Thor 0: no bandwidth is made of those."""
     assert value({**ALL, **BUS, **changes}, "device_dram_peak_bytes_per_s") is None
+
+
+# Plans
+
+EVERYTHING = frozenset(
+    name
+    for counter in COUNTERS
+    for recipe in counter.recipes
+    for base in bases_of(recipe)
+    for name in (
+        base,
+        *(recipe.names if isinstance(recipe, (Exact, CyclesOverTime)) else ()),
+        *(f"{base}.{form}" for form in FORMS),
+    )
+)
+"""Every name that a recipe may read, and more."""
+
+
+def resolved_without_a_plan(stored: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """Try every way of every recipe in order, those that need what is not stored too, and skip them one by one."""
+    values: dict[str, float] = {}
+    sources: dict[str, str] = {}
+    for counter in COUNTERS:
+        ways = [way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)]
+        for way in step_of(counter, ways).ways:
+            found = way.find(stored, values) if all(name in stored for name in way.needs) else None
+            if found is not None and math.isfinite(found):
+                values[counter.name], sources[counter.name] = found, way.source
+                break
+    return values, sources
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
+    """What is left out for a set of names is only what could not apply: values, sources and order are the same."""
+    chance = random.Random(seed)  # noqa: S311 - a choice of names, not a secret
+    names = sorted(EVERYTHING)
+    for share in (0.02, 0.2, 0.7):
+        stored = {name: chance.choice((0.0, 1.0, chance.uniform(0, 1e9))) for name in names if chance.random() < share}
+        found = resolve(stored)
+        values, sources = resolved_without_a_plan(stored)
+        assert list(found.values.items()) == list(values.items())
+        assert found.sources == sources
+
+
+def test_kernels_of_one_report_share_a_plan_and_the_names_of_their_sources() -> None:
+    """The recipes of a set of names are pruned once; sources are one mapping, however many kernels there are."""
+    plan_for.cache_clear()
+    first, second = resolve({**ALL, "dram__bytes.sum": 1.0}), resolve({**ALL, "dram__bytes.sum": 2.0})
+    assert plan_for.cache_info().misses == 1
+    assert first.sources is second.sources
+    assert first.values != second.values
+
+
+def test_a_clock_of_zero_was_not_measured() -> None:
+    """Nothing runs at 0 Hz: the clock is missing, and so is what would be made of it."""
+    found = resolve({**ALL, "sm__cycles_elapsed.avg.per_second": 0.0}).values
+    assert "sm_clock_hz" not in found
+    assert "issue_peak_inst_per_s" not in found
