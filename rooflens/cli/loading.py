@@ -90,5 +90,7 @@ def _print_warnings(found: Analyzed) -> None:
         kernels = count(len(missing.names), "kernel")
         words = f"{printable(missing.source)}: launches of {kernels} ran and are not in the report: {names}"
         click.echo(f"warning: {words}; `--kernel NAME` profiles them", err=True)
+    for source, error in found.warnings:
+        click.echo(f"warning: {printable(source)}: left out: {printable(str(error))}; {error.hint}", err=True)
     if found.not_kept is not None:
         click.echo(f"warning: {found.not_kept}; verdicts are not kept", err=True)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
+BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _BUG = "rooflens failed on it"
 
 
@@ -37,7 +38,7 @@ def failed_kernel(kernel: Kernel, why: str) -> Kernel:
 def bug_reason(error: Exception) -> str:
     """Say that a kernel, or a report, met a bug of rooflens, and where."""
     where = f"{Path(place.filename).name}:{place.lineno}" if (place := _innermost(error)) else "an unknown place"
-    return f"{_BUG}: {type(error).__name__} at {where}: {error}; this is a bug of rooflens, please report it"
+    return f"{_BUG}: {type(error).__name__} at {where}: {error} (a bug of rooflens: please report it)"
 
 
 def is_bug(kernel: Kernel) -> bool:
