@@ -5,10 +5,16 @@ from __future__ import annotations
 import traceback
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from rooflens.errors import RooflensError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rooflens.model.records import Kernel
+
+T = TypeVar("T")
 
 ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
@@ -55,3 +61,22 @@ def failure_words(kernel: Kernel) -> str:
 
 def _innermost(error: Exception) -> traceback.FrameSummary | None:
     return next(reversed(traceback.extract_tb(error.__traceback__)), None)
+
+
+def blame(items: Sequence[T], attempt: Callable[[Sequence[T]], object]) -> list[tuple[T, Exception]]:
+    """Find the items for which an attempt at all of them fails, by trying halves; with what each one raised.
+
+    Args:
+        items: All of them.
+        attempt: Raises where one that is among its items cannot be dealt with.
+    """
+    try:
+        attempt(items)
+    except RooflensError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what is looked for
+        if len(items) <= 1:
+            return [(item, error) for item in items]
+        half = len(items) // 2
+        return [*blame(items[:half], attempt), *blame(items[half:], attempt)]
+    return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_programs, print_table
+from rooflens.cli.console import analyses_of, finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
@@ -51,25 +51,25 @@ def analyze(
 
         check_library()
     from rooflens.analyzing import read_thresholds
+    from rooflens.guarding import write_all
 
     stated = read_stated(predict)
     keep = not without_nvidia
     found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
-    analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
         place = paths if store is None else ("--store", str(store))
-        print_table(analyses, top, plot=plot, each_launch=launches, place=place)
+        print_table(found, top, plot=plot, each_launch=launches, place=place)
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        click.echo(to_json(analyses, found.reports))
+        click.echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
     else:
         from rooflens.report.text import json_csv as contract
         from rooflens.report.text import table as terminal
 
-        writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=False)
+        write = {"csv": contract.to_csv, "md": terminal.to_markdown}[style]
+        click.echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")
