@@ -31,12 +31,14 @@ class Limit:
         low: Least value.
         high: Greatest value.
         why: What else it would be, as the end of a sentence.
+        least: Least value above 0: nothing that is measured is as small as numbers can be.
         most_per_s: Most of it in a second of the launch's duration; None where that is no limit.
     """
 
     low: float
     high: float
     why: str
+    least: float = 1e-18
     most_per_s: float | None = None
 
 
@@ -44,7 +46,7 @@ _CLOCK = Limit(1e6, 1e10, "the clocks of GPUs are between 1 MHz and 10 GHz")
 SHARE = Limit(0.0, 100.0, "shares are from 0 on, and 10,000 % is more than passes disagree by")
 _BYTES = Limit(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", most_per_s=1e17)
 _CYCLES_EACH = Limit(0.0, 1e12, "no instruction takes 10^12 cycles")
-_OF_LAUNCH = Limit(0.0, 2.0**40, "no launch and no SM has 2^40 of anything")
+_OF_LAUNCH = Limit(0.0, 2.0**40, "no launch and no SM has 2^40 of anything", 0.5)
 COUNT = Limit(0.0, _MOST_COUNTED, "counts are from 0 to 2^62")
 OPERATIONS = Limit(0.0, 2.0**80, "no kernel does 2^80 operations")
 PEAK = Limit(1e3, 1e20, "peaks of GPUs are between a thousand and 10^20 a second")
@@ -116,17 +118,21 @@ def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -
     """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
     ranges, duration_ns = _ranges(), counters.get("duration_ns")
     for name, value in counters.items():
-        low, high, most_per_ns = ranges[name]
-        if not low <= value <= high or (duration_ns is not None and value > most_per_ns * duration_ns):
+        low, high, least, most_per_ns = ranges[name]
+        if (
+            not low <= value <= high
+            or 0.0 < value < least
+            or (duration_ns is not None and value > most_per_ns * duration_ns)
+        ):
             return reason(name, value, beyond(value, limits()[name], duration_ns) or "", sources.get(name))
     return None
 
 
 @cache
-def _ranges() -> dict[str, tuple[float, float, float]]:
-    """Return least, greatest and most in a nanosecond of every counter: thousands of kernels are held to them."""
+def _ranges() -> dict[str, tuple[float, float, float, float]]:
+    """Return the limits of every counter, per nanosecond for the last: thousands of kernels are held to them."""
     return {
-        name: (limit.low, limit.high, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
+        name: (limit.low, limit.high, limit.least, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
         for name, limit in limits().items()
     }
 
@@ -149,6 +155,8 @@ def beyond(value: float, limit: Limit, duration_ns: float | None = None) -> str 
     """Return why a value cannot be, for a launch of some duration where that is known; None where it can."""
     if not limit.low <= value <= limit.high:
         return limit.why
+    if 0.0 < value < limit.least:
+        return f"what is not 0 is at least {limit.least:g}"
     if limit.most_per_s is not None and duration_ns is not None and value > limit.most_per_s / _NS_PER_S * duration_ns:
         return f"no GPU moves {limit.most_per_s:.0e} of it in a second, and the launch took {duration_ns:.3g} ns"
     return None

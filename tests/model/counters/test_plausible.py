@@ -32,6 +32,8 @@ def test_every_counter_has_limits() -> None:
         ({"dram_peak_bytes_per_s": 1e-200}, "between a thousand and 10^20"),
         ({"block_size": 1e9}, "1,024 threads"),
         ({"registers_per_thread": 1e300}, "2^40"),
+        ({"blocks_limit_blocks": 1e-300}, "what is not 0 is at least 0.5"),
+        ({"dram_bytes": 1e-300}, "what is not 0 is at least 1e-18"),
         ({"threads_per_inst": 1e4}, "32 threads"),
         ({"issue_active_per_cycle": 1e9}, "10,000 instructions a cycle"),
         ({"global_load_bytes_per_sector": 1e9}, "32 bytes"),
