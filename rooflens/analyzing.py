@@ -28,7 +28,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
@@ -63,6 +63,7 @@ class Analyzed:
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
             their folder.
+        notes: Path of a report, and what a user should know of how it was read.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -73,6 +74,12 @@ class Analyzed:
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
     warnings: tuple[tuple[str, InputError], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def report_count(self) -> int:
+        """Reports that could be read."""
+        return len(self.reports)
 
 
 def analyze_paths(
@@ -107,6 +114,7 @@ def analyze_inputs(
         failures=(*loaded.failures, *found.failures),
         skipped_count=loaded.skipped_count,
         ignored=inputs.ignored,
+        notes=tuple(loaded.notes),
     )
 
 
@@ -126,13 +134,25 @@ def analyze_store(
     """
     from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
 
-    store = Store.existing(Path(folder))
-    reports, failures = store.load()
-    known = _withheld(reports) if without_nvidia else reports
-    found = _analyzed(known, limits, lambda run: store.unprofiled(run.digest))
+    store = Store.existing(folder)
+    failures: list[tuple[str, InputError]] = []
+    without: dict[str, Unprofiled | None] = {}
+
+    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
+        for report in store.reports():
+            if isinstance(report, tuple):
+                failures.append(report)
+            else:
+                without[report.run.digest] = report.unprofiled
+                yield report.run, report.kernels
+
+    known = _withheld(reports()) if without_nvidia else reports()
+    found = _analyzed(known, limits, lambda run: without.pop(run.digest))
     found = replace(
         found,
-        failures=(*((str(file), error) for file, error in failures), *found.failures),
+        reports=tuple(sorted(found.reports, key=lambda report: report.run.source)),
+        missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
+        failures=(*failures, *found.failures),
     )
     if keep:
         try:
@@ -142,9 +162,9 @@ def analyze_store(
     return found
 
 
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
     """Leave out the results of NVIDIA's rules, before anything is made of them."""
-    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
+    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
 
 
 def _analyzed(

@@ -29,9 +29,13 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/ncu ingest/reports model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/ncu ingest/reports model/* "
-    "report/* workloads",
-    "ingest/reports": "errors model/records model/failed model/unprofiled model/hotspots model/counters model/store",
+    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "ingest/children": "errors processes",
+    "ingest/executors": "errors ingest/children",
+    "ingest/metrics": "model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/failed "
+    "model/unprofiled model/hotspots model/counters model/store",
+    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -77,7 +81,7 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/reader.py"},
+    "ncu_report": {"ingest/reports/ncu_reader.py"},
     "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
@@ -86,9 +90,19 @@ ONLY_IN = {
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
-    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
-    "multiprocessing": {"ingest/reports/pool.py"},
-    "ctypes": {"ingest/ncu/passes.py"},
+    "pyarrow": {
+        "model/store",
+        "ingest/metrics/raw.py",
+        "ingest/reports/report.py",
+        "ingest/reports/read.py",
+        "ingest/reports/unpacking.py",
+        "ingest/old_stores",
+    },
+    "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
+    "multiprocessing": {"ingest/children/starting.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

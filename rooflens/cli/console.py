@@ -8,25 +8,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.errors import UsageError
-from rooflens.format import count, printable
+from rooflens.errors import InputError, UsageError
+from rooflens.format import count, harmless, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.reports.load import Loaded
-    from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """Print data of any origin to stdout: no control character in it reaches the terminal."""
+    click.echo(harmless(text), nl=nl)
+
+
+def say(line: str) -> None:
+    """Print one line to stderr, and one it stays, whatever names are in it."""
+    click.echo(printable(line), err=True)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
     """Print one error and its hint to stderr."""
     line = f"error: {f'{about}: ' if about else ''}{error}"
-    click.echo(printable(line), err=True)
+    say(line)
     if error.hint:
-        click.echo(f"\nhint: {error.hint}", err=True)
+        click.echo(err=True)
+        say(f"hint: {error.hint}")
 
 
 class progress:  # noqa: N801 - a context manager used like a function
@@ -35,7 +45,7 @@ class progress:  # noqa: N801 - a context manager used like a function
     def __init__(self, total: int) -> None:
         self._total = total
 
-    def __enter__(self) -> Callable[[Outcome], None]:
+    def __enter__(self) -> Callable[[object], None]:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -51,15 +61,15 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._progress.stop()
 
 
-def finish(read: Loaded | Analyzed, last_line: str) -> None:
+def finish(read: Ingested | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
     for source, error in read.failures:
         show_error(error, source)
     if read.failures:
-        total = len(read.failures) + len(read.reports) + read.skipped_count
-        click.echo(f"{len(read.failures)} of {count(total, 'report')} could not be read", err=True)
+        total = len(read.failures) + read.report_count + read.skipped_count
+        say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
     if last_line:
-        click.echo(last_line, err=True)
+        say(last_line)
     if read.failures:
         click.get_current_context().exit(1)
 
@@ -110,10 +120,10 @@ def print_table(
     click.echo(write_all(found.reports, found.limits, written), nl=False)
     analyses = analyses_of(found.reports)
     if analyses:
-        click.echo(LEGEND, err=True)
+        say(LEGEND)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
-        click.echo(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
+        say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 
 
 def print_programs(reports: Sequence[AnalyzedReport]) -> None:
@@ -121,7 +131,7 @@ def print_programs(reports: Sequence[AnalyzedReport]) -> None:
     from rooflens.report.program import program_lines
 
     for line in program_lines(reports):
-        click.echo(printable(line), err=True)
+        say(line)
 
 
 def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
@@ -134,10 +144,10 @@ def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
 
 def console() -> Any:
     """Make the console of stdout."""
-    from rich.console import Console
+    from rooflens.report.text.terminal import Terminal
 
     # Without a terminal there is no width to keep to: lines stay whole for grep and logs.
-    return Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
+    return Terminal(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
 
 
 def default_title(runs: Sequence[Run]) -> str:
@@ -151,7 +161,7 @@ def default_title(runs: Sequence[Run]) -> str:
 
 
 def check_output(output: Path | None, style: str, page: str, *, force: bool) -> None:
-    """Refuse a page without a file, a table in one, and to write over a file without being told to.
+    """Refuse a page without a file, a table in one, and what `check_place` refuses.
 
     Args:
         output: The file that was asked for; None for stdout.
@@ -160,11 +170,50 @@ def check_output(output: Path | None, style: str, page: str, *, force: bool) -> 
         force: Whether to write over a file.
 
     Raises:
-        UsageError: Output and format do not go together, or the file exists.
+        UsageError: Output and format do not go together, or the place is taken.
     """
     if output is None and style == "html":
         raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
     if output is not None and style == "table":
         raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    if output is not None:
+        check_place(output, force=force)
+
+
+def refuse_report(output: Path) -> None:
+    """Refuse to write over a report, forced or not.
+
+    Raises:
+        UsageError: There is one, or the name is one's.
+    """
+    from rooflens.ingest.reports.inputs import is_report
+
+    if is_report(output):
+        hint = "name another file with -o, for example page.html"
+        raise UsageError(f"`{output}` is a report, or has the name of one", hint)
+
+
+def check_place(output: Path, *, force: bool) -> None:
+    """Refuse to write over a report, and over what `check_free` refuses.
+
+    Raises:
+        UsageError: The place is taken.
+    """
+    refuse_report(output)
+    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
+
+
+def check_free(output: Path, *, force: bool, hint: str) -> None:
+    """Refuse to write over what is no ordinary file, and over a file without being told to.
+
+    Raises:
+        UsageError: The place is taken.
+    """
+    from rooflens.files import refuse_special
+
+    try:
+        refuse_special(output)
+    except InputError as error:
+        raise UsageError(str(error), error.hint) from error
+    if output.exists() and not force:
+        raise UsageError(f"`{output}` exists", hint)

@@ -89,12 +89,11 @@ class Run:
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
-        digest: SHA-256 of the report, in hex, unpacked where it is compressed; the key that joins all tables.
+        digest, file_bytes: SHA-256 in hex, the key that joins all tables, and size, both of the unpacked report.
         source: The path as it was given.
-        file_bytes: Size of the report, unpacked as for the digest.
         synthetic: True when the report says that it was written by a generator and not recorded.
-        created_unix_s: When ncu made the report.
-        clock_control: ncu's clock mode as the report states it, or None.
+        clock_control: ncu's clock mode as the report states it, or None; `created_unix_s` is when ncu made it.
+        reader: What read it: `direct`, `ncu-report` (NVIDIA's module) or `csv`.
     """
 
     digest: str
@@ -110,6 +109,7 @@ class Run:
     cache_control: str | None = None
     replay_mode: str | None = None
     created_unix_s: int | None = None
+    reader: str = "ncu-report"
 
 
 @dataclass(frozen=True, slots=True)

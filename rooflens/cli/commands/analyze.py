@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, finish, print_programs, print_table
+from rooflens.cli.console import analyses_of, echo, finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import MAX_UNPACKED, PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 @click.option(
     "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
 )
+@RAW_CELLS
+@MAX_UNPACKED
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -39,6 +42,8 @@ def analyze(
     launches: bool,
     plot: bool,
     without_nvidia: bool,
+    raw_cells: bool,
+    max_unpacked_bytes: int | None,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -55,21 +60,30 @@ def analyze(
 
     stated = read_stated(predict)
     keep = not without_nvidia
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
+    found = load_analyzed(
+        paths,
+        store,
+        read_thresholds(thresholds),
+        keep=keep,
+        without_nvidia=without_nvidia,
+        max_unpacked_bytes=max_unpacked_bytes,
+    )
     if style == "table":
-        place = paths if store is None else ("--store", str(store))
-        print_table(found, top, plot=plot, each_launch=launches, place=place)
+        print_table(found, top, plot=plot, each_launch=launches, place=place_of(paths, store))
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        click.echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
-    else:
-        from rooflens.report.text import json_csv as contract
-        from rooflens.report.text import table as terminal
+        echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
+    elif style == "csv":
+        from rooflens.report.text.json_csv import to_csv
 
-        write = {"csv": contract.to_csv, "md": terminal.to_markdown}[style]
-        click.echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
+        write = partial(to_csv, raw_cells=raw_cells)
+        echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
+    else:
+        from rooflens.report.text.table import to_markdown
+
+        echo(write_all(found.reports, found.limits, lambda reports: to_markdown(analyses_of(reports))), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console, finish
-from rooflens.cli.loading import PATHS, STORE, load_analyzed
+from rooflens.cli.console import console, echo, finish, say
+from rooflens.cli.loading import MAX_UNPACKED, PATHS, RAW_CELLS, STORE, load_analyzed
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rooflens.model.records import Analysis, Grain
 
@@ -43,13 +42,23 @@ _NONE_HINT = (
     show_default=True,
     help="`github` annotates the lines in a GitHub workflow.",
 )
+@RAW_CELLS
+@MAX_UNPACKED
 def hotspots(
-    paths: tuple[str, ...], store: Path | None, *, by: Grain | None, wanted: str | None, top: int, style: str
+    paths: tuple[str, ...],
+    store: str | None,
+    *,
+    by: Grain | None,
+    wanted: str | None,
+    top: int,
+    style: str,
+    raw_cells: bool,
+    max_unpacked_bytes: int | None,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
 
-    found = load_analyzed(paths, store)
+    found = load_analyzed(paths, store, max_unpacked_bytes=max_unpacked_bytes)
     analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
     by = "line" if style == "github" else by
     shown = listings(analyses, by, top)
@@ -57,11 +66,13 @@ def hotspots(
         raise _nothing(analyses, by)
     if style == "table":
         print_hotspots(console(), shown)
+    elif style == "csv":
+        echo(to_csv(shown, raw_cells=raw_cells), nl=False)
     else:
-        writers = {"json": to_json, "csv": to_csv, "github": to_annotations}
-        click.echo(writers[style](shown), nl=style == "json")
+        writers = {"json": to_json, "github": to_annotations}
+        echo(writers[style](shown), nl=style == "json")
     if left := len(analyses) - len(shown):
-        click.echo(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded", err=True)
+        say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
 
 

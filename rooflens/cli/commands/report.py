@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, default_title, finish, print_table
+from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import MAX_UNPACKED, PATHS, STORE, THRESHOLDS, load_analyzed
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
@@ -63,11 +63,12 @@ class Content:
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
 @click.option("--title", help="Title; by default the names of the reports.")
 @PREDICT
+@MAX_UNPACKED
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -75,11 +76,13 @@ def report(
     theme: str | None,
     title: str | None,
     predict: str | None,
+    max_unpacked_bytes: int | None = None,
     force: bool,
     table: bool,
 ) -> None:
     """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
-    _refuse_reports(output)
+    if output not in {None, _STDOUT}:
+        refuse_report(output)
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table)
@@ -91,7 +94,7 @@ def report(
     from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True)
+    found = load_analyzed(paths, store, limits, keep=True, max_unpacked_bytes=max_unpacked_bytes)
     if not analyses_of(found.reports):
         finish(found, "")
         return
@@ -129,14 +132,6 @@ def _format_of(output: Path | None, style: str | None) -> str:
     return style or told or "html"
 
 
-def _refuse_reports(output: Path | None) -> None:
-    """Refuse to write over a report, ever."""
-    from rooflens.ingest.reports.inputs import ENDINGS
-
-    if output is not None and output.name.endswith(ENDINGS):
-        raise UsageError(f"`{output}` is the name of a report", "name the file with -o, for example page.html")
-
-
 def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
     """Refuse to write over a file without being told to, or two things at once."""
     if output == _STDOUT:
@@ -145,8 +140,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    if output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
 
 
 def _stdout_is_terminal() -> bool:
@@ -184,7 +178,7 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
 
     picture = draw_rooflines(page, dark=dark)
     for note in picture.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     return picture.png() if style == "png" else _encoded(picture.svg)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.code import Code
+from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.counters.plausible import (
     BLOCK,
@@ -32,6 +33,7 @@ from rooflens.model.records import Kernel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflens.ingest.metrics.stored import Value
     from rooflens.model.counters.plausible import Limit
     from rooflens.model.records import Rule, Series, Status
 
@@ -219,6 +221,23 @@ def is_measured(metric: str) -> bool:
     Launch figures, attributes of the device and samples can be without a value in a report that just has no counters.
     """
     return metric.partition(".")[0] in _MEASURED_BASES
+
+
+def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], dict[str, str], int]:
+    """Divide values into numbers and texts, and count the measurements that are NaN."""
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    nan_count = 0
+    for name, value in values.items():
+        if isinstance(value, str):
+            texts[name] = value
+        elif value is None:
+            continue
+        elif math.isfinite(value):
+            numbers[name] = float(value)
+        elif math.isnan(value):
+            nan_count += is_measured(name)
+    return numbers, texts, nan_count
 
 
 @lru_cache(maxsize=_SIGNATURES_KEPT)

@@ -231,7 +231,7 @@ def test_drawings_of_graphs_stand_before_the_results(path: Path) -> None:
 def test_a_kernel_result_must_decode(path: Path) -> None:
     """A result without its required fields is damage, with the place."""
     error = _error(path, _container({"NumResults": 1}, _framed(b"\x08\x01")))
-    assert str(error) == "damaged: kernel result 0 of block 0, 2 bytes at offset 24, cannot be decoded"
+    assert str(error) == "damaged: kernel result 0, 2 bytes at offset 24, cannot be decoded"
 
 
 def test_a_report_without_results_is_an_error(path: Path) -> None:
@@ -245,7 +245,7 @@ def test_metric_names_must_be_there(path: Path) -> None:
     """A result whose metric names are gone is damage, as after a cut between two blocks."""
     result = _first_result(encode_report(ReportSpec([KERNEL])))
     error = _error(path, _container({"NumResults": 1}, _framed(result)))
-    assert str(error).startswith("damaged: kernel result 0 refers to string 1, but the report holds 0 strings")
+    assert str(error).startswith("damaged: result 0 refers to string 1, but the report holds 0 strings")
 
 
 def _first_result(data: bytes) -> bytes:

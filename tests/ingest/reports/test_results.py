@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rooflens.ingest.reports.code import Code
+from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, is_measured, short_name, to_kernel
 from rooflens.model.records import Hotspot, Rule, Series
 
