@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Attainable, Kernel, Run
     from rooflens.model.unprofiled import Unprofiled
 
@@ -83,7 +84,11 @@ class Analyzed:
 
 
 def analyze_paths(
-    paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False
+    paths: Iterable[str | Path],
+    limits: Thresholds | None = None,
+    *,
+    without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read reports, and folders of them, and analyze every kernel.
 
@@ -91,11 +96,14 @@ def analyze_paths(
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
+        reading: How the reports are read: by whom, and how large what is compressed may become.
 
     Raises:
         InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
     """
-    return analyze_inputs(find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia)
+    return analyze_inputs(
+        find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
+    )
 
 
 def analyze_inputs(
@@ -104,9 +112,10 @@ def analyze_inputs(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
-    loaded = load_reports(inputs.jobs, on_outcome)
+    loaded = load_reports(inputs.jobs, on_outcome, reading)
     reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
     found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
     return replace(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,12 +15,13 @@ from rooflens.errors import UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.load import Ingested
     from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MOST_REMARKS = 10
@@ -68,32 +70,58 @@ RAW_CELLS = click.option(
     is_flag=True,
     help="Leave texts of the CSV as they are, also what a spreadsheet would run as a formula.",
 )
-DEADLINE = click.option(
-    "--deadline",
-    "deadline_s",
-    type=click.FloatRange(min=0, min_open=True, max=86400),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="What NVIDIA's module may take for one report, where it is asked; a large one gets more, by its size.",
-)
-MAX_UNPACKED = click.option(
-    "--max-unpacked",
-    "max_unpacked_bytes",
-    metavar="SIZE",
-    callback=_parsed_size,
-    help="Refuse what unpacks to more, or sends more through a pipe.  [default: 4GiB]",
+_READING = (
+    click.option(
+        "--reader",
+        type=click.Choice(["auto", "direct", "ncu-report"]),
+        help="Who reads: rooflens, NVIDIA's module, or the second where the first does not know all.  [default: auto]",
+    ),
+    click.option("--verify", is_flag=True, default=None, help="Read with both, and refuse a report where they differ."),
+    click.option(
+        "--deadline",
+        "deadline_s",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
+    ),
+    click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),
+    click.option(
+        "--max-unpacked",
+        "max_unpacked_bytes",
+        metavar="SIZE",
+        callback=_parsed_size,
+        help="Refuse what unpacks to more, or sends more through a pipe.  [default: 4GiB]",
+    ),
 )
 
 
-def find_reports(paths: Sequence[str], max_unpacked_bytes: int | None = None) -> Inputs:
+def with_reading(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how reports are read; they come together, as `reading`."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **given: Any) -> None:
+        from rooflens.ingest.reports.report import ReadOptions
+
+        told = {name: given.pop(name, None) for name in _READING_NAMES}
+        reading = ReadOptions(**{name: value for name, value in told.items() if value is not None})
+        function(*arguments, reading=reading, **given)
+
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+_READING_NAMES = ("reader", "verify", "deadline_s", "gpu", "max_unpacked_bytes")
+
+
+def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> Inputs:
     """Find the reports that were given; say on stderr what else stood in their folders.
 
     What comes through a pipe is kept in a temporary file until the command ends.
 
     Args:
         paths: Files, folders, `-` for stdin.
-        max_unpacked_bytes: A pipe may send so many.
+        reading: How they will be read, and how much may come through a pipe.
 
     Raises:
         UsageError: No path was given, or an empty one, or stdin is a keyboard.
@@ -105,7 +133,7 @@ def find_reports(paths: Sequence[str], max_unpacked_bytes: int | None = None) ->
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
     if "" in paths:
         raise UsageError("one of the paths is empty", "`.` is the folder you are in")
-    pipes = {given: _received(given, max_unpacked_bytes) for given in dict.fromkeys(paths) if is_pipe(given)}
+    pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
     if inputs.ignored:
         names = _some([path.name for path in inputs.ignored])
@@ -117,13 +145,13 @@ def find_reports(paths: Sequence[str], max_unpacked_bytes: int | None = None) ->
     return inputs
 
 
-def _received(given: str, max_bytes: int | None) -> Job:
+def _received(given: str, reading: ReadOptions | None) -> Job:
     """Keep all that comes through a pipe while the command runs."""
     from rooflens.ingest.reports.inputs import STDIN
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.unpacking import spooled
 
-    ctx = click.get_current_context()
+    ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes if reading else None
     if given in {STDIN, "/dev/stdin"}:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
@@ -132,7 +160,7 @@ def _received(given: str, max_bytes: int | None) -> Job:
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
 
-def place_of(paths: Sequence[str], store: Path | str | None) -> tuple[str, ...]:
+def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
     """Return what another command is given to read the same; nothing where a pipe was read, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
@@ -153,7 +181,7 @@ def load_analyzed(
     *,
     keep: bool = False,
     without_nvidia: bool = False,
-    max_unpacked_bytes: int | None = None,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -163,7 +191,7 @@ def load_analyzed(
         limits: Thresholds; the shipped ones by default.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
-        max_unpacked_bytes: What is compressed may unpack to so many.
+        reading: How the reports are read.
 
     Raises:
         UsageError: Neither was given, or both.
@@ -176,9 +204,9 @@ def load_analyzed(
     if store is not None:
         found = analyze_store(store, limits, keep=keep, without_nvidia=without_nvidia)
     else:
-        inputs = find_reports(paths, max_unpacked_bytes)
+        inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
-            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia)
+            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)
     return found
 

@@ -17,7 +17,7 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_
 from support.packing import packed
 
 from rooflens.cli.group import main
-from rooflens.cli.loading import MAX_UNPACKED
+from rooflens.cli.loading import _READING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +81,24 @@ def test_what_is_too_large_is_refused(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
+def test_the_limit_holds_for_files_in_each_command(tmp_path: Path, scratch: Path) -> None:
+    """`--max-unpacked` refuses the compressed file that unpacks to more, and no other; nothing of it stays."""
+    packed_file, plain = tmp_path / "a.ncu-repz", tmp_path / "b.ncu-rep"
+    packed_file.write_bytes(packed(REPORT))
+    plain.write_bytes(REPORT)
+    for command in (
+        ("analyze",),
+        ("hotspots",),
+        ("ingest", "--store", tmp_path / "store"),
+        ("report", "-o", "-", "--format", "json"),
+    ):
+        said = run(*command, packed_file, plain, "--max-unpacked", len(REPORT) - 1).stderr
+        assert "a.ncu-repz: unpacks to more than " in said
+        assert "b.ncu-rep:" not in said
+    assert run("analyze", packed_file, "--max-unpacked", len(REPORT)).exit_code == 0
+    assert list(scratch.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
     [
@@ -107,11 +125,12 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def _size(text: str) -> int:
     command = click.Command("command", params=[])
-    MAX_UNPACKED(command)
-    (option,) = command.params
-    found = option.process_value(click.Context(command), text)
-    assert isinstance(found, int)
-    return found
+    for option in _READING:
+        option(command)
+    (found,) = [param for param in command.params if param.name == "max_unpacked_bytes"]
+    size_bytes = found.process_value(click.Context(command), text)
+    assert isinstance(size_bytes, int)
+    return size_bytes
 
 
 def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

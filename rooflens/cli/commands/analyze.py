@@ -9,11 +9,13 @@ import click
 
 from rooflens.cli.console import analyses_of, echo, finish, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import MAX_UNPACKED, PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rooflens.ingest.reports.report import ReadOptions
 
 
 @click.command()
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
 )
 @RAW_CELLS
-@MAX_UNPACKED
+@with_reading
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
@@ -43,7 +45,7 @@ def analyze(
     plot: bool,
     without_nvidia: bool,
     raw_cells: bool,
-    max_unpacked_bytes: int | None,
+    reading: ReadOptions,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -66,7 +68,7 @@ def analyze(
         read_thresholds(thresholds),
         keep=keep,
         without_nvidia=without_nvidia,
-        max_unpacked_bytes=max_unpacked_bytes,
+        reading=reading,
     )
     if style == "table":
         print_table(found, top, plot=plot, each_launch=launches, place=place_of(paths, store))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import console, echo, finish, say
-from rooflens.cli.loading import MAX_UNPACKED, PATHS, RAW_CELLS, STORE, load_analyzed
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Grain
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
@@ -43,7 +44,7 @@ _NONE_HINT = (
     help="`github` annotates the lines in a GitHub workflow.",
 )
 @RAW_CELLS
-@MAX_UNPACKED
+@with_reading
 def hotspots(
     paths: tuple[str, ...],
     store: str | None,
@@ -53,12 +54,12 @@ def hotspots(
     top: int,
     style: str,
     raw_cells: bool,
-    max_unpacked_bytes: int | None,
+    reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
 
-    found = load_analyzed(paths, store, max_unpacked_bytes=max_unpacked_bytes)
+    found = load_analyzed(paths, store, reading=reading)
     analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
     by = "line" if style == "github" else by
     shown = listings(analyses, by, top)

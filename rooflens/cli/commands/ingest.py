@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from rooflens.cli.console import finish, progress, say
-from rooflens.cli.loading import DEADLINE, MAX_UNPACKED, PATHS, find_reports, print_remarks
+from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import Raw
+    from rooflens.ingest.reports.report import Raw, ReadOptions
 
 
 @click.command()
@@ -35,28 +36,18 @@ if TYPE_CHECKING:
     metavar="WHERE",
     help="Who reads: process:8 (processes here), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
 )
-@DEADLINE
-@MAX_UNPACKED
-def ingest(
-    paths: tuple[str, ...],
-    store: str,
-    raw: Raw,
-    executor: str | None,
-    deadline_s: float,
-    max_unpacked_bytes: int | None,
-) -> None:
+@with_reading
+def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
     """
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
     from rooflens.ingest.reports.load import ingest_reports
-    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.store.store import Store
 
-    inputs = find_reports(paths, max_unpacked_bytes)
+    inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
     with progress(len(inputs.jobs)) as advance:
-        options = ReadOptions(raw=raw, deadline_s=deadline_s)
         place = Store(store, _say_who_writes)
         loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=executor)
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
@@ -67,4 +58,4 @@ def ingest(
 
 
 def _say_who_writes(who: str) -> None:
-    click.echo(f"waiting for {who}, which is writing to the store", err=True)
+    say(f"waiting for {who}, which is writing to the store")

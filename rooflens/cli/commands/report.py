@@ -11,13 +11,14 @@ import click
 
 from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import MAX_UNPACKED, PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.cli.expectations import Expected
+    from rooflens.ingest.reports.report import ReadOptions
 
 _STDOUT = Path("-")
 
@@ -63,7 +64,7 @@ class Content:
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
 @click.option("--title", help="Title; by default the names of the reports.")
 @PREDICT
-@MAX_UNPACKED
+@with_reading
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
@@ -76,7 +77,7 @@ def report(
     theme: str | None,
     title: str | None,
     predict: str | None,
-    max_unpacked_bytes: int | None = None,
+    reading: ReadOptions,
     force: bool,
     table: bool,
 ) -> None:
@@ -94,7 +95,7 @@ def report(
     from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True, max_unpacked_bytes=max_unpacked_bytes)
+    found = load_analyzed(paths, store, limits, keep=True, reading=reading)
     if not analyses_of(found.reports):
         finish(found, "")
         return

@@ -13,11 +13,16 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.foreign import is_known
+from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
+from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct, UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
-from rooflens.ingest.reports.unpacking import unpacked
+from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
+from rooflens.ingest.reports.unpacking import MAGIC, unpacked
+from rooflens.model.records import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -25,9 +30,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from rooflens.ingest.exports.kernels import ExportedKernel
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.reports.container import Bytes
-    from rooflens.ingest.reports.results import RawResult
 
 __all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
 
@@ -52,7 +57,10 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
             was read.
     """
     options = options or ReadOptions()
-    with unpacked(path) as plain:
+    with unpacked(path, options.max_unpacked_bytes) as plain:
+        if _is_text(plain):
+            with _opened(plain) as (data, digest):
+                return _exported(data[:], digest, source, options)
         if options.verify:
             _verify(plain, source, options)
         return (
@@ -66,7 +74,7 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
     """Read a report that is in memory, with neither a file nor another process: instructions come without text.
 
     Args:
-        data: A plain report.
+        data: A plain report, or a CSV export.
         source: What records and messages show.
         options: What is wanted of it.
 
@@ -75,7 +83,71 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
         UnknownContentError: It holds something that only NVIDIA's module may know.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
+    if is_export(data[:HEAD_BYTES]):
+        return _exported(data[:], digest, source, options or ReadOptions())
     return _read(data, digest, source, options or ReadOptions(), None)
+
+
+def _is_text(path: Path) -> bool:
+    """Tell text of ncu, and other text that we can name, from reports; errors are left to who reads it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return False
+    return not head.startswith(MAGIC) and (is_export(head) or is_known(head))
+
+
+def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
+    """Read an export.
+
+    Args:
+        data: The whole text, unpacked.
+        digest: SHA-256 of it, in hex.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it; it names the GPU where the export does not.
+
+    Raises:
+        InputError: This is no export, or one that cannot be read.
+    """
+    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    raw = raw_table(digest, options)
+    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)
+    kernels = []
+    processes: dict[str | None, None] = {}
+    for found in export:
+        if raw is not None:
+            instances = {name: Stored(None, tuple(one), tuple(one.values())) for name, one in found.tables.items()}
+            raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
+        processes.setdefault(found.process_name)
+        kernels.append(to_kernel(_raw_result(found), digest, source, synthetic=False))
+    run = Run(
+        digest=digest,
+        source=source,
+        file_bytes=len(data),
+        kernel_count=len(kernels),
+        synthetic=False,
+        process_name=next(iter(processes)) if len(processes) == 1 else None,
+        reader="csv",
+    )
+    values, stored_instances = raw.finish() if raw else (None, None)
+    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+
+
+def _raw_result(found: ExportedKernel) -> RawResult:
+    return RawResult(
+        index=found.index,
+        function_name=found.function_name,
+        signature=found.signature,
+        workload=found.workload,
+        numbers=found.numbers,
+        texts=found.texts,
+        tables=found.tables,
+        nan_count=sum(map(is_measured, found.not_numbers)),
+        rules=tuple(found.rules),
+        process=found.process,
+        nvtx_range=found.nvtx_range,
+    )
 
 
 def _directly(path: Path, source: str, options: ReadOptions) -> Report:
@@ -148,7 +220,8 @@ def _verify(path: Path, source: str, options: ReadOptions) -> None:
         raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")
     differences = list(differences_of(ours, _with_nvidia(path, source, everything)))
     if differences:
-        raise InputError(f"the readers differ in {len(differences):,} places: {'; '.join(differences[:3])}", _BUG)
+        places = "1 place" if len(differences) == 1 else f"{len(differences):,} places"
+        raise InputError(f"the readers differ in {places}: {'; '.join(differences[:3])}", _BUG)
 
 
 def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
@@ -163,13 +236,21 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
             f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
         )
     for what, table, other_table in (("values", ours.raw, theirs.raw), ("instances", ours.instances, theirs.instances)):
-        if table is not None and other_table is not None and _rows(table) != _rows(other_table):
+        if table is not None and other_table is not None and not _rows(table).equals(_rows(other_table)):
             yield f"stored {what}"
 
 
-def _rows(table: pa.Table) -> list[str]:
-    """Return the rows of a table in an order of their own: readers differ in theirs, and NaN is not itself."""
-    return sorted(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+def _rows(table: pa.Table) -> pa.Table:
+    """Return the rows of a table in an order of their own, for readers differ in theirs, and doubles as their bits."""
+    import pyarrow as pa  # noqa: PLC0415 - only where stored values were asked for
+
+    columns: dict[str, pa.Array] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        columns[name] = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.nulls(0, whole.type)
+    bits = columns["value_double"].view(pa.int64())
+    order = [(name, "ascending") for name in ("kernel_index", "name", "instance") if name in columns]
+    return pa.table(columns | {"value_double": bits}).sort_by(order)
 
 
 @contextmanager

@@ -202,8 +202,8 @@ def read_reports(
     Args:
         jobs: Files to read.
         options: What is wanted of them.
-        children: How many to read at once. By default one after the other, but one a core where NVIDIA's reader is asked
-            for: its children work by themselves.
+        children: How many to read at once. By default one after the other, but one a core where NVIDIA's reader is
+            asked for: its children work by themselves.
         read: What reads one file; tests put one here that hangs or dies.
     """
     wanted = options or ReadOptions()

@@ -226,16 +226,14 @@ def test_a_wrong_name_gets_a_hint(tmp_path: Path) -> None:
     assert "first bytes are not" in _error(file).hint
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, scratch: Path) -> None:
     """A report may unpack to the limit and not to a byte more; unpacking stops there, and nothing of it stays."""
     file = tmp_path / "large.ncu-repz"
     file.write_bytes(packed(REPORT))
-    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT))
-    assert len(read_report(file, "one").kernels) == 3
-    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT) - 1)
-    error = _error(file)
+    assert len(read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT))).kernels) == 3
+    with pytest.raises(InputError) as caught:
+        read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT) - 1))
+    error = caught.value
     assert str(error).startswith("unpacks to more than ")
     assert "--max-unpacked" in error.hint
     assert list(scratch.iterdir()) == []
@@ -334,9 +332,9 @@ def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) 
     read = {}
     for first, second in ((plain, file), (file, plain)):
         store = Store(tmp_path / f"store-{first.suffix}")
-        assert len(ingest_reports(find_inputs([str(first)]).jobs, store).reports) == 1
+        assert ingest_reports(find_inputs([str(first)]).jobs, store).report_count == 1
         again = ingest_reports(find_inputs([str(second)]).jobs, store)
-        assert (len(again.reports), again.failures, again.skipped_count) == (0, [], 1)
+        assert (again.report_count, again.failures, again.skipped_count) == (0, [], 1)
         (report,) = store.reports()
         assert report.run.digest == hashlib.sha256(plain.read_bytes()).hexdigest()
         read[first.suffix] = (
