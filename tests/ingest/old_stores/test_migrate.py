@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from rooflens.ingest.reports.reader import read_report
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.old_stores.migrate import migrate
-from rooflens.ingest.reports.reader import read_report
 from rooflens.model.store.findings import hotspot_table
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.rows import kernel_table, run_table
