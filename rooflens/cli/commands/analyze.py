@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, print_programs, print_table
+from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
@@ -76,9 +77,12 @@ def analyze(
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.text.json_csv import json_lines, to_json
 
-        echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
+        if sys.stdout.isatty():
+            echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
+        else:
+            print_parts(json_lines(analyses_of(found.reports), found.reports))
     elif style == "csv":
         from rooflens.report.text.json_csv import to_csv
 
