@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.load import Ingested
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
+
+_MOST_REMARKS = 10
+"""Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
@@ -207,11 +211,23 @@ def load_analyzed(
     return found
 
 
+def print_remarks(read: Analyzed | Ingested) -> None:
+    """Say what could not be used beside reports, and how reports were read where that is worth a word."""
+    warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
+    notes = [f"note: {source}: {note}" for source, note in read.notes]
+    for lines, what in ((warnings, "warning"), (notes, "note")):
+        for line in lines[:_MOST_REMARKS]:
+            say(line)
+        if len(lines) > _MOST_REMARKS:
+            say(f"{what}: the same of {count(len(lines) - _MOST_REMARKS, 'other report')}, or the like")
+
+
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
         names = _some(missing.names)
         kernels = count(len(missing.names), "kernel")
         words = f"{missing.source}: launches of {kernels} ran and are not in the report: {names}"
         say(f"warning: {words}; `--kernel NAME` profiles them")
+    print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflens.model.analyze import analyze
+from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.records import LEVELS
 from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 from rooflens.report.text.data import csv_text, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -25,6 +27,26 @@ CSV_COLUMNS = (
 def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
     """Write the analyses, and the programs of the reports, as the JSON contract has them, in the order given."""
     return json_text(to_document(analyses, reports))
+
+
+def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+    """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    head = json_text(to_document((), reports), dense=True)
+    yield f"{head.removesuffix(']}')}\n"
+    before = ""
+    for analysis in analyses:
+        yield f"{before}{_line(analysis)}"
+        before = ",\n"
+    yield "\n]}\n"
+
+
+def _line(analysis: Analysis) -> str:
+    """Write a kernel; what was printed before it cannot be taken back, so a bug that it meets makes it a failed one."""
+    try:
+        return json_text(KERNEL.write(analysis), dense=True)
+    except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
+        failed = failed_kernel(analysis.kernel, bug_reason(error))
+        return json_text(KERNEL.write(analyze(failed)), dense=True)
 
 
 def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:
