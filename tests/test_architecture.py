@@ -23,16 +23,18 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "errors files ingest/ncu ingest/reports model/* workloads",
+    "analyzing": "errors files ingest/* model/* workloads",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
-    "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
+    "cli": "format errors files analyzing ingest/* model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing collecting doctor ingest/* model/* report/* workloads",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors ingest/children ingest/executors ingest/metrics model/records model/unprofiled "
+    "ingest/loading": "errors ingest/children ingest/executors ingest/reports model/records model/unprofiled "
+    "model/store",
+    "ingest/reports": "errors ingest/children ingest/metrics model/records model/unprofiled "
     "model/hotspots model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
