@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import ingest_reports
 from rooflens.model.store.place import Place
 from rooflens.model.store.store import Store
 
