@@ -125,7 +125,7 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
     return 1 if different else 0
 
 
-def ingest(
+def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
     name: str,
     jobs: tuple[Job, ...],
     store: str,

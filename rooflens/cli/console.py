@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from rooflens.errors import InputError, UsageError
 from rooflens.format import count, harmless, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
@@ -46,19 +47,21 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._total = total
 
     def __enter__(self) -> Callable[[object], None]:
+        self._progress: Any = None
+        if not sys.stderr.isatty():
+            return lambda _: None
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-        )
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._progress.start()
         task = self._progress.add_task("", total=self._total)
         return lambda _: self._progress.advance(task)
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
 
 
 def show_failures(read: Ingested | Analyzed) -> None:
@@ -77,6 +80,13 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         say(last_line)
     if read.failures:
         click.get_current_context().exit(1)
+
+
+def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
+    """Print a long text that comes in parts, some of them at once."""
+    coming = iter(parts)
+    while some := list(islice(coming, at_once)):
+        echo("".join(some), nl=False)
 
 
 def print_table(

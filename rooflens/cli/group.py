@@ -25,6 +25,7 @@ COMMANDS = (
     "profile",
     "collect",
     "ingest",
+    "store",
     "analyze",
     "report",
     "hotspots",

@@ -27,7 +27,12 @@ _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
-STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
+STORE = click.option(
+    "--store",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+)
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -151,7 +156,7 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
 
-def place_of(paths: Sequence[str], store: Path | None) -> tuple[str, ...]:
+def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
     """Return what another command is given to read the same; nothing where a pipe was read, which is empty now."""
     from rooflens.ingest.reports.inputs import is_pipe
 
@@ -167,7 +172,7 @@ def _some(names: Sequence[str]) -> str:
 
 def load_analyzed(
     paths: Sequence[str],
-    store: Path | None,
+    store: str | None,
     limits: Thresholds | None = None,
     *,
     keep: bool = False,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, print_programs, print_table
+from rooflens.cli.console import echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -75,9 +76,12 @@ def analyze(
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.text.json_csv import json_lines, to_json
 
-        echo(to_json(analyses, found.reports))
+        if sys.stdout.isatty():
+            echo(to_json(analyses, found.reports))
+        else:
+            print_parts(json_lines(analyses, found.reports))
     elif style == "csv":
         from rooflens.report.text.json_csv import to_csv
 

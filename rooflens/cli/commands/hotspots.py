@@ -13,7 +13,6 @@ from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Grain
@@ -48,7 +47,7 @@ _NONE_HINT = (
 @with_reading
 def hotspots(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     *,
     by: Grain | None,
     wanted: str | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,14 +12,32 @@ from rooflens.cli.loading import PATHS, find_reports, with_reading
 from rooflens.format import count
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.ingest.reports.report import Raw, ReadOptions
 
 
 @click.command()
 @PATHS
-@click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where to: an empty folder, a store, or an address such as s3://bucket/store.",
+)
+@click.option(
+    "--raw",
+    type=click.Choice(["none", "values", "all"]),
+    default="values",
+    show_default=True,
+    help="Which of the reports' own values to keep besides: none, one a metric, or those of its instances too.",
+)
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    help="Who reads: process:8 (processes here), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
+)
 @with_reading
-def ingest(paths: tuple[str, ...], store: Path, reading: ReadOptions) -> None:
+def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
@@ -29,10 +46,15 @@ def ingest(paths: tuple[str, ...], store: Path, reading: ReadOptions) -> None:
     from rooflens.ingest.reports.load import ingest_reports
     from rooflens.model.store.store import Store
 
-    inputs, options = find_reports(paths, reading), replace(reading, raw="values")
+    inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
     with progress(len(inputs.jobs)) as advance:
-        loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled, options=options)
+        place = Store(store, _say_who_writes)
+        loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=executor)
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     finish(loaded, f"wrote {store}")
+
+
+def _say_who_writes(who: str) -> None:
+    say(f"waiting for {who}, which is writing to the store")

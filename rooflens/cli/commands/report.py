@@ -69,7 +69,7 @@ class Content:
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,

@@ -19,7 +19,7 @@ OPCODE_TABLES = (
 )
 """Metrics with instances that the model needs: opcode -> count."""
 
-_MOST_INSTRUCTIONS = 2**62
+MOST_INSTRUCTIONS = 2**62
 """No kernel executes more instructions: a larger count is damage, and would not fit the store."""
 
 
@@ -47,7 +47,7 @@ def opcode_table(stored: Stored) -> dict[str, int]:
     """Return a metric's counts by key, without impossible ones; empty where it has no keys."""
     pairs = zip(stored.keys or (), stored.values, strict=False)
     return {
-        str(key): int(count) for key, count in pairs if not isinstance(count, str) and 0 <= count <= _MOST_INSTRUCTIONS
+        str(key): int(count) for key, count in pairs if not isinstance(count, str) and 0 <= count <= MOST_INSTRUCTIONS
     }
 
 

@@ -27,7 +27,7 @@ DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
 """A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
 
-_BUG = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
+BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
@@ -92,7 +92,7 @@ def said() -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - of any reader, on any file
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
-        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG) from None
+        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", BUG_HINT) from None
 
 
 @contextmanager

@@ -11,11 +11,12 @@ import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
-from rooflens.ingest.reports.pool import Outcome, end_children, said
+from rooflens.ingest.reports.pool import BUG_HINT, Outcome, end_children, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import likely_bytes
@@ -77,42 +78,65 @@ class IngestTask:
             raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
 
     def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
-        """Write reports as they are read, and yield each part when it is large enough or took long enough."""
-        from rooflens.model.store.parts import PART_BYTES, PartWriter  # noqa: PLC0415 - pyarrow: only where it is needed
+        """Write reports as they are read, and yield each part when it is large enough or took long enough.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        from rooflens.model.store.parts import PartWriter  # noqa: PLC0415 - pyarrow: only where it is needed
 
         waiting = iter(outcomes)
-        first = next(waiting, None)
-        while first is not None:
-            started_s = time.monotonic()
+        for first in waiting:
             batch = _Batch()
-            with PartWriter(self.place) as writer:
-                outcome: Outcome | None = first
-                first = None
-                while outcome is not None:
-                    batch.add(self._kept(outcome, writer))
-                    if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
-                        break
-                    outcome = next(waiting, None)
-            first = None if outcome is None else next(waiting, None)
-            yield batch.written(writer.summary)
+            try:
+                with PartWriter(self.place) as writer:
+                    self._fill(writer, batch, chain([first], waiting))
+            except (OSError, InputError):
+                raise
+            except Exception:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
+                if len(batch.jobs) > 1:
+                    yield from self._one_by_one(batch.jobs)
+                else:
+                    yield self._refused(first.job)
+            else:
+                yield batch.written(writer.summary)
 
-    def _kept(self, outcome: Outcome, writer: PartWriter) -> Outcome:
-        """Write a report that could be read; say why not where its un-profiled run is damaged."""
-        from rooflens.model.store.rows import report_tables  # noqa: PLC0415 - as above
+    def _fill(self, writer: PartWriter, batch: _Batch, outcomes: Iterator[Outcome]) -> None:
+        """Write reports until the part is large enough or took long enough."""
+        from rooflens.model.store.parts import PART_BYTES  # noqa: PLC0415 - as above
+
+        started_s = time.monotonic()
+        for outcome in outcomes:
+            batch.jobs.append(outcome.job)
+            error = self._write(writer, outcome)
+            if error is not None:
+                batch.failures.append((outcome.job.source, error))
+            if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
+                return
+
+    def _write(self, writer: PartWriter, outcome: Outcome) -> InputError | None:
+        """Write a report; say why not where it could not be read, or its un-profiled run is damaged."""
+        from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - as above
 
         report = outcome.result
         if isinstance(report, InputError):
-            return outcome
+            return report
         try:
             with said():
                 unprofiled = self.unprofiled_of(outcome.job.path)
-                tables = report_tables(
-                    report.run, report.kernels, unprofiled=unprofiled, metrics=report.raw, instances=report.instances
-                )
         except InputError as error:
-            return Outcome(outcome.job, error)
-        writer.add(tables)
-        return outcome
+            return error
+        writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+        return None
+
+    def _one_by_one(self, jobs: Iterable[Job]) -> Iterator[Written]:
+        """Read reports again, each into a part of its own."""
+        for job in jobs:
+            yield from self.parts(read_reports([job], self.options, children=1))
+
+    def _refused(self, job: Job) -> Written:
+        error = InputError("it holds a value that the store cannot take", BUG_HINT)
+        return Written((job,), ((job.source, error),), None)
 
 
 @dataclass(slots=True)
@@ -121,11 +145,6 @@ class _Batch:
 
     jobs: list[Job] = field(default_factory=list)
     failures: list[tuple[str, InputError]] = field(default_factory=list)
-
-    def add(self, outcome: Outcome) -> None:
-        self.jobs.append(outcome.job)
-        if isinstance(outcome.result, InputError):
-            self.failures.append((outcome.job.source, outcome.result))
 
     def written(self, part: PartSummary) -> Written:
         return Written(tuple(self.jobs), tuple(self.failures), part if part.files else None)
@@ -175,8 +194,8 @@ def read_reports(
     Args:
         jobs: Files to read.
         options: What is wanted of them.
-        children: How many to read at once. By default one after the other, and where NVIDIA's reader is asked for, whose
-            children work by themselves, one a core.
+        children: How many to read at once. By default one after the other, but one a core where NVIDIA's reader is
+            asked for: its children work by themselves.
         read: What reads one file; tests put one here that hangs or dies.
     """
     wanted = options or ReadOptions()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
+from rooflens.model.store import MARKER
 from rooflens.model.store.parts import FILE_NAME
 from rooflens.model.store.schema import SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from rooflens.model.store.place import Place
 
-MARKER = "rooflens-store.json"
 _FORMAT = "rooflens-store"
 _CONTENT = json.dumps({"format": _FORMAT, "schema_version": SCHEMA_VERSION}) + "\n"
 _OURS = {MARKER, f".{MARKER}.partial", ".lock", *TABLES}

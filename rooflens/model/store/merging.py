@@ -35,8 +35,14 @@ class Piece:
     digests: Collection[str]
 
 
-def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL) -> PartSummary:
+def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: Collection[str] = ()) -> PartSummary:
     """Write the reports of some parts as one new part; nothing of the old ones is touched.
+
+    Args:
+        place: The store.
+        pieces: What to take.
+        level: How hard zstd tries.
+        healed: Sources that have been read since they failed: their rows of `failures` are left out.
 
     Raises:
         InputError: A file is damaged.
@@ -46,8 +52,8 @@ def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL) -> PartS
         for piece in pieces:
             writer.add({"runs": _only(piece.part.rows, piece)})
             for table in DATA:
-                for batch in _batches(place, piece, table):
-                    writer.add({table: batch})
+                for rows in _tables(place, piece, table):
+                    writer.add({table: rows.filter(_not_in(rows["source"], healed)) if table == "failures" else rows})
     return writer.summary
 
 
@@ -57,7 +63,7 @@ def uncommitted(summary: PartSummary) -> Part:
     return Part(Committed(summary.key, summary.files, (), 0), summary.runs, runs)
 
 
-def _batches(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
+def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
     file: Any = open_checked(place, piece.part, table)
     with file or contextlib.nullcontext():
         if file is not None:
@@ -71,3 +77,7 @@ def _only(rows: pa.Table, piece: Piece) -> pa.Table:
     if len(piece.digests) == len(piece.part.runs):
         return rows
     return rows.filter(pc.is_in(rows["digest"].cast(pa.string()), pa.array(piece.digests, pa.string())))
+
+
+def _not_in(column: pa.ChunkedArray, texts: Collection[str]) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(column, pa.array(texts, pa.string())))

@@ -12,6 +12,7 @@ import re
 import secrets
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.model.store.place import Place
+from rooflens.model.store.rows import ReportRows, report_tables
 from rooflens.model.store.schema import DATA, RUNS, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
@@ -39,8 +41,14 @@ _ROWS = {"kernels": 16_384, "metrics": 1 << 20, "instances": 1 << 20}
 _ROWS_OF_OTHERS = 65_536
 """Rows of a row group: what is held in memory before it is written."""
 
+_KERNELS_AT_ONCE, _RAW_BYTES_AT_ONCE = 512, 64 << 20
+"""What is gathered of reports before tables are made of it."""
+
 _SORTED = {"metrics": ("name", "digest", "kernel_index"), "instances": ("name", "digest", "kernel_index", "instance")}
 """Tables that are sorted within each row group: values of one metric stand together, and pack well."""
+
+_REPEATS = 0.5
+"""A column of numbers of which more are distinct is not packed as one of numbers that repeat."""
 
 _META = b"rooflens"
 LEVEL, COMPACT_LEVEL = 3, 12
@@ -87,12 +95,14 @@ class Committed:
     Attributes:
         replaces: Keys of the parts whose reports stand in this one: readers leave them out, a writer removes them.
         committed_unix_ns: Of a report in two parts, that of the later one counts.
+        is_compact: Whether it was made by compaction, and packed hard.
     """
 
     key: str
     files: Mapping[str, FileSummary]
     replaces: tuple[str, ...]
     committed_unix_ns: int
+    is_compact: bool = False
     schema_version: int = SCHEMA_VERSION
 
     def to_metadata(self) -> dict[bytes, bytes]:
@@ -118,7 +128,8 @@ class PartWriter:
     """Write a part report by report, in bounded memory.
 
     with PartWriter(place) as writer:
-        writer.add(report_tables(run, kernels, metrics=metrics))
+        for report in reports:
+            writer.add_report(ReportRows(report.run, report.kernels, metrics=report.raw))
     store.commit(writer.summary)
     """
 
@@ -130,6 +141,8 @@ class PartWriter:
         self._files: dict[str, _TableFile] = {}
         self._runs: list[pa.Table] = []
         self._digests: set[str] = set()
+        self._reports: list[ReportRows] = []
+        self._kernel_count = self._raw_bytes = 0
         self._summary: PartSummary | None = None
 
     def __enter__(self) -> Self:
@@ -151,7 +164,7 @@ class PartWriter:
     @property
     def byte_count(self) -> int:
         """Bytes written so far; of what is held in memory, what it takes there."""
-        return sum(file.byte_count for file in self._files.values())
+        return self._raw_bytes + sum(file.byte_count for file in self._files.values())
 
     @property
     def summary(self) -> PartSummary:
@@ -159,6 +172,23 @@ class PartWriter:
         if self._summary is None:
             raise RuntimeError("the part is not written yet")
         return self._summary
+
+    def add_report(self, report: ReportRows) -> None:
+        """Add one report; what it has already is left out.
+
+        Raises:
+            OSError: The place cannot be written to.
+        """
+        self._reports.append(report)
+        self._kernel_count += max(1, len(report.kernels))
+        self._raw_bytes += sum(int(raw.nbytes) for raw in (report.metrics, report.instances) if raw is not None)
+        if self._kernel_count >= _KERNELS_AT_ONCE or self._raw_bytes >= _RAW_BYTES_AT_ONCE:
+            self._add_reports()
+
+    def _add_reports(self) -> None:
+        reports, self._reports, self._kernel_count, self._raw_bytes = self._reports, [], 0, 0
+        if reports:
+            self.add(report_tables(*{report.run.digest: report for report in reports}.values()))
 
     def add(self, tables: Mapping[str, pa.Table]) -> None:
         """Add the tables of one report, or of several, `runs` among them; reports that it has already are left out.
@@ -183,6 +213,7 @@ class PartWriter:
         return self._files[table]
 
     def _finish(self) -> None:
+        self._add_reports()
         if self._runs:
             for name in _ALWAYS:
                 self._file(name)
@@ -223,7 +254,8 @@ class _TableFile:
     def __init__(self, table: str, sink: Hashing, level: int) -> None:
         self._table = table
         self._sink = sink
-        self._writer = writer_of(table, sink, level)
+        self._level = level
+        self._writer: pq.ParquetWriter | None = None
         self._rows_per_group = _ROWS.get(table, _ROWS_OF_OTHERS)
         self._waiting: list[pa.Table] = []
         self._waiting_rows = 0
@@ -243,6 +275,8 @@ class _TableFile:
         whole = pa.concat_tables(self._waiting)
         group, rest = whole.slice(0, rows), whole.slice(rows)
         keys = _SORTED.get(self._table)
+        if self._writer is None:
+            self._writer = writer_of(self._table, self._sink, group, self._level)
         self._writer.write_table(sorted_by(group, keys) if keys else group, row_group_size=self._rows_per_group)
         self._rows += group.num_rows
         self._waiting, self._waiting_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
@@ -250,25 +284,45 @@ class _TableFile:
     def close(self) -> None:
         if self._waiting_rows:
             self._flush(self._waiting_rows)
+        if self._writer is None:
+            self._writer = writer_of(self._table, self._sink, TABLES[self._table].empty_table(), self._level)
         self._writer.close()
 
     def abandon(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
     def summary(self) -> FileSummary:
         return FileSummary(self._rows, self._sink.sha256, self._sink.byte_count)
 
 
-def writer_of(table: str, sink: Any, level: int = LEVEL) -> pq.ParquetWriter:
-    """Open a Parquet writer with the encodings of a table."""
+def writer_of(table: str, sink: Any, sample: pa.Table, level: int = LEVEL) -> pq.ParquetWriter:
+    """Open a Parquet writer for a table, encoded for values like those of a sample of its rows.
+
+    Numbers that repeat are packed as places in a list of them, others byte by byte: the first bytes of one quantity are
+    alike where the last are not.
+    """
+    numbers = [field.name for field in TABLES[table] if field.type == pa.float64()]
+    varied = [name for name in numbers if len(sample[name].unique()) > sample.num_rows * _REPEATS]
     return pq.ParquetWriter(
         sink,
         TABLES[table],
         compression="zstd",
         compression_level=level,
+        use_dictionary=[path for path in _leaves(table) if path not in varied],
+        column_encoding=dict.fromkeys(varied, "BYTE_STREAM_SPLIT"),
         store_schema=table
         in _SORTED,  # keeps texts that repeat packed when they are read; costs 20 KB with 200 columns
     )
+
+
+@cache
+def _leaves(table: str) -> tuple[str, ...]:
+    """Return the columns of the Parquet file: those of nested ones by their path in it."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(TABLES[table].empty_table(), buffer)
+    found = pq.ParquetFile(pa.BufferReader(buffer.getvalue())).schema
+    return tuple(found.column(position).path for position in range(len(found)))
 
 
 def sorted_by(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:

@@ -97,7 +97,8 @@ class Place:
     def __init__(self, given: str | Path | Place) -> None:
         self.text: str = given.text if isinstance(given, Place) else str(given)
         self.is_remote = bool(_ADDRESS.match(self.text)) and not self.text.lower().startswith("file://")
-        self._root = self.text if _ADDRESS.match(self.text) else os.path.abspath(self.text)  # noqa: PTH100 - a worker may stand elsewhere
+        root = self.text if _ADDRESS.match(self.text) else os.path.abspath(self.text)  # noqa: PTH100 - a worker may stand elsewhere
+        self._root: str = given._root if isinstance(given, Place) else root  # noqa: SLF001 - its own
 
     def __str__(self) -> str:
         return self.text

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
@@ -16,8 +18,6 @@ from rooflens.model.store.unprofiled import unprofiled_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    import pyarrow as pa
-
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
@@ -25,32 +25,37 @@ _RUN_FIELDS = tuple(field.name for field in fields(Run))
 _KERNEL_TEXTS = ("name", "function_name", "status", "workload", "gpu", "compute_capability", "process", "nvtx_range")
 
 
-def report_tables(
-    run: Run,
-    kernels: Sequence[Kernel],
-    *,
-    unprofiled: Unprofiled | None = None,
-    metrics: pa.Table | None = None,
-    instances: pa.Table | None = None,
-) -> dict[str, pa.Table]:
-    """Make the tables of one report, as `write_part` and `PartWriter.add` take them.
+@dataclass(frozen=True, slots=True)
+class ReportRows:
+    """What one report adds to a store.
 
-    Args:
-        run: Where it came from.
-        kernels: Its results.
-        unprofiled: Its run without the profiler.
+    Attributes:
+        unprofiled: Its run without the profiler, where there was one.
         metrics: Rows of `METRICS`; None where raw values are not kept.
         instances: Rows of `INSTANCES`; None where they are not kept.
     """
+
+    run: Run
+    kernels: Sequence[Kernel]
+    unprofiled: Unprofiled | None = None
+    metrics: pa.Table | None = None
+    instances: pa.Table | None = None
+
+
+def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
+    """Make the tables of reports, those of many at once: most of the cost of a table is that of its columns."""
+    kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
-        "runs": run_table(run, int(time.time())),
+        "runs": run_table([report.run for report in reports], int(time.time())),
         "kernels": kernel_table(kernels),
         "hotspots": hotspot_table(kernels),
-        "unprofiled": unprofiled_table(run.digest, unprofiled),
-        "metrics": metrics,
-        "instances": instances,
+        "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
     }
-    return {name: table for name, table in tables.items() if table is not None}
+    for name in ("metrics", "instances"):
+        raw = [table for report in reports if (table := getattr(report, name)) is not None]
+        if raw:
+            tables[name] = pa.concat_tables(raw)
+    return tables
 
 
 def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
@@ -63,10 +68,12 @@ def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
     return table_of({**columns, "failed_unix_s": [now] * len(rows)}, FAILURES)
 
 
-def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
-    """Make the one row of `runs`."""
-    columns: dict[str, list[Any]] = {name: [getattr(run, name)] for name in _RUN_FIELDS}
-    return table_of({**columns, "ingested_unix_s": [ingested_unix_s], "schema_version": [SCHEMA_VERSION]}, RUNS)
+def run_table(runs: Sequence[Run], ingested_unix_s: int) -> pa.Table:
+    """Make rows of `runs`."""
+    columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in runs] for name in _RUN_FIELDS}
+    columns["ingested_unix_s"] = [ingested_unix_s] * len(runs)
+    columns["schema_version"] = [SCHEMA_VERSION] * len(runs)
+    return table_of(columns, RUNS)
 
 
 def runs_from_table(table: pa.Table) -> list[Run]:

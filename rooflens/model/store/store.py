@@ -171,14 +171,19 @@ class Store:
         self._fresh |= new
         return new
 
-    def replace(self, keys: Collection[str], part: PartSummary) -> None:
+    def replace(self, keys: Collection[str], part: PartSummary, *, is_compact: bool = False) -> None:
         """Commit a part in the place of others, within `writing`, and remove those.
+
+        Args:
+            keys: The parts that go.
+            part: What was written of them, and maybe of more.
+            is_compact: Whether it was made by compaction.
 
         Raises:
             OSError: The store cannot be written to.
         """
         old = sorted({*keys, *self.index().replaced})
-        write_commit(self.place, part.runs, Committed(part.key, part.files, tuple(old), time.time_ns()))
+        write_commit(self.place, part.runs, Committed(part.key, part.files, tuple(old), time.time_ns(), is_compact))
         self.drop(old)
 
     def drop(self, keys: Iterable[str]) -> None:

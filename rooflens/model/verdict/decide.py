@@ -15,8 +15,8 @@ from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
     attained_share,
+    busiest_unit,
     compute_bottleneck,
-    find_bottleneck,
     is_lsu_full,
     is_stand_in,
     memory_bottleneck,
@@ -137,7 +137,7 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
         sentence=verdict_sentence(bound, facts, moves, at_roof=decision.at_roof),
         evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share),
         advice=moves,
-        bottleneck=find_bottleneck(case, wall),
+        bottleneck=wall or busiest_unit(case, *sides),
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
-from rooflens.model.roofline.occupancy import occupancy_limiter
+from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 
@@ -63,6 +64,7 @@ class Facts:
     phases: Phases | None = None
 
 
+@lru_cache(maxsize=1024)
 def resource_label(resource: str | None, *gpus: str | None) -> str:
     """Name a level or a pipe for people: DRAM, ALU pipe, FP32, tensor bf16; device memory by the kind the GPUs have."""
     if resource is None:
@@ -301,8 +303,8 @@ def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
     achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:
         is_reached = allowed is not None and allowed - achieved <= gap_share
-        limiter = occupancy_limiter(kernel) if is_reached else None
-        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiter}" if limiter else "")
+        limiters = occupancy_limiters(kernel) if is_reached else ()
+        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiters[0]}" if limiters else "")
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} warps ready per cycle and scheduler"

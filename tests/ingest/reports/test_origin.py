@@ -73,8 +73,8 @@ def test_the_store_gives_the_origin_back(tmp_path: Path) -> None:
     file = _two_processes(tmp_path / "two.ncu-rep")
     store = Store(tmp_path / "store")
     ingest_reports(find_inputs([str(file)]).jobs, store)
-    ((_, stored),) = store.load()[0]
-    assert [_origin(kernel) for kernel in stored] == [_origin(kernel) for kernel in _read(file)]
+    (stored,) = store.reports()
+    assert [_origin(kernel) for kernel in stored.kernels] == [_origin(kernel) for kernel in _read(file)]
 
 
 def test_ranges_of_both_kinds_and_all_domains_stand_in_the_order_they_began(tmp_path: Path) -> None:
