@@ -32,9 +32,10 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
     "ingest/exports": "errors model/records model/roofline",
+    "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics model/records "
-    "model/unprofiled model/hotspots model/roofline model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics ingest/messages "
+    "model/records model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
@@ -81,7 +82,7 @@ MAX_FILES, MAX_LINES = 15, 500
 ONLY_IN = {
     "click": {"cli"},
     "ncu_report": {"ingest/reports/ncu_reader.py"},
-    "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
+    "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/comparison/waterfall.py"},
     "pandas": set(),

@@ -9,8 +9,8 @@ from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.messages import message
 
 if TYPE_CHECKING:
     from pathlib import Path
