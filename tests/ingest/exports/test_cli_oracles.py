@@ -21,8 +21,9 @@ from rooflens.model.verdict.thresholds import default_thresholds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rooflens.ingest.loading.load import Loaded
+
     from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.reports.load import Loaded
     from rooflens.model.records import Kernel
 
 pytestmark = pytest.mark.corpus
@@ -136,7 +137,13 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
     assert is_export(data)
     found = read_bytes(data, "raw.csv")
     kernels = kernels_of(loaded, report)
-    assert found.notes == ()
+    is_coarse = (report, mode) == (
+        "self-join-MiSTIC__profile",
+        "auto",
+    )  # one launch took a second, so all are in seconds
+    assert found.notes == (
+        ("times of 129 launches have fewer than 3 digits: `--print-units base` prints all",) * is_coarse
+    )
     assert len(found.kernels) == len(kernels) == found.run.kernel_count
     for ours, theirs in zip(found.kernels, kernels, strict=True):
         assert identity(ours) == identity(theirs)
