@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from rooflens.ingest.loading.load import load_reports
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
 from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.calibrations import calibrations_folder
@@ -24,9 +24,9 @@ from rooflens.model.roofline.calibrations import calibrations_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflens.ingest.loading.load import Loaded
     from support.ncu_rep_writer import MetricValue
 
+    from rooflens.ingest.loading.load import Loaded
     from rooflens.model.records import Analysis, Kernel, Outside, Run
     from rooflens.model.verdict.thresholds import Thresholds
 

@@ -21,9 +21,8 @@ from rooflens.model.verdict.thresholds import default_thresholds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.loading.load import Loaded
-
     from rooflens.ingest.exports.kernels import ExportedKernel
+    from rooflens.ingest.loading.load import Loaded
     from rooflens.model.records import Kernel
 
 pytestmark = pytest.mark.corpus
