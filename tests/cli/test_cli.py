@@ -236,7 +236,9 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 1
     assert "no record of an un-profiled run" in said.stderr
-    assert not list((tmp_path / "store" / "runs").iterdir())
+    assert Store(tmp_path / "store").digests() == frozenset()
+    ((source, why),) = Store(tmp_path / "store").failures()
+    assert (source, "no record of an un-profiled run" in why) == (str(report), True)
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:

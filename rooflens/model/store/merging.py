@@ -69,6 +69,8 @@ def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
         if file is not None:
             for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
                 rows = pa.Table.from_batches([batch])
+                if not rows.schema.equals(DATA[table]):  # Parquet knows no lists of a fixed length
+                    rows = rows.cast(DATA[table])
                 yield _only(rows, piece) if "digest" in rows.column_names else rows
 
 
