@@ -18,6 +18,7 @@ from support.packing import pack
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest.ncu.unprofiled import sidecar, write_unprofiled
+from rooflens.model.store.store import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:
