@@ -16,7 +16,7 @@ from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, t
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch
 from rooflens.model.store.schema import INSTANCES, KERNELS, METRICS
-from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,11 +11,11 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.old_stores.migrate import migrate
 from rooflens.ingest.reports.reader import read_report
-from rooflens.model.store.findings import hotspot_table
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.rows import kernel_table, run_table
 from rooflens.model.store.store import Store
-from rooflens.model.store.unprofiled import unprofiled_table
+from rooflens.model.store.tables.findings import hotspot_table
+from rooflens.model.store.tables.unprofiled import unprofiled_table
 
 if TYPE_CHECKING:
     from pathlib import Path
