@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, show_error
+from rooflens.cli.console import check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
-from rooflens.format import printable
 from rooflens.model.compare.gate import Gate
 from rooflens.model.store import MARKER
 
@@ -72,17 +71,17 @@ def compare(
     compared = _compared(pairs, smallest, anyway=anyway)
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
-        click.echo(printable(f"warning: {unpaired.words}"), err=True)
+        say(f"warning: {unpaired.words}")
     text = _text(compared, gate, style, sides)
     if text is None:
         comparisons.print_across(console(), sides.across)
         for one in compared:
             comparisons.print_comparison(console(), one)
     elif output is None:
-        click.echo(text)
+        echo(text)
     else:
         write_whole(output, f"{text}\n")
-        click.echo(f"wrote {output}", err=True)
+        say(f"wrote {output}")
     if gate is not None:
         _judge(compared, gate)
 
@@ -254,12 +253,12 @@ def _judge(compared: list[Compared], gate: Gate) -> None:
     """Exit with 5 where something became slower beyond the gate and beyond noise."""
     failures = gate.failures(compared)
     for line in failures:
-        click.echo(printable(f"gate failed: {line}"), err=True)
+        say(f"gate failed: {line}")
     for one in compared:
         reason = {"single": "a single run on a side", "unknown": "no total time on both sides"}.get(
             one.comparison.total.outcome(gate.fail_on)
         )
         if reason:
-            click.echo(printable(f"note: {one.program}: {reason}, so that the gate cannot judge it"), err=True)
+            say(f"note: {one.program}: {reason}, so that the gate cannot judge it")
     if failures:
         click.get_current_context().exit(GATE_FAILED)

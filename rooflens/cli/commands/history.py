@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, finish
+from rooflens.cli.console import check_output, console, echo, finish
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError
 from rooflens.files import write_whole
@@ -36,7 +36,7 @@ def history(store: str, *, wanted: str | None, style: str, output: Path | None, 
     else:
         text = _text(series, style)
         if output is None:
-            click.echo(text)
+            echo(text)
         else:
             write_whole(output, f"{text}\n")
     finish(found, f"wrote {output}" if output else "")

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.reader import MOST_INSTRUCTIONS, OPCODE_TABLES
+from rooflens.ingest.metrics.stored import OPCODE_TABLES
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 WITH_HOTSPOTS = 3
 """The first schema version that kept hot spots."""
 
+_READER = "ncu-report"
+"""What read every report of those versions."""
+
 _RESOLVED = 4
 """The first schema version whose kernels are taken as they are; those of older ones are made of raw values again."""
 
@@ -39,7 +42,8 @@ def read_old(folder: Path, digest: str) -> ReportRows:
     """
     try:
         (row,) = _table(folder, "runs", digest).to_pylist()
-        run = Run(**{field.name: row[field.name] for field in fields(Run) if field.name in row})
+        known = {field.name: row[field.name] for field in fields(Run) if field.name in row}
+        run = Run(**{**known, "reader": _READER})
         raw = _table(folder, "metrics", digest)
         own = pc.is_null(raw["instance"])
         values, instances = raw.filter(own), raw.filter(pc.invert(own))
@@ -120,7 +124,7 @@ def _raw_results(kernels: list[Kernel], values: pa.Table, instances: pa.Table) -
         counted, "kernel_index", "name", "instance_key", "value_double", "value_uint64"
     ):
         count = whole if number is None else number
-        if key is not None and count is not None and 0 <= count <= MOST_INSTRUCTIONS:
+        if key is not None and count is not None and math.isfinite(count):
             tables[index].setdefault(name, {})[key] = int(count)
     return {
         kernel.index: RawResult(

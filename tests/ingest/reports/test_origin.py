@@ -11,11 +11,11 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
+from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import ingest_reports
-from rooflens.ingest.reports.nvtx import range_path
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import read_report
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _two_processes(path: Path) -> Path:
 
 
 def _read(path: Path) -> Sequence[Kernel]:
-    return read_report(path, path.name, with_raw=False).kernels
+    return read_report(path, path.name).kernels
 
 
 def _path(tmp_path: Path, ranges: Sequence[NvtxRange], thread_id: int = 1) -> str | None:
