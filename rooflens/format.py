@@ -66,7 +66,11 @@ def si(value: float | None, unit: str) -> str:
     if value is None:
         return MISSING
     rounded = round_significant(value) if math.isfinite(value) else 0.0
-    factor, prefix = next((step for step in _PREFIXES if abs(rounded) >= step[0]), (1.0, ""))
+    size, factor, prefix = abs(rounded), 1.0, ""
+    for step, name in _PREFIXES:
+        if size >= step:
+            factor, prefix = step, name
+            break
     return f"{significant(rounded / factor if rounded else value)} {prefix}{unit}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from rooflens.errors import InputError, UsageError
 from rooflens.format import count, harmless, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
@@ -46,25 +47,32 @@ class progress:  # noqa: N801 - a context manager used like a function
         self._total = total
 
     def __enter__(self) -> Callable[[object], None]:
+        self._progress: Any = None
+        if not sys.stderr.isatty():
+            return lambda _: None
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-        )
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._progress.start()
         task = self._progress.add_task("", total=self._total)
         return lambda _: self._progress.advance(task)
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def show_failures(read: Ingested | Analyzed) -> None:
+    """Name every report that could not be read."""
+    for source, error in read.failures:
+        show_error(error, source)
 
 
 def finish(read: Ingested | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
-    for source, error in read.failures:
-        show_error(error, source)
+    show_failures(read)
     if read.failures:
         total = len(read.failures) + read.report_count + read.skipped_count
         say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
@@ -74,8 +82,20 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
+def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
+    """Print a long text that comes in parts, some of them at once."""
+    coming = iter(parts)
+    while some := list(islice(coming, at_once)):
+        echo("".join(some), nl=False)
+
+
+def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
+    """Return the analyses of all kernels, in order."""
+    return [analysis for report in reports for analysis in report.analyses]
+
+
 def print_table(
-    analyses: Sequence[Analysis],
+    found: Analyzed,
     top: int | None = None,
     *,
     plot: bool = False,
@@ -85,28 +105,35 @@ def print_table(
     """Print the table of each GPU, what to do next, and what the marks mean.
 
     Args:
-        analyses: Of all launches.
+        found: The reports.
         top: Rows of each GPU; all by default.
         plot: Draw each roofline below its table.
         each_launch: Print a row for each launch, in place of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
+    from rooflens.guarding import write_all
     from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import LEGEND, to_sections, to_table
 
-    out = console()
-    for section in to_sections(analyses, top, each_launch=each_launch):
-        out.print(section.heading, style="bold", markup=False, highlight=False)
-        out.print(to_table(section, out.width))
-        out.print()
-        if plot:
-            _print_plot(out, section.analyses)
-    for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
-        if lines:
-            out.print(f"{title}:", style="bold")
-            for line in lines:
-                out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            out.print()
+    def written(reports: Sequence[AnalyzedReport]) -> str:
+        analyses, out = analyses_of(reports), console()
+        with out.capture() as captured:
+            for section in to_sections(analyses, top, each_launch=each_launch):
+                out.print(section.heading, style="bold", markup=False, highlight=False)
+                out.print(to_table(section, out.width))
+                out.print()
+                if plot:
+                    _print_plot(out, section.analyses)
+            for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
+                if lines:
+                    out.print(f"{title}:", style="bold")
+                    for line in lines:
+                        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                    out.print()
+        return str(captured.get())
+
+    click.echo(write_all(found.reports, found.limits, written), nl=False)
+    analyses = analyses_of(found.reports)
     if analyses:
         say(LEGEND)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)

@@ -220,6 +220,46 @@ def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
     assert "a.ncu-rep.gz` does: it is read as it is" in run("analyze", tmp_path / "a.ncu-rep").stderr
 
 
+EXPORT = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    '"0","1","a","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","Command line profiler metrics",'
+    '"gpu__time_duration.sum","ns","1000"\n'
+)
+GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
+
+
+def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
+    """Tables that ncu exported are read beside reports, gzipped too; other tables are left, and said to be."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    (tmp_path / "b.csv").write_text(EXPORT)
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(EXPORT.replace('"1000"', '"2000"').encode()))
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"a,b\n")[:-4])
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    read = [line.split(",")[0] for line in result.stdout.splitlines()[1:]]
+    assert read == [str(tmp_path / name) for name in ("a.ncu-rep", "b.csv", "c.csv.gz")]
+    assert "left 2 files unread that are no report: d.csv, e.csv.gz" in result.stderr
+
+
+def test_an_export_comes_through_stdin(scratch: Path) -> None:
+    """What `ncu --csv` prints is read as it comes, with what it profiled before it."""
+    result = run("analyze", "-", "--format", "csv", *GPU, given=f"==PROF== Connected\n{EXPORT}".encode())
+    assert result.stdout.splitlines()[1].startswith("<stdin>,0,k,NVIDIA H100 80GB HBM3,ok,1000")
+    assert list(scratch.iterdir()) == []
+
+
+def test_no_output_takes_the_place_of_an_export(tmp_path: Path) -> None:
+    """An export is a report: a table that would take its place is refused, forced or not."""
+    file = tmp_path / "a.csv"
+    file.write_text(EXPORT)
+    options = ["predict", "gemm", "--m", "64", "--n", "64", "--k", "64", "--format", "csv", "--force", "-o"]
+    refused = run(*options, file)
+    assert (refused.exit_code, file.read_text()) == (2, EXPORT)
+    file.write_text("a,b\n")
+    assert run(*options, file).exit_code == 0
+
+
 def test_the_metrics_of_another_chip_are_not_shown() -> None:
     """A compute capability that is not known is an error that names the known ones."""
     result = run("metrics", "--chip", "99.9")

@@ -24,8 +24,8 @@ from support.recorded import ENTRY
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.messages import message
 from rooflens.ingest.reports.read import ReadOptions, read_report
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console, echo, finish, say
+from rooflens.cli.console import console, echo, finish, say, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.errors import InputError
 from rooflens.format import count
@@ -60,11 +60,15 @@ def hotspots(
     from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
 
     found = load_analyzed(paths, store, reading=reading)
-    analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
     by = "line" if style == "github" else by
-    shown = listings(analyses, by, top)
-    if analyses and not shown:
-        raise _nothing(analyses, by)
+    try:
+        analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+        shown = listings(analyses, by, top)
+        if analyses and not shown:
+            raise _nothing(analyses, by)
+    except InputError:
+        show_failures(found)
+        raise
     if style == "table":
         print_hotspots(console(), shown)
     elif style == "csv":

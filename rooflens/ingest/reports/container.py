@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.messages import decode, unknown_fields
-from rooflens.ingest.reports.nvtx import range_path
-from rooflens.ingest.reports.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.nvtx import range_path
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
-KERNEL = "kernel"
-"""The one kind of result whose message is a ProfileResult."""
+KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
+"""Kinds of results; only that of a kernel is a ProfileResult."""
 
 _SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
@@ -49,7 +49,7 @@ _FOREIGN_FORMATS = (
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
@@ -331,9 +331,9 @@ def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, in
         (_SOURCE, header.NumSources),
         (_DRAWING, header.NumGraphs),
         (KERNEL, header.NumResults),
-        ("range", header.NumRangeResults),
-        ("command list", header.NumCmdlistResults),
-        ("graph", header.NumGraphResults),
+        (RANGE, header.NumRangeResults),
+        (COMMAND_LIST, header.NumCmdlistResults),
+        (GRAPH, header.NumGraphResults),
     )
     offset = block.payload_start
     for kind, count in counts:

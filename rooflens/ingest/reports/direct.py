@@ -4,7 +4,7 @@ A kernel holds some 250 metrics, nearly all of them one number, and thousands of
 numbers. So metrics come undecoded. A double is told by the exact length of its metric and the bytes before it, which
 are those of every kernel that has this metric; other scalars repeat, and are looked up whole. Only what is new, and
 what has instances, is decoded: there one array of keys and one of values are left, because protocol buffers merge the
-occurrences of what is declared as one message (`rooflens.ingest.reports.messages`).
+occurrences of what is declared as one message (`rooflens.ingest.messages.messages`).
 
 What the definitions do not know is not guessed at: `UnknownContentError` says what it was, for another reader may know.
 """
@@ -16,10 +16,10 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
-from rooflens.ingest.reports.container import KERNEL, check_names, damaged_result
-from rooflens.ingest.reports.messages import decode, unknown_fields
+from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
 from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline
 
-_NAME, _VALUE, _INSTANCES, _TAIL = 1, 2, 3, 4
-"""Fields of a metric; the last is a flag, or missing."""
+_NAME, _VALUE, _INSTANCES, _KIND = 1, 2, 3, 4
+"""Fields of a metric."""
 
-_TAILS = frozenset({b"", bytes([_TAIL << 3, 0])})
+_PLAIN, _SAMPLED = 0, 1
+"""Kinds of a metric: one of the second has doubles by time stamp, and no value without them."""
+
+_TAILS = frozenset({b"", bytes([_KIND << 3, _PLAIN])})
 _TAIL_BYTES, _DOUBLE_BYTES = 2, 8
 _BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + _DOUBLE_BYTES, 3 << 3 | 1])
 """What stands between the number of a metric's name and its double: two tags, and the length of the value."""
@@ -56,7 +59,15 @@ _MOST_KNOWN = 1 << 16
 
 _DAMAGED_METRIC = ("damaged: a metric cannot be decoded", INTACT_HINT)
 
-_LAST_FIELD_OF_METRIC = 4
+_MESSAGES = {
+    KERNEL: "FastResult",
+    RANGE: "FastRangeResult",
+    COMMAND_LIST: "FastCommandListResult",
+    GRAPH: "FastGraphResult",
+}
+_NAMELESS = {RANGE: "range", COMMAND_LIST: "cmdlist", GRAPH: "graph"}
+"""What NVIDIA's module calls results that have no name."""
+
 _LAST_FIELD = 36
 """The highest field of a result that an ncu until 2025.4 writes."""
 
@@ -107,12 +118,16 @@ class Direct:
         """Read what a result stores by instruction; errors as `results`."""
         message = self._message(index)
         metrics = self._metrics(message, index)
-        return code.gather(metrics, thread_opcodes(_tables(metrics)), _function_name(message))
+        name = self._function_name(message, index)
+        return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
+
+    def _function_name(self, message: Any, index: int) -> str:
+        return _text(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._outline.places[index].kind, "")
 
     def _message(self, index: int) -> Any:
         place = self._outline.places[index]
         encoded = self._data[place.start : place.end]
-        message = decode("FastResult" if place.kind == KERNEL else "FastOtherResult", encoded)
+        message = decode(_MESSAGES[place.kind], encoded)
         if message is None:
             raise damaged_result(index, place)
         _check_known(message, "a result", _LAST_FIELD)
@@ -127,12 +142,13 @@ class Direct:
         numbers, texts, nan_count = sort_values(metrics.values)
         tables = _tables(metrics)
         has_instances = not self._used.isdisjoint(metrics.values)
-        stored = code.gather(metrics, thread_opcodes(tables), _function_name(message)) if has_instances else None
+        name = self._function_name(message, index)
+        stored = code.gather(metrics, thread_opcodes(tables), name) if has_instances else None
         origin = self._outline.origin(place, message)
         return RawResult(
             index=index,
-            function_name=_function_name(message),
-            signature=_text(getattr(message, "KernelDemangledName", b"")) or _function_name(message),
+            function_name=name,
+            signature=_text(getattr(message, "KernelDemangledName", b"")) or name,
             workload=place.kind,
             numbers=numbers,
             texts=texts,
@@ -171,10 +187,11 @@ class Direct:
         if head is None:
             raise damaged_result(index, self._outline.places[index])
         name = self._name(head.NameId, index)
-        _check_known(head, "a metric", _LAST_FIELD_OF_METRIC)
+        _check_known(head, "a metric", _INSTANCES)
         if len(entry) > _LONGEST_SCALAR_BYTES or _INSTANCES in unknown_fields(head):
             return name, entry
         value = _own(head)
+        _check_kind(head.Kind, fits=value is None)
         start = _start_of_double(head.NameId)
         if isinstance(value, float) and entry.startswith(start) and entry[len(start) + _DOUBLE_BYTES :] in _TAILS:
             self._doubles[start] = name
@@ -233,15 +250,20 @@ def _decoded(entry: bytes) -> Stored:
     metric = decode("MergedMetric", entry)
     if metric is None:
         raise InputError(*_DAMAGED_METRIC)
-    _check_known(metric, "a metric", _LAST_FIELD_OF_METRIC)
+    _check_known(metric, "a metric", 0)
     if not metric.HasField("MetricValueList"):
+        _check_kind(metric.Kind, fits=not metric.HasField("MetricValue"))
         return Stored(_own(metric))
     pairs = metric.MetricValueList
     _check_known(pairs, "an instance", 0)
     keys, values = _merged(pairs.CorrelationId), _merged(pairs.ElementValue)
     if values is None or keys is None or len(keys) not in {0, len(values)}:
         return _slowly_decoded(entry)
-    return Stored(_own(metric), keys or None, values)
+    times, samples = pairs.CorrelationId.Uint64Value, pairs.ElementValue.DoubleValue
+    own = _own(metric)
+    are_samples = len(times) == len(samples) == len(values) and not isinstance(own, (int, str))
+    _check_kind(metric.Kind, fits=are_samples)
+    return Stored(own, keys or None, values)
 
 
 def _merged(value: Any) -> Sequence[Value] | None:
@@ -261,6 +283,7 @@ def _slowly_decoded(entry: bytes) -> Stored:
     pairs = metric.MetricValueList
     values = [_scalar(pair.ElementValue) for pair in pairs]
     keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
+    _check_kind(metric.Kind, fits=False)
     if not _are_alike(values) or not (keys is None or _are_alike(keys)):
         raise UnknownContentError("instances that are not alike")
     return Stored(_own(metric), keys, values)
@@ -273,6 +296,12 @@ def _has_key(pair: Any) -> bool:
 def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
     """Return whether all are texts, or all numbers."""
     return None not in values and len({isinstance(value, str) for value in values}) == 1
+
+
+def _check_kind(kind: int, *, fits: bool) -> None:
+    """Raise where a metric is of an unknown kind, or of sampled ones and does not look like it: readers drop that."""
+    if kind not in {_PLAIN, _SAMPLED} or (kind == _SAMPLED and not fits):
+        raise UnknownContentError(f"{'a metric' if fits else 'an odd metric'} of kind {kind}")
 
 
 def _own(metric: Any) -> Value | None:
@@ -321,10 +350,6 @@ def _start_of_double(name_id: int) -> bytes:
 
 def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
     return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
-
-
-def _function_name(message: Any) -> str:
-    return _text(message.KernelFunctionName)
 
 
 def _rules(message: Any) -> Iterator[Rule]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.read import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
-from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, first_bytes, is_packed
+from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,8 @@ ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
 
 GZIP_SUFFIX = ".gz"
 _TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
+_TABLES = (".csv", f".csv{GZIP_SUFFIX}")
+"""Tables of any kind: those that ncu exported are reports too, as their first lines say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
             for path, why_not in _within(Path(given)):
                 if why_not:
                     closed.append((path, why_not))
-                elif path.name.endswith(_TAKEN):
+                elif path.name.endswith(_TAKEN) or _is_exported(path):
                     jobs.setdefault(path.resolve(), Job(path, str(path)))
                 else:
                     ignored.append(path)
@@ -82,8 +85,23 @@ def is_pipe(given: str) -> bool:
 
 
 def is_report(path: Path) -> bool:
-    """Return whether a file is a report, by its first bytes, or has the name of one: no output may take its place."""
-    return path.name.endswith(_TAKEN) or is_packed(path) or first_bytes(path).startswith(MAGIC)
+    """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
+    return (
+        path.name.endswith(_TAKEN)
+        or is_packed(path)
+        or first_bytes(path, len(MAGIC)) == MAGIC
+        or is_export(first_bytes(path, HEAD_BYTES))
+    )
+
+
+def _is_exported(path: Path) -> bool:
+    """Return whether a file that is called a table is one that ncu exported."""
+    if not path.name.endswith(_TABLES):
+        return False
+    try:
+        return is_export(next(chunks(path)) if is_packed(path) else first_bytes(path, HEAD_BYTES))
+    except (InputError, OSError):
+        return False
 
 
 def _is_folder(given: str) -> bool:

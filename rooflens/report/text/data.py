@@ -18,9 +18,15 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _QUOTED = re.compile('[",\r\n]')
 
 
-def json_text(document: Any) -> str:
-    """Write JSON with letters of any script as they are, and invisible characters as escapes."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+def json_text(document: Any, *, dense: bool = False) -> str:
+    """Write JSON with letters of any script as they are, and invisible characters as escapes.
+
+    Args:
+        document: Of lists, dicts, texts and finite numbers.
+        dense: Write it for programs: on one line, without spaces.
+    """
+    indent, separators = (None, (",", ":")) if dense else (2, None)
+    text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

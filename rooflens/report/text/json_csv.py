@@ -9,7 +9,7 @@ from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 from rooflens.report.text.data import csv_text, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -25,6 +25,18 @@ CSV_COLUMNS = (
 def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
     """Write the analyses, and the programs of the reports, as the JSON contract has them, in the order given."""
     return json_text(to_document(analyses, reports))
+
+
+def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+    """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    head = json_text(to_document((), reports), dense=True)
+    yield f"{head.removesuffix(']}')}\n"
+    before = ""
+    for analysis in analyses:
+        line = json_text(KERNEL.write(analysis), dense=True)
+        yield f"{before}{line}"
+        before = ",\n"
+    yield "\n]}\n"
 
 
 def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:

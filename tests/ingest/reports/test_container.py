@@ -9,8 +9,8 @@ from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.messages import message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +74,15 @@ def test_the_session_states_who_wrote_the_report(path: Path) -> None:
     assert found.created_unix_s == 1_700_000_000
 
 
+@pytest.mark.parametrize("seconds", [2**40, 2**63, 2**33 + 1])
+def test_a_date_that_cannot_be_is_left_out(path: Path, seconds: int) -> None:
+    """A time thousands of years ahead is damage that no calendar takes: the report has no date, and a note says why."""
+    (found,) = inspect(write_report(path, ReportSpec([KERNEL], SessionSpec(created_unix_s=seconds)))).sessions
+    assert found.created_unix_s is None
+    (note,) = found.notes
+    assert f"{seconds} s" in note
+
+
 def test_modes_stand_in_the_command_line_too(path: Path) -> None:
     """A clock mode that only the command line states is found, and one that nothing states is None."""
     session = SessionSpec(command_line="ncu --clock-control boost -o out ./program")
@@ -119,7 +128,7 @@ def test_an_empty_file_is_named_as_such(path: Path) -> None:
         ("a.nsys-rep", b"\x01\x02\x03\x04\x05", "Nsight Systems"),
         ("a.qdrep", b"QDSTRM", "Nsight Systems"),
         ("a.sqlite", b"SQLite format 3\0....", "SQLite"),
-        ("a.csv", b'"ID","Process ID"\n', "text export"),
+        ("a.csv", b'"ID","Process ID"\n', "--page raw --csv"),
         ("a.ncu-rep", b"\x1f\x8b\x08\x00", "gzip"),
         ("a.ncu-rep", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.ncu-rep", b"\x97\0\0\0\x08\0\x10\x01", "first bytes are not"),

@@ -33,6 +33,7 @@ from rooflens.ingest.reports.unpacking import (
     spooled,
     unpacked,
 )
+from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
@@ -336,11 +337,10 @@ def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) 
         again = ingest_reports(find_inputs([str(second)]).jobs, store)
         assert (again.report_count, again.failures, again.skipped_count) == (0, [], 1)
         (report,) = store.reports()
+        assert isinstance(report, StoredReport)
         assert report.run.digest == hashlib.sha256(plain.read_bytes()).hexdigest()
-        read[first.suffix] = (
-            replace(report.run, source=""),
-            tuple(replace(kernel, source="") for kernel in report.kernels),
-        )
+        kernels = tuple(replace(kernel, source="") for kernel in report.kernels)
+        read[first.suffix] = replace(report.run, source=""), kernels
     assert read[".ncu-rep"] == read[".ncu-repz"]
 
 

@@ -110,16 +110,19 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("repeated", "MetricValuePair", "MetricValueList", 3),
+        ("optional", "uint32", "Kind", 4),
     ),
     # A metric read fast: without its instances, or with them merged, as its definition has them in no ncu.
     "MetricHead": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
+        ("optional", "uint32", "Kind", 4),
     ),
     "MergedMetric": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("optional", "MergedPairs", "MetricValueList", 3),
+        ("optional", "uint32", "Kind", 4),
     ),
     "MergedPairs": (
         ("optional", "MergedValues", "CorrelationId", 1),
@@ -163,21 +166,24 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "Kind", 2),
         ("optional", "bytes", "Title", 4),
     ),
-    # What is profiled as a range, a graph or a command list: well-formed, and launched by whom.
+    # What is profiled as a range, a command list or a graph: well-formed, and launched by whom.
     "OtherResult": (
         ("optional", "uint32", "ThreadID", 1),
         ("repeated", "MetricResult", "MetricResults", 4),
-        ("repeated", "RuleResult", "RuleResults", 9),
         ("optional", "bytes", "Nvtx", 10),
-        ("optional", "bytes", "KernelFunctionName", 18),
     ),
-    "FastOtherResult": (
-        ("optional", "uint32", "ThreadID", 1),
-        ("repeated", "bytes", "MetricResults", 4),
-        ("repeated", "RuleResult", "RuleResults", 9),
-        ("optional", "bytes", "Nvtx", 10),
-        ("optional", "bytes", "KernelFunctionName", 18),
-    ),
+    # The same read fast; they differ in where they keep their rules.
+    **{
+        name: (
+            ("required", "uint32", "ThreadID", 1),
+            ("required", "uint64", "APICallID", 2),
+            ("repeated", "bytes", "MetricResults", 4),
+            ("optional", "bytes", "Nvtx", 10),
+            *((("optional", "bytes", "KernelFunctionName", 18),) if name == "FastCommandListResult" else ()),
+            ("repeated", "RuleResult", "RuleResults", rules),
+        )
+        for name, rules in (("FastRangeResult", 20), ("FastCommandListResult", 21), ("FastGraphResult", 22))
+    },
     "NvtxState": (
         ("repeated", "NvtxDomain", "Domains", 1),
         ("repeated", "NvtxThread", "Threads", 2),
