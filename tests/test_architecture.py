@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, str] = {
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
     "ingest/exports": "errors model/records model/roofline",
@@ -39,7 +40,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/unprofiled model/store",
     "ingest/reports": "errors ingest/children ingest/exports ingest/metrics ingest/messages "
     "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
-    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
+    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
+    "model/store/tables",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
@@ -57,7 +59,9 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
     "model/aggregate": "model/records model/roofline",
     "model/launches": "format model/records model/aggregate model/verdict",
-    "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze",
+    "model/store/tables": "model/records model/unprofiled",
+    "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze "
+    "model/store/tables",
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
     "model/compare": "format errors model/records model/aggregate model/verdict model/findings",
     "format": "",

@@ -60,7 +60,7 @@ class Index:
     """
 
     parts: Mapping[str, Part]
-    owner: Mapping[str, str]
+    owner: dict[str, str]
     unreadable: Mapping[str, str] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
     foreign: tuple[str, ...] = ()
@@ -68,6 +68,18 @@ class Index:
     def digests_of(self, part: Part) -> tuple[str, ...]:
         """Return the reports that a part counts for, in its order."""
         return tuple(digest for digest in part.runs if self.owner[digest] == part.key)
+
+    def with_part(self, part: Part) -> Index:
+        """Return what the store holds once a part is committed; this index is not to be used any more."""
+        parts = {key: old for key, old in self.parts.items() if key not in part.commit.replaces}
+        unreadable = {key: why for key, why in self.unreadable.items() if key not in part.commit.replaces}
+        self.owner.update(dict.fromkeys(part.runs, part.key))
+        return Index({**parts, part.key: part}, self.owner, unreadable, foreign=self.foreign)
+
+
+def part_of(commit: Committed, rows: pa.Table) -> Part:
+    """Put together what is known of a part."""
+    return Part(commit, rows, {run.digest: run for run in runs_from_table(rows)})
 
 
 def read_index(place: Place) -> Index:
@@ -86,7 +98,7 @@ def read_index(place: Place) -> Index:
     for key in keys:
         try:
             commit, rows = read_commit(place, key)
-            found[key] = Part(commit, rows, {run.digest: run for run in runs_from_table(rows)})
+            found[key] = part_of(commit, rows)
         except FileNotFoundError:
             continue  # replaced by a writer meanwhile
         except (OSError, ValueError, TypeError, KeyError) as error:

@@ -14,11 +14,11 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.model.store.columns import texts
-from rooflens.model.store.findings import hotspots_from_batch
 from rooflens.model.store.index import MissingFileError, damaged, open_checked, read_index
 from rooflens.model.store.rows import kernels_from_batch
-from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.tables.columns import texts
+from rooflens.model.store.tables.findings import hotspots_from_batch
+from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.model.store.index import Index, Part, damaged, open_checked, read_index
+from rooflens.model.store.index import Index, Part, damaged, open_checked, part_of, read_index
 from rooflens.model.store.lock import locked, writer_of_store
 from rooflens.model.store.marker import check_marker, mark
-from rooflens.model.store.merging import Piece, merge, uncommitted
+from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import FILE_NAME, Committed, write_commit
 from rooflens.model.store.place import Place, is_partial
 from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
@@ -165,7 +165,11 @@ class Store:
         emptied = [key for key in older if key not in whole and {*index.digests_of(index.parts[key])} <= new]
         if whole or len(new) < len(part.digests):
             kept = [Piece(index.parts[key], {*index.digests_of(index.parts[key])} - new) for key in whole]
-            pieces = [piece for piece in (*kept, Piece(uncommitted(part), new)) if piece.digests]
+            pieces = [
+                piece
+                for piece in (*kept, Piece(part_of(Committed(part.key, part.files, (), 0), part.runs), new))
+                if piece.digests
+            ]
             merged = merge(self.place, pieces)
             self._remove(part.key)
             part = merged
@@ -185,9 +189,12 @@ class Store:
         Raises:
             OSError: The store cannot be written to.
         """
-        old = sorted({*keys, *self.index().replaced})
-        write_commit(self.place, part.runs, Committed(part.key, part.files, tuple(old), time.time_ns(), is_compact))
-        self.drop(old)
+        index = self.index()
+        commit = Committed(part.key, part.files, tuple(sorted({*keys, *index.replaced})), time.time_ns(), is_compact)
+        write_commit(self.place, part.runs, commit)
+        for key in commit.replaces:
+            self._remove(key)
+        self._held = index.with_part(part_of(commit, part.runs))
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove parts, within `writing`."""
