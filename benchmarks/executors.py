@@ -257,8 +257,8 @@ def rows_of(store: str) -> dict[str, pa.Table]:
 
 
 def same(found: dict[str, pa.Table], wanted: dict[str, pa.Table]) -> bool:
-    """Return whether two stores hold the same rows."""
-    return all(found[name].to_pylist() == table.to_pylist() for name, table in wanted.items())
+    """Return whether two stores hold the same rows, as text: NaN is not equal to itself."""
+    return all(repr(found[name].to_pylist()) == repr(table.to_pylist()) for name, table in wanted.items())
 
 
 if __name__ == "__main__":
