@@ -28,7 +28,7 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
@@ -128,47 +128,68 @@ def analyze_inputs(
 
 
 def analyze_store(
-    folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False, without_nvidia: bool = False
+    folder: str | Path,
+    limits: Thresholds | None = None,
+    *,
+    where: str | None = None,
+    keep: bool = False,
+    without_nvidia: bool = False,
 ) -> Analyzed:
-    """Analyze every report of a store.
+    """Analyze the reports of a store.
 
     Args:
-        folder: A store that `rooflens ingest` wrote.
+        folder: A store that `rooflens ingest` wrote: a folder or an address.
+        where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
         limits: Thresholds of the verdicts; the shipped ones by default.
         keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: The folder is no store, or an empty one.
+        UsageError: The condition cannot be read.
     """
-    from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
+    from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
+    from rooflens.model.store.store import Store  # noqa: PLC0415
+    from rooflens.model.store.where import parse_where  # noqa: PLC0415
 
+    choice = Choice(True if where is None else parse_where(where), lambda run: recognize(run.command_line) is not None)
     store = Store.existing(folder)
     failures: list[tuple[str, InputError]] = []
     without: dict[str, Unprofiled | None] = {}
+    chosen: dict[str, frozenset[int]] = {}
 
     def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
-        for report in store.reports():
+        for report in store.reports(choice):
             if isinstance(report, tuple):
                 failures.append(report)
             else:
                 without[report.run.digest] = report.unprofiled
+                if report.chosen is not None:
+                    chosen[report.run.digest] = report.chosen
                 yield report.run, report.kernels
 
     known = _withheld(reports()) if without_nvidia else reports()
     found = _analyzed(known, limits, lambda run: without.pop(run.digest))
     found = replace(
         found,
-        reports=tuple(sorted(found.reports, key=lambda report: report.run.source)),
+        reports=tuple(sorted((_only(report, chosen) for report in found.reports), key=lambda one: one.run.source)),
         missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
         failures=(*failures, *found.failures),
     )
-    if keep:
+    if keep and where is None:
         try:
             store.put_rooflines(found.reports, found.limits)
         except InputError as error:
             return replace(found, not_kept=error)
     return found
+
+
+def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
+    """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
+    indices = chosen.get(report.run.digest)
+    if indices is None:
+        return report
+    return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))
 
 
 def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:

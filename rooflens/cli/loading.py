@@ -37,6 +37,11 @@ STORE = click.option(
     metavar="DIR",
     help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
 )
+WHERE = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
+)
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -179,6 +184,7 @@ def load_analyzed(
     store: str | None,
     limits: Thresholds | None = None,
     *,
+    where: str | None = None,
     keep: bool = False,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
@@ -189,6 +195,7 @@ def load_analyzed(
         paths: Reports, or folders of them.
         store: A store, in their place.
         limits: Thresholds; the shipped ones by default.
+        where: Which kernels of the store; all by default.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
@@ -201,8 +208,10 @@ def load_analyzed(
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
+    if where is not None and store is None:
+        raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
-        found = analyze_store(store, limits, keep=keep, without_nvidia=without_nvidia)
+        found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
     else:
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:

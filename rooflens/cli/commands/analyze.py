@@ -10,7 +10,7 @@ import click
 
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 def analyze(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -62,11 +64,12 @@ def analyze(
     from rooflens.guarding import write_all
 
     stated = read_stated(predict)
-    keep = not without_nvidia
+    keep = not without_nvidia and where is None
     found = load_analyzed(
         paths,
         store,
         read_thresholds(thresholds),
+        where=where,
         keep=keep,
         without_nvidia=without_nvidia,
         reading=reading,

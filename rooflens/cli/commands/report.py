@@ -11,7 +11,7 @@ import click
 
 from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
@@ -48,6 +48,7 @@ class Content:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "-o",
@@ -70,6 +71,7 @@ class Content:
 def report(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -95,7 +97,7 @@ def report(
     from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True, reading=reading)
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
     if not analyses_of(found.reports):
         finish(found, "")
         return

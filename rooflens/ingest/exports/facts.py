@@ -24,6 +24,7 @@ class Facts:
         style: How numbers are written, by the last table that showed it.
         unknown_labels: Labels of the details page that stand for no metric we know -> how often.
         unknown_units: Units that lead to no base unit -> how often.
+        coarse_times: Launches whose times were scaled so far that fewer than three digits are left.
         is_without_units: Values were taken for base units, because the row or column of units is missing.
         damage: Rows that could not be read.
     """
@@ -32,6 +33,7 @@ class Facts:
     style: Style = field(default_factory=Style)
     unknown_labels: Counter[str] = field(default_factory=Counter)
     unknown_units: Counter[str] = field(default_factory=Counter)
+    coarse_times: int = 0
     is_without_units: bool = False
     damage: Damage = field(default_factory=Damage)
 
@@ -48,13 +50,16 @@ class Facts:
             said.append(
                 f"left out values in {_count(len(self.unknown_units), 'unknown unit')}: {_some(self.unknown_units)}"
             )
+        if self.coarse_times:
+            launches = _count(self.coarse_times, "launch", "es")
+            said.append(f"times of {launches} have fewer than 3 digits: `--print-units base` prints all")
         if self.is_without_units:
             said.append("the export has no units: values are taken as printed with `--print-units base`")
         return said
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def _some(counted: Counter[str]) -> str:

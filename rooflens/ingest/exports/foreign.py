@@ -51,6 +51,11 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "ncu's text output, which is no table",
         f"add --csv; or {_RAW}",
     ),
+    (
+        re.compile(r"(?:^|[,;\t\"])[a-z]\w*__\w+\.(?:sum|avg|min|max|pct|ratio)\b[^:]*[,;\t]|metric_name.*[,;\t]value"),
+        "a table that another program made of metrics: without the columns of ncu no launch can be told",
+        f"give what ncu itself printed; or {_RAW}",
+    ),
     (re.compile(r"^==PROF=="), "ncu's messages alone, with no table behind them", _PROFILE),
 )
 """Pattern of a line, what such a text is, and what to do."""

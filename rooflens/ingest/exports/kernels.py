@@ -7,7 +7,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.exports.tables import BLOCK, CC, DEVICE, GRID, KERNEL, PROCESS, PROCESS_ID, Header
+from rooflens.ingest.exports.tables import (
+    BLOCK,
+    CC,
+    CONTEXT,
+    DEVICE,
+    GRID,
+    HOST,
+    ID,
+    KERNEL,
+    PROCESS,
+    PROCESS_ID,
+    STREAM,
+    Header,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +37,7 @@ _UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _PAIRS = {")": "(", ">": "<", "]": "["}
 _MOST_DIGITS = 11
 _AXES = "xyz"
+_LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
 
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
 """Names that ncu gives what is no kernel; it has no block size."""
@@ -37,27 +51,29 @@ class ExportedKernel:
     """One launch as an export shows it; the fields are those of a report's raw result.
 
     Attributes:
+        launch: What the export says of which launch it is, to find it again in a second table; empty without numbers.
         numbers: Metric -> value in base units.
         texts: Metric -> word.
         tables: Metric with instances -> {key: count}.
         not_numbers: Metrics printed as `nan`.
     """
 
-    index: int
     function_name: str
     signature: str
+    index: int = 0
     workload: str = "kernel"
     numbers: dict[str, float] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     not_numbers: list[str] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
+    launch: tuple[str, ...] = ()
     process_name: str | None = None
     process: str | None = None
     nvtx_range: str | None = None
 
 
-def identified(cells: Sequence[str], header: Header, index: int) -> ExportedKernel:
+def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
     """Start a kernel with what its row says of its launch."""
 
     def cell(name: str) -> str:
@@ -65,7 +81,9 @@ def identified(cells: Sequence[str], header: Header, index: int) -> ExportedKern
         return cells[place].strip() if place is not None and place < len(cells) else ""
 
     signature = cell(KERNEL) or UNNAMED
-    kernel = ExportedKernel(index, function_of(signature), signature)
+    kernel = ExportedKernel(function_of(signature), signature)
+    if number := cell(ID):
+        kernel.launch = (number, signature, *map(cell, _LAUNCH))
     if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):
         kernel.workload = _WORKLOADS[signature.casefold()]
     if name := cell(PROCESS):

@@ -22,7 +22,7 @@ from rooflens.ingest.exports.tables import (
     UNIT,
     VALUE,
 )
-from rooflens.ingest.exports.units import power_of
+from rooflens.ingest.exports.units import is_count, power_of
 from rooflens.ingest.exports.values import add_value
 from rooflens.model.records import Rule
 
@@ -57,13 +57,13 @@ class _Launch:
     busy: dict[str, float] = field(default_factory=dict)
 
 
-def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts, first_index: int) -> list[ExportedKernel]:
+def long_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> list[ExportedKernel]:
     """Gather the launches of a table with one row a metric, in the order in which they first appear."""
     sample = list(islice(rows, _SAMPLE_ROWS))
     facts.style = style_of(_printed(header, sample), facts.style)
     if UNIT not in header.columns:
         facts.is_without_units = True
-    table = _Table(header, facts, first_index)
+    table = _Table(header, facts)
     for cells in chain(sample, rows):
         table.add(cells)
     return table.finish()
@@ -74,17 +74,16 @@ def _printed(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[Printed]
     for cells in rows:
         if value is not None and value < len(cells):
             words = cells[unit].strip() if unit is not None else ""
-            is_sum = metric is not None and cells[metric].strip().endswith(".sum")
-            yield Printed(cells[value], words == "%", is_count=is_sum and "/" not in words)
+            name = cells[metric].strip() if metric is not None else ""
+            yield Printed(cells[value], words == "%", is_count=is_count(name, words))
 
 
 class _Table:
     """The launches of one table."""
 
-    def __init__(self, header: Header, facts: Facts, first_index: int) -> None:
+    def __init__(self, header: Header, facts: Facts) -> None:
         self._header = header
         self._facts = facts
-        self._first_index = first_index
         self._identity = [header.columns[name] for name in IDENTITY if name in header.columns]
         self._has_ids = ID in header.columns
         self._launches: dict[tuple[str, ...], _Launch] = {}
@@ -114,7 +113,7 @@ class _Table:
         key = tuple(cells[place] for place in self._identity)
         launch = self._launches.get(key)
         if launch is None or (not self._has_ids and shown in launch.shown):
-            launch = _Launch(identified(cells, self._header, self._first_index + len(self._done)))
+            launch = _Launch(identified(cells, self._header))
             self._launches[key] = launch
             self._done.append(launch)
         if shown is not None:

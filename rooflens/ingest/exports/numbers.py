@@ -44,7 +44,7 @@ class Printed:
     """One printed value, to tell the style of its table from.
 
     Attributes:
-        is_count: It counts something, so that it has no fraction unless it is an average.
+        is_count: It counts something, so that it has no fraction.
     """
 
     text: str

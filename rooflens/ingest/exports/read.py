@@ -11,12 +11,13 @@ from rooflens.ingest.exports.facts import Facts
 from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.kernels import GPU_NAME
 from rooflens.ingest.exports.long import long_kernels
+from rooflens.ingest.exports.merging import merged
 from rooflens.ingest.exports.tables import Header, header_of, open_text, records
 from rooflens.ingest.exports.wide import wide_kernels
-from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rooflens.ingest.exports.kernels import ExportedKernel
 
@@ -27,8 +28,9 @@ _CC = "device__attribute_compute_capability"
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of the names of metrics that tell how near a unit is to its peak, whatever GPU it is."""
 
+_ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
-_GPU_HINT = "name the GPU, for example --gpu 'NVIDIA H100 80GB HBM3'; `rooflens gpus` lists those known"
+_MOST_NAMED = 3
 
 
 def is_export(head: bytes) -> bool:
@@ -70,7 +72,7 @@ class Export:
             raise refusal(self._data)
         if not self.names_gpu and not self._has_peaks:
             raise InputError(
-                f"the export does not name its GPU{self._capability}, and holds no share of a peak", _GPU_HINT
+                f"the export does not name its GPU{self._capability}, and holds no share of a peak", self._gpu_hint()
             )
 
     @property
@@ -91,12 +93,19 @@ class Export:
         known = [f"compute capability {one}" for one in self._capabilities]
         return f" ({', '.join(known)})" if known else ""
 
+    def _gpu_hint(self) -> str:
+        """Say how to name the GPU, with some names of its compute capability: several GPUs share each."""
+        names = [gpu.names[0] for gpu in load_datasheets() if gpu.compute_capability in self._capabilities]
+        some = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+        known = f"; of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
+        return f"name it with --gpu, as `rooflens gpus` spells it{known}"
+
     def _name_gpu(self, kernel: ExportedKernel) -> None:
         """Put down the GPU that the user named, where the launch names none; never guess one."""
         capability = _capability_of(kernel)
         if capability:
             self._capabilities.setdefault(capability)
-        self._has_peaks = self._has_peaks or any(part in name for name in kernel.numbers for part in _OWN_PEAKS)
+        self._has_peaks = self._has_peaks or any(map(_is_share, kernel.numbers))
         if GPU_NAME in kernel.texts:
             return
         if self._gpu is None:
@@ -126,13 +135,24 @@ def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
     """Yield the launches of every table."""
     index = 0
     stream = _Peeked(records(open_text(data), facts.damage))
+    tables = _tables(stream, facts)
+    if data.count(_ONE_HEADER) > 1:
+        yield from merged(tables)
+        return
+    for table in tables:
+        for kernel in table:
+            kernel.index = index
+            index += 1
+            yield kernel
+
+
+def _tables(stream: _Peeked, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
+    """Yield the launches of each table; those of one must be gone through before the next."""
     for header in stream.headers():
         if header.is_summary:
             raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
         read = long_kernels if header.is_long else wide_kernels
-        for kernel in read(header, stream.rows(), facts, index):
-            index += 1
-            yield kernel
+        yield read(header, stream.rows(), facts)
 
 
 class _Peeked:
@@ -157,6 +177,11 @@ class _Peeked:
                 self._header = found
                 return
             yield found
+
+
+def _is_share(metric: str) -> bool:
+    """Return whether a metric tells how near a unit is to its peak, whatever GPU it is; occupancy does not."""
+    return "warps" not in metric and any(part in metric for part in _OWN_PEAKS)
 
 
 def _capability_of(kernel: ExportedKernel) -> str | None:

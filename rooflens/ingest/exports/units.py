@@ -64,6 +64,11 @@ def dimension_of(unit: str) -> Dimension | None:
     return "time" if words[0] in _TIMES else "cycle" if upper in _CYCLES else None
 
 
+def is_count(metric: str, unit: str) -> bool:
+    """Return whether a metric counts something, in a unit that is not scaled: then it has no fraction."""
+    return metric.endswith(".sum") and "/" not in unit and unit.strip() != "%" and power_of(unit) == 0
+
+
 def _words(unit: str) -> list[str]:
     return [word.strip() for word in unit.strip().split("/")]
 

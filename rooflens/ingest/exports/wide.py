@@ -12,7 +12,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.kernels import identified
 from rooflens.ingest.exports.numbers import Printed, parse, style_of
 from rooflens.ingest.exports.tables import KERNEL
-from rooflens.ingest.exports.units import dimension_of, power_of
+from rooflens.ingest.exports.units import dimension_of, is_count, power_of
 from rooflens.ingest.exports.values import add_value
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ _DRIVERS_KHZ = frozenset({"device__attribute_clock_rate", "device__attribute_mem
 """Clocks as the driver gives them: their base unit is kHz."""
 
 _KHZ = 3
+_FEWEST_DIGITS = 3
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?")
 _Column = tuple[int, str, int]
 """Place in the row, metric, and power of ten to its base unit."""
 
 
-def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts, first_index: int) -> Iterator[ExportedKernel]:
+def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts) -> Iterator[ExportedKernel]:
     """Yield the launches of a raw page.
 
     Raises:
@@ -48,18 +49,18 @@ def wide_kernels(header: Header, rows: Iterator[list[str]], facts: Facts, first_
     facts.style = style_of(_printed(header, sample, units), facts.style)
     if units is None:
         _check_base_units(header, sample, facts)
+    time = next((place for place, name, power in columns if name == _TIME and power), None)
     filler = _Filler(columns, sample, facts.style)
-    index = first_index
     for cells in chain(sample, rows):
         if len(cells) > len(header.names):
             facts.damage.broken_rows += 1
         elif cells[header.columns[KERNEL]].strip():
-            kernel = identified(cells, header, index)
+            kernel = identified(cells, header)
             if len(cells) < len(header.names):
                 cells.pop()  # the row ends early, and perhaps within this value
             filler.fill(kernel, cells)
+            facts.coarse_times += time is not None and time < len(cells) and _is_coarse(cells[time])
             yield kernel
-            index += 1
 
 
 def _units(header: Header, cells: Sequence[str]) -> Sequence[str] | None:
@@ -87,7 +88,7 @@ def _printed(header: Header, rows: Iterable[Sequence[str]], units: Sequence[str]
     for cells in rows:
         for name, text, unit in zip(header.names, cells, units or [""] * len(cells), strict=False):
             if "__" in name:
-                yield Printed(text, unit == "%", is_count=name.endswith(".sum") and "/" not in unit)
+                yield Printed(text, unit == "%", is_count=is_count(name, unit))
 
 
 def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Facts) -> None:
@@ -100,6 +101,12 @@ def _check_base_units(header: Header, rows: Iterable[Sequence[str]], facts: Fact
             "export again with `ncu --import REPORT --page raw --csv --print-units base`, and keep the second row",
         )
     facts.is_without_units = True
+
+
+def _is_coarse(text: str) -> bool:
+    """Return whether a scaled time has too few digits: `0.000058` seconds may be 58,499 ns."""
+    digits = re.sub(r"\D", "", text).lstrip("0")
+    return 0 < len(digits) < _FEWEST_DIGITS
 
 
 class _Filler:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.exports.kernels import ExportedKernel
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.reports.container import Bytes
+    from rooflens.model.records import Kernel
 
 __all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
 
@@ -40,6 +41,9 @@ _MOST_IN_MEMORY_BYTES = 256 << 20
 """Larger files are read piece by piece."""
 
 _CHUNK_BYTES = 1 << 20
+_LEAST_STEPS = 50
+"""A per cent of so many steps of its last printed digit is exact to one in a hundred."""
+
 _BUG = "this is a bug of rooflens: please report it with the file; --reader ncu-report asks NVIDIA's module"
 _NO_TEXTS = "SASS text and source lines are missing"
 
@@ -120,7 +124,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
             instances = {name: Stored(None, tuple(one), tuple(one.values())) for name, one in found.tables.items()}
             raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
         processes.setdefault(found.process_name)
-        kernels.append(to_kernel(_raw_result(found), digest, source, synthetic=False))
+        kernel = to_kernel(_raw_result(found), digest, source, synthetic=False)
+        kernels.append(_without_coarse_peaks(kernel, found, export.pct_digits))
     run = Run(
         digest=digest,
         source=source,
@@ -132,6 +137,21 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
     )
     values, stored_instances = raw.finish() if raw else (None, None)
     return Report(run, tuple(kernels), values, stored_instances, export.notes)
+
+
+def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
+    """Leave out peaks that were divided out of a per cent with too few digits: of 0.01 %, they may be half or twice."""
+    least_pct = _LEAST_STEPS * 10.0**-pct_digits
+    small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
+    ends = tuple(f" / {name}" for name in small)
+    coarse = {name for name, source in kernel.counter_sources.items() if ends and source.endswith(ends)}
+    if not coarse:
+        return kernel
+    return replace(
+        kernel,
+        counters={name: value for name, value in kernel.counters.items() if name not in coarse},
+        counter_sources={name: source for name, source in kernel.counter_sources.items() if name not in coarse},
+    )
 
 
 def _raw_result(found: ExportedKernel) -> RawResult:

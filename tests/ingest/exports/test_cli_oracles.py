@@ -136,7 +136,13 @@ def test_the_raw_page_leads_to_the_same_kernels_and_verdicts(
     assert is_export(data)
     found = read_bytes(data, "raw.csv")
     kernels = kernels_of(loaded, report)
-    assert found.notes == ()
+    is_coarse = (report, mode) == (
+        "self-join-MiSTIC__profile",
+        "auto",
+    )  # one launch took a second, so all are in seconds
+    assert found.notes == (
+        ("times of 129 launches have fewer than 3 digits: `--print-units base` prints all",) * is_coarse
+    )
     assert len(found.kernels) == len(kernels) == found.run.kernel_count
     for ours, theirs in zip(found.kernels, kernels, strict=True):
         assert identity(ours) == identity(theirs)

@@ -216,6 +216,42 @@ def test_several_exports_in_one_file_follow_each_other() -> None:
     assert [one.process for one in found][:2] == ["a.out 4711", "a.out 4712"]
 
 
+def test_a_launch_in_two_tables_is_one_launch() -> None:
+    """Details and raw page of one run say more of each launch together; what the first says stays."""
+    other = wide_text({TIME: ("us", "28.128"), "lts__t_bytes.sum": ("byte", "4096")}, launches=2)
+    first, second = kernels(f"{long_text(*BOTH, launches=2)}{other}")
+    for one in (first, second):
+        assert (one.numbers[TIME], one.numbers["lts__t_bytes.sum"]) == (28_130, 4096)
+    assert [one.index for one in (first, second)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        wide_text(WIDE),
+        wide_text({TIME: ("us", "35.128"), "lts__t_bytes.sum": ("byte", "4096")}),
+        text(LONG, [{**launch(**{"Grid Size": "(1, 1, 1)"}), **metric("lts__t_bytes.sum", "byte", "1")}]),
+    ],
+    ids=["same metrics", "another time", "another size"],
+)
+def test_launches_of_two_runs_stay_two(other: str) -> None:
+    """The same process number does not make one launch of two: runs in containers all have it."""
+    assert len(kernels(f"{long_text(*BOTH)}{other}")) == 2
+
+
+def test_coarse_times_are_said() -> None:
+    """Where one launch takes a second, ncu prints all in seconds, and short ones lose their digits."""
+    assert notes(wide_text({**WIDE, TIME: ("second", "0.000058")}, launches=2))[0].startswith("times of 2 launches")
+    assert notes(wide_text({**WIDE, TIME: ("ns", "58")}))[0].startswith("the export does not name its GPU")
+
+
+def test_a_scaled_time_is_no_count() -> None:
+    """Of nanoseconds `28.128` groups digits, of microseconds it has a fraction, where nothing else shows the style."""
+    gpu = {GPU_NAME: ("", "NVIDIA A10")}
+    assert kernels(wide_text({**gpu, TIME: ("us", "28.128")}))[0].numbers[TIME] == 28_128
+    assert kernels(wide_text({**gpu, TIME: ("ns", "28.128")}))[0].numbers[TIME] == 28_128
+
+
 def test_ranges_are_named_from_the_outermost_in() -> None:
     """Start/stop ranges hold for every thread and stand before the push/pop ranges of this one."""
     pushed = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
@@ -293,7 +329,14 @@ def test_without_gpu_and_shares_nothing_can_be_judged() -> None:
     error = refusal(written)
     assert "does not name its GPU (compute capability 8.6)" in str(error)
     assert "--gpu" in error.hint
+    assert "of compute capability 8.6 are NVIDIA A10" in error.hint
     assert len(kernels(written, "NVIDIA A10")) == 1
+
+
+def test_occupancy_is_no_share_of_a_roof() -> None:
+    """How many warps there were judges nothing either."""
+    occupancy = metric("sm__warps_active.avg.pct_of_peak_sustained_active", "%", "96.19")
+    assert "--gpu" in refusal(long_text(metric(TIME, "ns", "1000"), occupancy)).hint
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -340,6 +383,8 @@ def test_values_without_units_must_be_whole() -> None:
         ('"Type","Time(%)","Time","Calls"\n"GPU activities",1,2,3\n', "nvprof"),
         ('"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"\n', "nvprof"),
         ('"#","Address","Source","Warp Stall Sampling (All Samples)"\n1,2,3,4\n', "source page"),
+        (f"{TIME},launch__block_dim_x\nmsecond,block\n17.61,1024\n", "another program"),
+        ("kernel_id,section,metric_name,value\nk1,SpeedOfLight,Duration,6.75\n", "another program"),
         ("a,b\n1,2\n", "no export of Nsight Compute"),
         (b"\x00\xff\xfe\x80" * 100, "no export of Nsight Compute"),
     ],

@@ -68,6 +68,20 @@ def test_text_that_is_no_export_is_named(tmp_path: Path, text: str, said: str) -
     assert error.value.hint
 
 
+@pytest.mark.parametrize(("pct", "peak"), [("0.02", None), ("12.50", 32e9 / 0.125)])
+def test_no_peak_is_divided_out_of_a_coarse_share(tmp_path: Path, pct: str, peak: float | None) -> None:
+    """Of 0.02 % the last digit is a quarter: a peak made of it would be drawn as a roof; the share itself stays."""
+    rate = "dram__bytes_read.sum"
+    path = tmp_path / "raw.csv"
+    path.write_text(
+        f'"ID","Kernel Name","CC","{TIME}","{rate}","{rate}.pct_of_peak_sustained_elapsed"\n'
+        f'"","","","ns","byte","%"\n"0","f","8.6","1000","32000","{pct}"\n'
+    )
+    (kernel,) = read_report(path, "raw.csv").kernels
+    assert kernel.counters.get("dram_peak_bytes_per_s") == (peak and pytest.approx(peak))
+    assert kernel.counter_sources.keys() == kernel.counters.keys()
+
+
 def test_an_export_needs_no_library_of_nvidias(tmp_path: Path) -> None:
     """Exports are read without NVIDIA's module, and without pyarrow."""
     path = tmp_path / "raw.csv"
