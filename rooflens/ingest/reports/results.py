@@ -114,6 +114,14 @@ class RawResult:
     code: Code = field(default_factory=Code)
 
 
+_LONGEST_LABEL, _LONGEST_RANGE = 200, 1000
+
+
+def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
+    """Cut the end off what only labels something: no GPU, host or process has such a name, and pages grow with it."""
+    return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
+
+
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record."""
     resolved = resolve(raw.numbers)
@@ -127,11 +135,11 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         status=status,
         status_reason=ALL_NAN if status == "failed" else None,
         workload=raw.workload,
-        gpu=raw.texts.get("device__attribute_display_name"),
+        gpu=shortened(raw.texts.get("device__attribute_display_name")),
         compute_capability=_compute_capability(raw),
         device=_device(raw.numbers),
-        process=raw.process,
-        nvtx_range=raw.nvtx_range,
+        process=shortened(raw.process),
+        nvtx_range=shortened(raw.nvtx_range, _LONGEST_RANGE),
         grid=_dim3(raw, "grid", GRID),
         block=_dim3(raw, "block", BLOCK),
         synthetic=synthetic,
