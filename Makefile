@@ -15,10 +15,10 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test lint format bench accuracy fixtures pictures vendor build clean
+.PHONY: help install demo replay profile calibrate record gpu test test-all lint format bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(STAMP) ## make the environment in .venv
 
@@ -52,6 +52,9 @@ gpu: ## do everything that only a GPU can show, into out/first_light (no network
 
 test: $(STAMP) ## run the tests, on all cores
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+test-all: export ROOFLENS_TEST_ALL = 1
+test-all: test ## run the tests, those too that CI leaves out for their time
 
 lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check

@@ -27,14 +27,30 @@ _LONGEST_STEM = 40
 _PRIVATE = 0o600
 
 
-def read_text(file: Path, hint: str = "") -> str:
+MAX_TEXT_BYTES = 64 << 20
+"""No text that is read here comes near: a larger one is no such text."""
+
+
+def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
     """Return the text of a file, UTF-8.
 
+    Args:
+        file: Where it is.
+        hint: What to do where it cannot be read.
+        is_named: Whether the user named it: of what merely lies there under some name, only ordinary files are read,
+            since to open a pipe can take for ever.
+
     Raises:
-        InputError: It cannot be read or is no text; `hint` says what to do about it.
+        InputError: It cannot be read, or is no text, or one of over `MAX_TEXT_BYTES`.
     """
     try:
-        return file.read_text(encoding="utf-8")
+        if not is_named and not stat.S_ISREG(file.stat().st_mode):
+            raise InputError(f"`{file}` is no ordinary file", hint)
+        with file.open("rb") as stream:
+            data = stream.read(MAX_TEXT_BYTES + 1)
+        if len(data) > MAX_TEXT_BYTES:
+            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, which no such text is", hint)
+        return data.decode()
     except OSError as error:
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:

@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 _REPOSITORY = Path(__file__).parent.parent
 
 _SLOW = ("nvcc", "emulated", "browser")
+THOROUGH = "ROOFLENS_TEST_ALL"
+"""Set in the environment, tests run too whose finds the others make almost surely: `make test-all` does it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that compile or open pages first: at the end, no core waits for another one's long file."""
     slow = {item.path for item in items if any(item.get_closest_marker(name) for name in _SLOW)}
     items.sort(key=lambda item: item.path not in slow)
+    if not os.environ.get(THOROUGH):
+        for item in items:
+            if item.get_closest_marker("thorough"):
+                item.add_marker(pytest.mark.skip(reason=f"thorough: `make test-all` runs it, or {THOROUGH}=1"))
 
 
 @pytest.fixture(scope="session")

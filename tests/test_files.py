@@ -90,6 +90,18 @@ def test_what_must_last_is_synced_before_it_is_renamed(tmp_path: Path, monkeypat
     assert len(there) == 2
 
 
+def test_a_text_beyond_measure_is_none(tmp_path: Path) -> None:
+    """A file of gigabytes is not read to its end, and a pipe that lies there not at all."""
+    large, pipe = tmp_path / "large.json", tmp_path / "pipe.json"
+    with large.open("wb") as stream:
+        stream.truncate(5 << 30)
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="over 64 MiB"):
+        read_text(large)
+    with pytest.raises(InputError, match="no ordinary file"):
+        read_text(pipe, is_named=False)
+
+
 def test_what_is_being_written_is_private(tmp_path: Path) -> None:
     """Nobody else can read a file before it has the permissions of the one that it replaces."""
     with replacing(tmp_path / "file") as partial:

@@ -89,8 +89,13 @@ def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
         echo("".join(some), nl=False)
 
 
+def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
+    """Return the analyses of all kernels, in order."""
+    return [analysis for report in reports for analysis in report.analyses]
+
+
 def print_table(
-    analyses: Sequence[Analysis],
+    found: Analyzed,
     top: int | None = None,
     *,
     plot: bool = False,
@@ -100,28 +105,35 @@ def print_table(
     """Print the table of each GPU, what to do next, and what the marks mean.
 
     Args:
-        analyses: Of all launches.
+        found: The reports.
         top: Rows of each GPU; all by default.
         plot: Draw each roofline below its table.
         each_launch: Print a row for each launch, in place of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
+    from rooflens.guarding import write_all
     from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import LEGEND, to_sections, to_table
 
-    out = console()
-    for section in to_sections(analyses, top, each_launch=each_launch):
-        out.print(section.heading, style="bold", markup=False, highlight=False)
-        out.print(to_table(section, out.width))
-        out.print()
-        if plot:
-            _print_plot(out, section.analyses)
-    for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
-        if lines:
-            out.print(f"{title}:", style="bold")
-            for line in lines:
-                out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            out.print()
+    def written(reports: Sequence[AnalyzedReport]) -> str:
+        analyses, out = analyses_of(reports), console()
+        with out.capture() as captured:
+            for section in to_sections(analyses, top, each_launch=each_launch):
+                out.print(section.heading, style="bold", markup=False, highlight=False)
+                out.print(to_table(section, out.width))
+                out.print()
+                if plot:
+                    _print_plot(out, section.analyses)
+            for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
+                if lines:
+                    out.print(f"{title}:", style="bold")
+                    for line in lines:
+                        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                    out.print()
+        return str(captured.get())
+
+    click.echo(write_all(found.reports, found.limits, written), nl=False)
+    analyses = analyses_of(found.reports)
     if analyses:
         say(LEGEND)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)

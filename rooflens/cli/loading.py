@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.load import Ingested
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
+
+_MOST_REMARKS = 10
+"""Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
@@ -32,6 +36,11 @@ STORE = click.option(
     type=click.Path(file_okay=False),
     metavar="DIR",
     help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+)
+WHERE = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
@@ -175,6 +184,7 @@ def load_analyzed(
     store: str | None,
     limits: Thresholds | None = None,
     *,
+    where: str | None = None,
     keep: bool = False,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
@@ -185,6 +195,7 @@ def load_analyzed(
         paths: Reports, or folders of them.
         store: A store, in their place.
         limits: Thresholds; the shipped ones by default.
+        where: Which kernels of the store; all by default.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
@@ -197,8 +208,10 @@ def load_analyzed(
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
+    if where is not None and store is None:
+        raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
-        found = analyze_store(store, limits, keep=keep, without_nvidia=without_nvidia)
+        found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
     else:
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
@@ -207,11 +220,23 @@ def load_analyzed(
     return found
 
 
+def print_remarks(read: Analyzed | Ingested) -> None:
+    """Say what could not be used beside reports, and how reports were read where that is worth a word."""
+    warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
+    notes = [f"note: {source}: {note}" for source, note in read.notes]
+    for lines, what in ((warnings, "warning"), (notes, "note")):
+        for line in lines[:_MOST_REMARKS]:
+            say(line)
+        if len(lines) > _MOST_REMARKS:
+            say(f"{what}: the same of {count(len(lines) - _MOST_REMARKS, 'other report')}, or the like")
+
+
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
         names = _some(missing.names)
         kernels = count(len(missing.names), "kernel")
         words = f"{missing.source}: launches of {kernels} ran and are not in the report: {names}"
         say(f"warning: {words}; `--kernel NAME` profiles them")
+    print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

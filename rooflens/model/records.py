@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
-
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
-
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 
@@ -123,6 +121,7 @@ class Kernel:
         index: Position in the report, from 0, over all its results.
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
+        status_reason: Why it failed; None where it did not.
         workload: What was profiled: kernel, range, graph or command list.
         device: Number of the GPU in its process; None where the report does not say.
         process: Name and number of the process that launched it: `python 4711`.
@@ -166,6 +165,7 @@ class Kernel:
     hotspots: tuple[Hotspot, ...] = ()
     code_totals: Mapping[str, float] = field(default_factory=dict)
     series: Series | None = None
+    status_reason: str | None = None
 
     @property
     def duration_ns(self) -> float | None:
@@ -180,7 +180,7 @@ class Kernel:
 
     @property
     def failed(self) -> bool:
-        """True when it failed while it was profiled."""
+        """True when it failed while it was profiled, holds an impossible value, or could not be analyzed."""
         return self.status == "failed"
 
 
@@ -487,7 +487,7 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 
 def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
-    """Leave out what failed while it was profiled: it counts in no sum."""
+    """Leave out what failed: it counts in no sum."""
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 

@@ -1,36 +1,48 @@
-"""Builds a CUDA workload for the CPU: launches rewritten, CUDA's headers replaced by those in `cuda/`."""
+"""Builds CUDA workloads for the CPU: launches rewritten, CUDA's headers replaced by those in `cuda/`."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from support.one_source import write_one_source
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.model.cases import Workload
 
 HEADERS = Path(__file__).parent / "cuda"
 FLAGS = (
-    *("-x", "c++", "-std=c++17", "-O1", "-g", "-Wno-unknown-pragmas", "-fno-strict-aliasing"),
+    *("-x", "c++", "-std=c++17", "-O1", "-g1", "-Wno-unknown-pragmas", "-fno-strict-aliasing"),
     *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
 )
 
 _LAUNCH = re.compile(r"([\w:]+(?:<\w+>)?)<<<(.+?)>>>\((.*?)\);", re.DOTALL)
 
 
-def build_for_cpu(workload: Workload, folder: Path, compiler: str) -> Path:
-    """Compile a workload into a program that runs its kernels on the CPU; return its path."""
-    sources = folder / workload.name
-    sources.mkdir()
-    for path in [workload.folder.parent / "common.cuh", *workload.folder.glob("*.cu*")]:
-        target = folder / path.name if path.name == "common.cuh" else sources / path.name
-        target.write_text(rewrite(path.read_text(encoding="utf-8")), encoding="utf-8")
-    program = sources / "program"
-    command = [compiler, *FLAGS, f"-I{HEADERS}", str(sources / workload.program), "-o", str(program)]
+def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str) -> Path:
+    """Compile workloads into one program that runs the one its first argument names on the CPU; return its path."""
+    common = workloads[0].folder.parent / "common.cuh"
+    (folder / common.name).write_text(rewrite(common.read_text(encoding="utf-8")), encoding="utf-8")
+    rewritten = [replace(workload, folder=_rewritten(workload.folder, folder)) for workload in workloads]
+    source, program = write_one_source(rewritten, folder / "all.cu"), folder / "program"
+    command = [compiler, *FLAGS, f"-I{HEADERS}", str(source), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler, our sources
     assert done.returncode == 0, done.stderr
     return program
+
+
+def _rewritten(original: Path, folder: Path) -> Path:
+    """Write a workload's sources, for the CPU, into a folder of the same name; return it."""
+    sources = folder / original.name
+    sources.mkdir()
+    for path in original.glob("*.cu*"):
+        (sources / path.name).write_text(rewrite(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return sources
 
 
 def rewrite(source: str) -> str:

@@ -1,4 +1,8 @@
-"""Compile every CUDA workload for every architecture, and read in the machine code what the lessons claim."""
+"""Compile every CUDA workload for every architecture, and read in the machine code what the lessons claim.
+
+All are compiled as one program: nvcc reads the headers, which take it longest, once an architecture, and so does
+the disassembler start. `make test-all` also compiles each alone, as users do.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from support.one_source import namespace_of, write_one_source
 
 from rooflens.errors import EnvironmentMissingError
-from rooflens.workloads.build import ARCHITECTURES, FLAGS, compile_command, find_compiler, library_flags
+from rooflens.workloads.build import ARCHITECTURES, FLAGS, Compiler, compile_command, find_compiler, library_flags
 from rooflens.workloads.registry import load_workloads
 
 if TYPE_CHECKING:
@@ -25,10 +30,12 @@ pytestmark = pytest.mark.nvcc
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
 AT_ONCE = 2
+WARNINGS = ("-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings")
+EVERY_ARCHITECTURE = tuple(f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES)
 AMPERE_ON = tuple(name for name in ARCHITECTURES if name != "sm_75")
 
-Opcodes = dict[tuple[str, str, str], Counter[str]]
-"""Workload, architecture, kernel -> how often each opcode stands in it."""
+Opcodes = dict[tuple[str, str], Counter[str]]
+"""Architecture, kernel -> how often each opcode stands in it."""
 
 
 class Claim(NamedTuple):
@@ -73,88 +80,109 @@ CLAIMS = [
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Compile each workload once, for all architectures in one program."""
+def compiler() -> Compiler:
+    """Return the nvcc of this machine; skip where there is none."""
     try:
-        compiler = find_compiler()
+        return find_compiler()
     except EnvironmentMissingError as error:
         pytest.skip(f"{error}: nothing is compiled for {', '.join(ARCHITECTURES)}")
-    folder = tmp_path_factory.mktemp("programs")
-    generate = [f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES]
-    warnings = ["-Xcompiler", "-Wall,-Wextra,-Werror", "-Werror", "all-warnings"]
-
-    def compile_one(workload: Workload) -> tuple[str, Path]:
-        flags = [*FLAGS, *generate, *warnings, *library_flags(workload, compiler)]
-        output = folder / workload.name
-        command = compile_command(compiler, workload, flags, output)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - nvcc, our sources
-        assert done.returncode == 0, done.stderr
-        return workload.name, output
-
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(pool.map(compile_one, WORKLOADS))
 
 
 @pytest.fixture(scope="module")
-def opcodes(programs: dict[str, Path]) -> Opcodes:
+def program(compiler: Compiler, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Compile all workloads for all architectures into one program, which runs the one its first argument names."""
+    folder = tmp_path_factory.mktemp("program")
+    libraries = dict.fromkeys(flag for workload in WORKLOADS for flag in library_flags(workload, compiler))
+    source = write_one_source(WORKLOADS, folder / "all.cu")
+    flags = (*FLAGS, *EVERY_ARCHITECTURE, *WARNINGS, f"--threads={AT_ONCE}", *libraries)
+    _compile([str(compiler.path), *flags, str(source), "-o", str(folder / "all")])
+    return folder / "all"
+
+
+def _compile(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - nvcc, our sources
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def opcodes(program: Path) -> Opcodes:
     """Count the opcodes of every kernel; skip where there is no disassembler."""
     wheels = Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin"
     places = os.pathsep.join([os.environ.get("PATH", ""), str(find_compiler().path.parent), str(wheels)])
     cuobjdump = shutil.which("cuobjdump", path=places)
     if cuobjdump is None or shutil.which("nvdisasm", path=places) is None:
         pytest.skip("no cuobjdump and nvdisasm: pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm")
-    counts: Opcodes = defaultdict(Counter)
-    for name, program in programs.items():
+
+    def list_one(architecture: str) -> Opcodes:
+        command = [cuobjdump, "-sass", "-arch", architecture, str(program)]
         done = subprocess.run(  # noqa: S603 - the disassembler, our program
-            [cuobjdump, "-sass", str(program)], capture_output=True, text=True, check=True, env={"PATH": places}
+            command, capture_output=True, text=True, check=True, env={"PATH": places}
         )
-        _count(name, done.stdout, counts)
+        return _count(architecture, done.stdout)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return {key: codes for one in pool.map(list_one, ARCHITECTURES) for key, codes in one.items()}
+
+
+def _count(architecture: str, listing: str) -> Opcodes:
+    counts: Opcodes = defaultdict(Counter)
+    kernel = ""
+    for line in listing.splitlines():
+        if match := re.search(r"Function : (\S+)", line):
+            kernel = match[1]
+        elif match := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+ +)?([A-Z][\w.]*)", line):
+            counts[architecture, kernel][match[1]] += 1
     return counts
 
 
-def _count(name: str, listing: str, counts: Opcodes) -> None:
-    architecture = kernel = ""
-    for line in listing.splitlines():
-        if match := re.search(r"arch = (sm_\d+)", line):
-            architecture = match[1]
-        elif match := re.search(r"Function : (\S+)", line):
-            kernel = match[1]
-        elif match := re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+ +)?([A-Z][\w.]*)", line):
-            counts[name, architecture, kernel][match[1]] += 1
+def test_compiles_for_every_architecture(program: Path) -> None:
+    """All programs compile without a warning for all seven architectures."""
+    assert program.stat().st_size > 0
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
-def test_compiles_for_every_architecture(workload: Workload, programs: dict[str, Path]) -> None:
-    """Each program compiles without a warning for all seven architectures."""
-    assert programs[workload.name].stat().st_size > 0
+@pytest.mark.thorough
+def test_each_program_compiles_alone(compiler: Compiler, tmp_path: Path) -> None:
+    """No program needs what only another one includes, and none warns where it is compiled as users do."""
+
+    def compile_one(workload: Workload) -> None:
+        flags = (*FLAGS, *EVERY_ARCHITECTURE, *WARNINGS, *library_flags(workload, compiler))
+        _compile(compile_command(compiler, workload, flags, tmp_path / workload.name))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(compile_one, WORKLOADS))
+    assert {path.name for path in tmp_path.iterdir()} == {workload.name for workload in WORKLOADS}
 
 
 def test_holds_every_architecture(opcodes: Opcodes) -> None:
-    """The compiled programs hold machine code for each of them."""
+    """The compiled program holds machine code of every workload for each of them."""
     for workload in WORKLOADS:
-        assert {architecture for name, architecture, _ in opcodes if name == workload.name} == set(ARCHITECTURES)
+        found = {architecture for architecture, kernel in opcodes if _is_of(workload.name, kernel)}
+        assert found == set(ARCHITECTURES)
+
+
+def _is_of(workload: str, mangled: str) -> bool:
+    """Tell whether a kernel is a workload's own: whether its mangled name begins with the workload's namespace."""
+    return mangled.startswith(f"_ZN{len(namespace_of(workload))}{namespace_of(workload)}")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.kernel}-{claim.opcode}")
 def test_machine_code_does_what_the_lesson_says(opcodes: Opcodes, claim: Claim) -> None:
     """Loops are not optimised away, loads are as wide and as many as claimed, tensor opcodes have the shape named."""
     found = {
-        (architecture, name): sum(count for code, count in codes.items() if code.startswith(claim.opcode))
-        for (owner, architecture, name), codes in opcodes.items()
-        if owner == claim.workload
-        and claim.kernel in name
-        and "fill_kernel" not in name
-        and architecture in claim.architectures
+        key: sum(count for code, count in codes.items() if code.startswith(claim.opcode))
+        for key, codes in opcodes.items()
+        if key[0] in claim.architectures and _is_of(claim.workload, key[1])
+        if claim.kernel in key[1].partition(namespace_of(claim.workload))[2]
     }
     assert {architecture for architecture, _ in found} == set(claim.architectures)
     assert all(claim.least <= count <= claim.most for count in found.values()), found
 
 
-def test_programs_refuse_a_machine_without_gpu(programs: dict[str, Path]) -> None:
+def test_programs_refuse_a_machine_without_gpu(program: Path) -> None:
     """Without a GPU a program ends with status 1 and one line; with a GPU it would run, so none is shown to it."""
-    for program in programs.values():
+    for workload in WORKLOADS:
         done = subprocess.run(  # noqa: S603 - our program
-            [program], capture_output=True, text=True, check=False, env={"CUDA_VISIBLE_DEVICES": ""}
+            [program, workload.name], capture_output=True, text=True, check=False, env={"CUDA_VISIBLE_DEVICES": ""}
         )
         assert done.returncode == 1
         assert done.stdout == ""
@@ -172,9 +200,9 @@ def test_programs_refuse_a_machine_without_gpu(programs: dict[str, Path]) -> Non
         (["--n", "0"], "error: `--n` must be 1 to 8589934592\n"),
     ],
 )
-def test_programs_refuse_bad_arguments(programs: dict[str, Path], arguments: list[str], message: str) -> None:
+def test_programs_refuse_bad_arguments(program: Path, arguments: list[str], message: str) -> None:
     """A misspelt or impossible argument is named before anything is allocated."""
     done = subprocess.run(  # noqa: S603 - our program
-        [programs["saxpy"], *arguments], capture_output=True, text=True, check=False
+        [program, "saxpy", *arguments], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)

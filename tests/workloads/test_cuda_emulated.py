@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.emulated
 
-CASES = [(workload, case) for workload in load_workloads() if workload.kind == "cuda" for case in workload.cases]
+WORKLOADS = [workload for workload in load_workloads() if workload.kind == "cuda"]
+CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
 ITERATIONS = 2
 KEYS = [
     "workload",
@@ -35,34 +36,26 @@ KEYS = [
 ]
 
 
-@dataclass
-class Programs:
-    """Workloads compiled for the CPU, each when it is first asked for."""
-
-    folder: Path
-    compiler: str
-    built: dict[str, Path]
-
-    def __getitem__(self, workload: Workload) -> Path:
-        if workload.name not in self.built:
-            self.built[workload.name] = build_for_cpu(workload, self.folder, self.compiler)
-        return self.built[workload.name]
+@pytest.fixture(scope="module")
+def compiler() -> str:
+    """Return a g++; skip where there is none."""
+    found = shutil.which("g++")
+    if found is None:
+        pytest.skip("no g++: the CUDA workloads are not run on the CPU")
+    return found
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    """Return the programs; skip where there is no g++ to compile them."""
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("no g++: the CUDA workloads are not run on the CPU")
-    return Programs(tmp_path_factory.mktemp("emulated"), compiler, {})
+def program(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the program that holds every workload."""
+    return build_for_cpu(WORKLOADS, tmp_path_factory.mktemp("emulated"), compiler)
 
 
-def _run(program: Path, arguments: dict[str, int]) -> subprocess.CompletedProcess[str]:
+def _run(program: Path, workload: str, arguments: dict[str, int]) -> subprocess.CompletedProcess[str]:
     pairs = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     return subprocess.run(  # noqa: S603 - our program
-        [program, *pairs], capture_output=True, text=True, check=False, env=environment
+        [program, workload, *pairs], capture_output=True, text=True, check=False, env=environment
     )
 
 
@@ -71,9 +64,9 @@ def _witness(stderr: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("workload", "case"), CASES, ids=lambda part: part.name)
-def test_toy_matches_its_reference(programs: Programs, workload: Workload, case: Case) -> None:
+def test_toy_matches_its_reference(program: Path, workload: Workload, case: Case) -> None:
     """Results are within tolerance, in one line of JSON; one range holds exactly the launches that are reported."""
-    done = _run(programs[workload], {**case.toy, "iterations": ITERATIONS})
+    done = _run(program, workload.name, {**case.toy, "iterations": ITERATIONS})
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("\n") == 1
     answer = json.loads(done.stdout)
@@ -88,9 +81,9 @@ def test_toy_matches_its_reference(programs: Programs, workload: Workload, case:
     assert _witness(done.stderr) == {"ranges": 1, "name": RANGE_NAME, "launches": answer["launches"]}
 
 
-def test_unchecked_result_has_no_error(programs: Programs) -> None:
+def test_unchecked_result_has_no_error(program: Path) -> None:
     """With `--check 0` nothing is compared: the error is null, and the status that of a run that went well."""
-    done = _run(programs[find_workload("saxpy")], {"n": 100, "check": 0})
+    done = _run(program, "saxpy", {"n": 100, "check": 0})
     answer = json.loads(done.stdout)
     assert (done.returncode, answer["max_relative_error"], answer["ok"]) == (0, None, True)
 
@@ -113,10 +106,10 @@ def test_unchecked_result_has_no_error(programs: Programs) -> None:
     ],
 )
 def test_sizes_that_a_kernel_cannot_take_are_refused(
-    programs: Programs, name: str, arguments: dict[str, int], message: str
+    program: Path, name: str, arguments: dict[str, int], message: str
 ) -> None:
     """What a kernel relies on is asked for before it is launched."""
-    done = _run(programs[find_workload(name)], arguments)
+    done = _run(program, name, arguments)
     assert done.returncode == 1
     assert f"error: {message}" in done.stderr
     assert _witness(done.stderr)["ranges"] == 0
@@ -143,10 +136,10 @@ RUNGS = {"05_blocktile_2d.cuh": 5, "08_tensor_core.cuh": 8, "07_warptile.cuh": 7
 
 
 @pytest.fixture(scope="module")
-def broken(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Programs:
-    """Return the programs with their mutations; a ladder's are in one program, for a rung runs its own file alone."""
+def broken(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program of the mutated workloads; all of a ladder at once, for a rung runs its own file alone."""
     changed = tmp_path_factory.mktemp("changed")
-    found = Programs(tmp_path_factory.mktemp("broken"), programs.compiler, {})
+    workloads = []
     for name in dict.fromkeys(mutation.name for mutation in MUTATIONS):
         original = find_workload(name)
         shutil.copytree(original.folder, changed / name)
@@ -156,18 +149,18 @@ def broken(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Prog
             source = file.read_text(encoding="utf-8")
             assert mutation.line in source
             file.write_text(source.replace(mutation.line, mutation.changed), encoding="utf-8")
-        found.built[name] = build_for_cpu(replace(original, folder=changed / name), found.folder, found.compiler)
-    return found
+        workloads.append(replace(original, folder=changed / name))
+    return build_for_cpu(workloads, tmp_path_factory.mktemp("broken"), compiler)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: f"{mutation.name}-{mutation.file}")
-def test_check_notices_a_broken_kernel(broken: Programs, mutation: Mutation) -> None:
+def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None:
     """Without a barrier, or with one wrong index, a program says that its result is wrong and ends with status 1."""
     original = find_workload(mutation.name)
     toy = {**original.cases[0].toy, "iterations": 1}
     if mutation.file in RUNGS:
         toy |= {"rung": RUNGS[mutation.file], "n": 256}
-    done = _run(broken[original], toy)
+    done = _run(broken, mutation.name, toy)
     assert done.returncode == 1, done.stdout + done.stderr
     assert json.loads(done.stdout)["ok"] is False
 

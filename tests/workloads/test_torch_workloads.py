@@ -59,9 +59,16 @@ def _skip_without_compiler(case: Case) -> None:
         pytest.skip("torch.compile needs a C++ compiler for the CPU: g++ or clang++")
 
 
-@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+@pytest.mark.parametrize(
+    "workload",
+    [WORKLOADS[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in WORKLOADS[1:])],
+    ids=lambda workload: workload.name,
+)
 def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> None:
-    """The first case of every workload runs as its own process, as a profiler would start it."""
+    """The first case of a workload runs as its own process, as a profiler would start it.
+
+    One stands for all, for a process of PyTorch takes seconds: the next test runs every case of all of them in this one.
+    """
     case = workload.cases[0]
     argv = [sys.executable, "-m", "rooflens.workloads.torch_harness", *_arguments(workload, case)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import echo, finish, print_parts, print_programs, print_table
+from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, load_analyzed, place_of, with_reading
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 def analyze(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -58,20 +61,21 @@ def analyze(
 
         check_library()
     from rooflens.analyzing import read_thresholds
+    from rooflens.guarding import write_all
 
     stated = read_stated(predict)
-    keep = not without_nvidia
+    keep = not without_nvidia and where is None
     found = load_analyzed(
         paths,
         store,
         read_thresholds(thresholds),
+        where=where,
         keep=keep,
         without_nvidia=without_nvidia,
         reading=reading,
     )
-    analyses = [analysis for report in found.reports for analysis in report.analyses]
     if style == "table":
-        print_table(analyses, top, plot=plot, each_launch=launches, place=place_of(paths, store))
+        print_table(found, top, plot=plot, each_launch=launches, place=place_of(paths, store))
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
@@ -79,15 +83,17 @@ def analyze(
         from rooflens.report.text.json_csv import json_lines, to_json
 
         if sys.stdout.isatty():
-            echo(to_json(analyses, found.reports))
+            echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
         else:
-            print_parts(json_lines(analyses, found.reports))
+            lines = partial(write_all, found.reports, found.limits)
+            print_parts(lines(lambda reports: [*json_lines(analyses_of(reports), reports)]))
     elif style == "csv":
         from rooflens.report.text.json_csv import to_csv
 
-        echo(to_csv(analyses, raw_cells=raw_cells), nl=False)
+        write = partial(to_csv, raw_cells=raw_cells)
+        echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
     else:
         from rooflens.report.text.table import to_markdown
 
-        echo(to_markdown(analyses), nl=False)
+        echo(write_all(found.reports, found.limits, lambda reports: to_markdown(analyses_of(reports))), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")

@@ -203,17 +203,17 @@ def _reports(place: str) -> list[AnalyzedReport]:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
     store, digest = _store_of(place)
-    found = load_analyzed((place,) if store is None else (), store)
+    where = f"digest like '{digest}%'" if digest else None
+    found = load_analyzed((place,) if store is None else (), store, where=where)
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
         raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
-    chosen = [report for report in found.reports if report.run.digest.startswith(digest)]
-    if digest and not chosen:
+    if digest and not found.reports:
         raise InputError(
             f"`{store}` holds no report whose digest begins with `{digest}`", "the table `runs` lists them"
         )
-    return chosen
+    return list(found.reports)
 
 
 def _store_of(given: str) -> tuple[str | None, str]:

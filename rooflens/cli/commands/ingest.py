@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflens.cli.console import finish, progress, say
-from rooflens.cli.loading import PATHS, find_reports, with_reading
+from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
 from rooflens.format import count
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
+    print_remarks(loaded)
     finish(loaded, f"wrote {store}")
 
 

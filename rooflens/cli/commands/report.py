@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_free, default_title, finish, print_table, refuse_report, say
+from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
@@ -48,6 +48,7 @@ class Content:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "-o",
@@ -70,6 +71,7 @@ class Content:
 def report(
     paths: tuple[str, ...],
     store: str | None,
+    where: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -92,22 +94,26 @@ def report(
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
     from rooflens.analyzing import read_thresholds
+    from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True, reading=reading)
-    analyses = [analysis for one in found.reports for analysis in one.analyses]
-    if not analyses:
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
+    if not analyses_of(found.reports):
         finish(found, "")
         return
     expected = find_expected(found.reports, stated)
     content = Content(found, title or default_title([one.run for one in found.reports]), expected)
-    data = _rendered(style, content, dark=theme == "dark")
+    data = write_all(
+        found.reports,
+        found.limits,
+        lambda reports: _rendered(style, replace(content, found=replace(found, reports=reports)), dark=theme == "dark"),
+    )
     if output == _STDOUT:
         click.echo(data, nl=False)
     else:
         write_whole(output, data)
     if table:
-        print_table(analyses)
+        print_table(found)
         print_expected(found.reports, expected)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
@@ -150,7 +156,7 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
     if style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        return _encoded(to_json((analysis for one in found.reports for analysis in one.analyses), found.reports) + "\n")
+        return _encoded(to_json(analyses_of(found.reports), found.reports) + "\n")
     unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ OPCODE_TABLES = (
     "sass__thread_inst_executed_true_per_opcode",
 )
 """Metrics with instances that the model needs: opcode -> count."""
-
-MOST_INSTRUCTIONS = 2**62
-"""No kernel executes more instructions: a larger count is damage, and would not fit the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +42,9 @@ class Stored:
 
 
 def opcode_table(stored: Stored) -> dict[str, int]:
-    """Return a metric's counts by key, without impossible ones; empty where it has no keys."""
+    """Return a metric's counts by key; empty where it has no keys."""
     pairs = zip(stored.keys or (), stored.values, strict=False)
-    return {
-        str(key): int(count) for key, count in pairs if not isinstance(count, str) and 0 <= count <= MOST_INSTRUCTIONS
-    }
+    return {str(key): int(count) for key, count in pairs if not isinstance(count, str) and isfinite(count)}
 
 
 class Metrics(Protocol):

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.ingest.metrics.stored import MOST_INSTRUCTIONS, OPCODE_TABLES
+from rooflens.ingest.metrics.stored import OPCODE_TABLES
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch
@@ -120,7 +120,7 @@ def _raw_results(kernels: list[Kernel], values: pa.Table, instances: pa.Table) -
         counted, "kernel_index", "name", "instance_key", "value_double", "value_uint64"
     ):
         count = whole if number is None else number
-        if key is not None and count is not None and 0 <= count <= MOST_INSTRUCTIONS:
+        if key is not None and count is not None and math.isfinite(count):
             tables[index].setdefault(name, {})[key] = int(count)
     return {
         kernel.index: RawResult(

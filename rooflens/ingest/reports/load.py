@@ -51,12 +51,14 @@ class Loaded:
         failures: Path as it was given, and error.
         skipped_count: Reports that were there already under another name among those asked for.
         digests: Of the reports read.
+        notes: Path, and what a user should know of how that report was read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
     failures: list[tuple[str, InputError]] = field(default_factory=list)
     skipped_count: int = 0
     digests: set[str] = field(default_factory=set)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -68,12 +70,16 @@ class Ingested:
         kernel_count: Of their kernels.
         failures: Path as it was given, and error, of those that could not be read.
         skipped_count: Reports that were there already: in the store, or under another name among those asked for.
+        warnings: Path of a report, and why what lies beside it is not stored with it.
+        notes: Path, and what a user should know of how that report was read.
     """
 
     report_count: int = 0
     kernel_count: int = 0
     failures: list[tuple[str, InputError]] = field(default_factory=list)
     skipped_count: int = 0
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
 def load_reports(
@@ -126,6 +132,7 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
     else:
         loaded.digests.add(outcome.result.run.digest)
         loaded.reports.append((outcome.result.run, outcome.result.kernels))
+        loaded.notes += ((outcome.job.source, note) for note in outcome.result.notes)
 
 
 def _no_unprofiled(_: Path) -> None:
@@ -151,7 +158,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
         store: Where to.
         on_read: Hears of each report that was read.
         unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; a function of a
-            module. Raises InputError where what is there is none.
+            module. Raises InputError where what is there is none: the report is stored without.
         options: What is wanted of each report; its values, by default.
         executor: Where to read them; by default here, or where there is much to read in processes of this machine.
     """
@@ -208,6 +215,8 @@ def _commit(written: Written, store: Store, ingested: Ingested) -> None:
     """Make what was written visible, and count it."""
     read_count = len(written.jobs) - len(written.failures)
     ingested.failures += written.failures
+    ingested.warnings += written.warnings
+    ingested.notes += written.notes
     stored: frozenset[str] = frozenset()
     if written.part is not None:
         runs = written.part.runs

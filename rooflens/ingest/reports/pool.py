@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
 from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.model.failed import BUG_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -27,7 +28,6 @@ DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
 """A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
 
-BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""

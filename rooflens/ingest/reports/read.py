@@ -189,7 +189,7 @@ def _read(data: Bytes, digest: str, source: str, options: ReadOptions, path: Pat
     raw = raw_table(digest, options)
     reading = _Reading(Direct(data, found, raw), path, options)
     report = make_report(reading, "direct", container, source, raw)
-    return replace(report, notes=tuple(reading.notes))
+    return replace(report, notes=(*report.notes, *reading.notes))
 
 
 class _Reading:

@@ -102,7 +102,7 @@ def make_report(
     lacking: list[int] = []
     for result in reading.results():
         kernels.append(to_kernel(result, container.digest, source, synthetic=container.synthetic))
-        if result.code.needs_texts:
+        if result.code.needs_texts and not kernels[-1].failed:
             lacking.append(result.index)
     if len(kernels) != container.result_count:
         raise InputError(f"damaged: {len(kernels)} of {container.result_count} results can be read", _RERECORD)
@@ -110,7 +110,8 @@ def make_report(
     for index, found in (reading.codes(wanted) if wanted else {}).items():
         kernels[index] = replace(kernels[index], hotspots=found.hotspots, code_totals=found.totals)
     raw_table, instances = raw.finish() if raw else (None, None)
-    return Report(_run(container, source, reader), tuple(kernels), raw_table, instances)
+    notes = container.sessions[0].notes if container.sessions else ()
+    return Report(_run(container, source, reader), tuple(kernels), raw_table, instances, notes)
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
-from rooflens.ingest.reports.pool import BUG_HINT, Outcome, end_children, said
+from rooflens.ingest.reports.pool import Outcome, end_children, said
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.model.failed import BUG_HINT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,11 +48,15 @@ class Written:
         jobs: All that it is about.
         failures: The source of each that could not be read, and why.
         part: The reports of the others, written and not committed; None where there are none.
+        warnings: The source of each that was stored without its un-profiled run, and why.
+        notes: The source, and what a user should know of how that report was read.
     """
 
     jobs: tuple[Job, ...]
     failures: tuple[tuple[str, InputError], ...]
     part: PartSummary | None
+    warnings: tuple[tuple[str, InputError], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,26 +113,26 @@ class IngestTask:
         started_s = time.monotonic()
         for outcome in outcomes:
             batch.jobs.append(outcome.job)
-            error = self._write(writer, outcome)
-            if error is not None:
-                batch.failures.append((outcome.job.source, error))
+            self._write(writer, batch, outcome)
             if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
                 return
 
-    def _write(self, writer: PartWriter, outcome: Outcome) -> InputError | None:
-        """Write a report; say why not where it could not be read, or its un-profiled run is damaged."""
+    def _write(self, writer: PartWriter, batch: _Batch, outcome: Outcome) -> None:
+        """Write a report, without its un-profiled run where that is damaged; note why not where it was not read."""
         from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - as above
 
         report = outcome.result
         if isinstance(report, InputError):
-            return report
+            batch.failures.append((outcome.job.source, report))
+            return
+        unprofiled = None
         try:
             with said():
                 unprofiled = self.unprofiled_of(outcome.job.path)
         except InputError as error:
-            return error
+            batch.warnings.append((outcome.job.source, error))
+        batch.notes += ((outcome.job.source, note) for note in report.notes)
         writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
-        return None
 
     def _one_by_one(self, jobs: Iterable[Job]) -> Iterator[Written]:
         """Read reports again, each into a part of its own."""
@@ -145,9 +150,12 @@ class _Batch:
 
     jobs: list[Job] = field(default_factory=list)
     failures: list[tuple[str, InputError]] = field(default_factory=list)
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
     def written(self, part: PartSummary) -> Written:
-        return Written(tuple(self.jobs), tuple(self.failures), part if part.files else None)
+        kept = part if part.files else None
+        return Written(tuple(self.jobs), tuple(self.failures), kept, tuple(self.warnings), tuple(self.notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import Unprofiled
 
 _RUN_FIELDS = tuple(field.name for field in fields(Run))
-_KERNEL_TEXTS = ("name", "function_name", "status", "workload", "gpu", "compute_capability", "process", "nvtx_range")
+_KERNEL_TEXTS = (
+    *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
+    *("process", "nvtx_range"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,7 @@ KERNELS = pa.schema(
         ("name", _TEXT),
         ("function_name", _TEXT),
         ("status", _TEXT),
+        ("status_reason", _TEXT),
         ("workload", _TEXT),
         ("gpu", _TEXT),
         ("compute_capability", _TEXT),

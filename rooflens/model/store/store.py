@@ -22,7 +22,7 @@ from rooflens.model.store.marker import check_marker, mark
 from rooflens.model.store.merging import Piece, merge, uncommitted
 from rooflens.model.store.parts import FILE_NAME, Committed, write_commit
 from rooflens.model.store.place import Place, is_partial
-from rooflens.model.store.reading import read_reports, unprofiled_of
+from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.verdicts import put_verdicts
 
@@ -115,8 +115,11 @@ class Store:
         key = index.owner.get(digest)
         return None if key is None else unprofiled_of(self.place, index.parts[key]).get(digest)
 
-    def reports(self) -> Iterator[StoredReport | Failure]:
-        """Read every report, part by part, in bounded memory; a damaged part gives its file and what is wrong.
+    def reports(self, choice: Choice | None = None) -> Iterator[StoredReport | Failure]:
+        """Read reports, part by part, in bounded memory; a damaged part gives its file and what is wrong.
+
+        Args:
+            choice: Which kernels are wanted; all by default.
 
         Raises:
             InputError: The store holds no report.
@@ -128,7 +131,7 @@ class Store:
                 raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
             hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
             raise InputError(f"the store `{self.place}` is empty", hint)
-        return read_reports(self.place)
+        return read_reports(self.place, choice or Choice())
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""

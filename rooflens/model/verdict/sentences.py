@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.occupancy import occupancy_limiters
@@ -261,7 +262,7 @@ def _none_above(facts: Facts) -> str:
 
 def _unknown(facts: Facts) -> str:
     if facts.kernel.failed:
-        return "Unknown: profiling this kernel failed, every counter is NaN"
+        return f"Unknown: {facts.kernel.status_reason or ALL_NAN}"
     duration_too = "" if facts.kernel.duration_ns is not None else "duration and no "
     return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
 

@@ -74,6 +74,15 @@ def test_the_session_states_who_wrote_the_report(path: Path) -> None:
     assert found.created_unix_s == 1_700_000_000
 
 
+@pytest.mark.parametrize("seconds", [2**40, 2**63, 2**33 + 1])
+def test_a_date_that_cannot_be_is_left_out(path: Path, seconds: int) -> None:
+    """A time thousands of years ahead is damage that no calendar takes: the report has no date, and a note says why."""
+    (found,) = inspect(write_report(path, ReportSpec([KERNEL], SessionSpec(created_unix_s=seconds)))).sessions
+    assert found.created_unix_s is None
+    (note,) = found.notes
+    assert f"{seconds} s" in note
+
+
 def test_modes_stand_in_the_command_line_too(path: Path) -> None:
     """A clock mode that only the command line states is found, and one that nothing states is None."""
     session = SessionSpec(command_line="ncu --clock-control boost -o out ./program")

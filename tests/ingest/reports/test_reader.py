@@ -85,19 +85,28 @@ def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
-    """Infinite launch figures and impossible instruction counts are left out, and the kernel is read."""
-    table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
+    """Infinite launch figures are left out, and the kernel is read."""
     metrics = {
         **DURATION,
         "launch__grid_dim_x": math.inf,
         "launch__grid_dim_y": 1.0,
         "launch__grid_dim_z": 1.0,
-        "sass__inst_executed_per_opcode_with_modifier_all": table,
     }
     file = write_report(tmp_path / "odd.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
     (kernel,) = read_report(file, "odd").kernels
-    assert kernel.grid is None
-    assert kernel.warp_opcodes == {"FADD": 7}
+    assert (kernel.grid, kernel.status) == (None, "ok")
+
+
+def test_an_impossible_count_of_an_opcode_fails_its_kernel(tmp_path: Path) -> None:
+    """A count that the store could not hold is damage: the kernel fails with the reason, and the report is read."""
+    table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
+    metrics = {**DURATION, "sass__inst_executed_per_opcode_with_modifier_all": table}
+    file = write_report(
+        tmp_path / "odd.ncu-rep", ReportSpec([KernelSpec("odd()", metrics), KernelSpec("k()", DURATION)])
+    )
+    odd, good = read_report(file, "odd").kernels
+    assert (odd.status, odd.warp_opcodes, good.status) == ("failed", {}, "ok")
+    assert "FFMA" in (odd.status_reason or "")
 
 
 def test_values_are_packed_in_blocks_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

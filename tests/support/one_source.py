@@ -1,0 +1,48 @@
+"""Writes one source that holds many CUDA workloads, so that a compiler reads their headers once and not ten times."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from rooflens.model.cases import Workload
+
+_SYSTEM_HEADER = re.compile(r"^#include <.*>$", re.MULTILINE)
+_CUBLAS = "#include <cublas_v2.h>"
+
+
+def namespace_of(name: str) -> str:
+    """Name the namespace that holds a workload's code; it stands in the mangled names of its kernels."""
+    return f"workload_{name}"
+
+
+def write_one_source(workloads: Iterable[Workload], path: Path) -> Path:
+    """Write a program whose first argument names the workload to run; the others are that workload's.
+
+    Every workload's own file is included as it stands, in a namespace of its own. What it includes from the system,
+    and the common header, come before all of them, in no namespace.
+    """
+    workloads = list(workloads)
+    texts = [file.read_text(encoding="utf-8") for one in workloads for file in sorted(one.folder.glob("*.cu*"))]
+    common = workloads[0].folder.parent / "common.cuh"
+    headers = dict.fromkeys(line for text in texts for line in _SYSTEM_HEADER.findall(text))
+    cublas = ["#ifdef ROOFLENS_CUBLAS", _CUBLAS, "#endif"] if headers.pop(_CUBLAS, "") is None else []
+    programs = [_in_namespace(one) for one in workloads]
+    choices = [_choice(one.name) for one in workloads]
+    lines = [f'#include "{common}"', *headers, *cublas, *programs, "int main(int argc, char** argv) {"]
+    lines += ['  const std::string name = argc > 1 ? argv[1] : "";', *choices, "  return 2;", "}", ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _choice(name: str) -> str:
+    return f'  if (name == "{name}") return {namespace_of(name)}::run(argc - 1, argv + 1);'
+
+
+def _in_namespace(workload: Workload) -> str:
+    source = workload.folder / workload.program
+    return f'#define main run\nnamespace {namespace_of(workload.name)} {{\n#include "{source}"\n}}\n#undef main'
