@@ -10,6 +10,7 @@ from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
 from rooflens.model.counters.table import COUNTERS, NAMES
 
 FORMS = (
+    *(f"{rollup}{rate}" for rollup in ("avg", "max") for rate in ("", ".per_second")),
     "sum",
     "sum.per_second",
     "sum.per_cycle_elapsed",
@@ -466,6 +467,18 @@ def resolved_without_a_plan(stored: dict[str, float]) -> tuple[dict[str, float],
                 values[counter.name], sources[counter.name] = found, way.source
                 break
     return values, sources
+
+
+@pytest.mark.parametrize("unit", ["sm", "smsp", "gpc"])
+def test_cycles_and_their_rate_give_the_time(unit: str) -> None:
+    """Where no time was asked for, 3 million cycles at 1.5 GHz took 2 ms; a time that is stored goes before that."""
+    stored = {f"{unit}__cycles_elapsed.avg": 3e6, f"{unit}__cycles_elapsed.avg.per_second": 1.5e9}
+    found = resolve(stored)
+    assert found.values["duration_ns"] == 2e6
+    name = f"{unit}__cycles_elapsed.avg"
+    assert found.sources["duration_ns"] == f"{name} / {name}.per_second"
+    assert resolve({**stored, "gpu__time_duration.sum": 7.0}).values["duration_ns"] == 7
+    assert "duration_ns" not in resolve({**stored, f"{name}.per_second": 0.0}).values
 
 
 @pytest.mark.parametrize("seed", range(8))
