@@ -7,14 +7,15 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.pool import read_reports
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.tasks import read_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.reports.report import Report
     from rooflens.model.records import Analysis, Kernel
 
 Value = float | int | str | None
@@ -106,7 +107,7 @@ def read_folder(folder: Path) -> tuple[list[Result], list[str]]:
     """Read every report of a folder; return the results, and one line for each report that could not be read."""
     results, failures = [], []
     for outcome in sorted(
-        read_reports(find_inputs([str(folder)]).jobs, with_raw=True), key=lambda outcome: outcome.job.source
+        read_reports(find_inputs([str(folder)]).jobs, ReadOptions(raw="all")), key=lambda outcome: outcome.job.source
     ):
         if isinstance(outcome.result, Exception):
             failures.append(f"{outcome.job.path.name}: {outcome.result}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from oracle_rows import AS_USUAL, COUNTS, PASSES, ROUNDED, SAME_COUNTERS, Pair, Row, pair_of, relative
 from oracle_tensors import products, published_warpgroup, tensor_activity, tensor_counters
 
-from rooflens.ingest.reports.resolve import Resolver
+from rooflens.ingest.reports.resolve import resolve
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.levels import L2_INTERNAL, SHARED_DATA, leading_stage
 from rooflens.model.verdict.nvidia_rules import agrees, read_nvidia
@@ -136,9 +136,7 @@ def _dram_rate(results: Iterable[Result]) -> Row:
         numbers = {name: value for name, value in kept.items() if value is not None}
         if theirs is None or len(numbers) < len(kept):
             continue
-        resolver = Resolver(numbers)
-        resolver.run()
-        pairs.append(pair_of(result, relative(resolver.values["dram_bytes"], theirs)))
+        pairs.append(pair_of(result, relative(resolve(numbers).values["dram_bytes"], theirs)))
     what = "DRAM bytes: `dram__bytes.sum.per_second` x time"
     return Row("bytes_dram", what, "bytes read + bytes written", "relative", ROUNDED, SAME_COUNTERS, tuple(pairs))
 

@@ -19,6 +19,7 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
+from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -27,11 +28,12 @@ from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, ov
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
-    from rooflens.model.records import Attainable, Kernel, Run
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import Analysis, Attainable, Kernel, Run
     from rooflens.model.unprofiled import Unprofiled
 
 
@@ -60,6 +62,9 @@ class Analyzed:
         ignored: Files of the folders given that are no reports.
         missing: Reports that lack kernels: ncu took their launches for others', or was stopped.
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
+        warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
+            their folder.
+        notes: Path of a report, and what a user should know of how it was read.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -69,10 +74,21 @@ class Analyzed:
     ignored: tuple[Path, ...] = ()
     missing: tuple[Missing, ...] = ()
     not_kept: InputError | None = None
+    warnings: tuple[tuple[str, InputError], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def report_count(self) -> int:
+        """Reports that could be read."""
+        return len(self.reports)
 
 
 def analyze_paths(
-    paths: Iterable[str | Path], limits: Thresholds | None = None, *, without_nvidia: bool = False
+    paths: Iterable[str | Path],
+    limits: Thresholds | None = None,
+    *,
+    without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read reports, and folders of them, and analyze every kernel.
 
@@ -80,11 +96,14 @@ def analyze_paths(
         paths: Files and folders, subfolders included.
         limits: Thresholds of the verdicts; the shipped ones by default.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
+        reading: How the reports are read: by whom, and how large what is compressed may become.
 
     Raises:
         InputError: A path does not exist, or no folder holds a report; a damaged report is no error but a failure.
     """
-    return analyze_inputs(find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia)
+    return analyze_inputs(
+        find_inputs([str(path) for path in paths]), limits, without_nvidia=without_nvidia, reading=reading
+    )
 
 
 def analyze_inputs(
@@ -93,38 +112,71 @@ def analyze_inputs(
     on_outcome: Callable[[Outcome], None] = lambda _: None,
     *,
     without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
-    loaded = load_reports(inputs.jobs, on_outcome)
+    loaded = load_reports(inputs.jobs, on_outcome, reading)
     reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
     found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
-    return replace(found, failures=tuple(loaded.failures), skipped_count=loaded.skipped_count, ignored=inputs.ignored)
+    return replace(
+        found,
+        failures=(*loaded.failures, *found.failures),
+        skipped_count=loaded.skipped_count,
+        ignored=inputs.ignored,
+        notes=tuple(loaded.notes),
+    )
 
 
 def analyze_store(
-    folder: str | Path, limits: Thresholds | None = None, *, keep: bool = False, without_nvidia: bool = False
+    folder: str | Path,
+    limits: Thresholds | None = None,
+    *,
+    where: str | None = None,
+    keep: bool = False,
+    without_nvidia: bool = False,
 ) -> Analyzed:
-    """Analyze every report of a store.
+    """Analyze the reports of a store.
 
     Args:
-        folder: A store that `rooflens ingest` wrote.
+        folder: A store that `rooflens ingest` wrote: a folder or an address.
+        where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
         limits: Thresholds of the verdicts; the shipped ones by default.
         keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
 
     Raises:
         InputError: The folder is no store, or an empty one.
+        UsageError: The condition cannot be read.
     """
-    from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
+    from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
+    from rooflens.model.store.store import Store  # noqa: PLC0415
+    from rooflens.model.store.where import parse_where  # noqa: PLC0415
 
-    store = Store.existing(Path(folder))
-    reports, failures = store.load()
-    known = _withheld(reports) if without_nvidia else reports
+    choice = Choice(True if where is None else parse_where(where), lambda run: recognize(run.command_line) is not None)
+    store = Store.existing(folder)
+    failures: list[tuple[str, InputError]] = []
+    without: dict[str, Unprofiled | None] = {}
+    chosen: dict[str, frozenset[int]] = {}
+
+    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
+        for report in store.reports(choice):
+            if isinstance(report, tuple):
+                failures.append(report)
+            else:
+                without[report.run.digest] = report.unprofiled
+                if report.chosen is not None:
+                    chosen[report.run.digest] = report.chosen
+                yield report.run, report.kernels
+
+    known = _withheld(reports()) if without_nvidia else reports()
+    found = _analyzed(known, limits, lambda run: without.pop(run.digest))
     found = replace(
-        _analyzed(known, limits, lambda run: store.unprofiled(run.digest)),
-        failures=tuple((str(file), error) for file, error in failures),
+        found,
+        reports=tuple(sorted((_only(report, chosen) for report in found.reports), key=lambda one: one.run.source)),
+        missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
+        failures=(*failures, *found.failures),
     )
-    if keep:
+    if keep and where is None:
         try:
             store.put_rooflines(found.reports, found.limits)
         except InputError as error:
@@ -132,9 +184,17 @@ def analyze_store(
     return found
 
 
-def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> list[tuple[Run, Sequence[Kernel]]]:
+def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
+    """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
+    indices = chosen.get(report.run.digest)
+    if indices is None:
+        return report
+    return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))
+
+
+def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
     """Leave out the results of NVIDIA's rules, before anything is made of them."""
-    return [(run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports]
+    return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
 
 
 def _analyzed(
@@ -142,14 +202,32 @@ def _analyzed(
     limits: Thresholds | None,
     unprofiled_of: Callable[[Run], Unprofiled | None],
 ) -> Analyzed:
-    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any."""
+    """Analyze report by report, each with its un-profiled run and the calibration of its GPU, where there are any.
+
+    What is wrong with one costs the others nothing.
+    """
     limits = limits or default_thresholds()
-    calibrations = load_calibrations(calibrations_folder())
-    found = [_analyze_report(run, kernels, unprofiled_of(run), limits, calibrations) for run, kernels in reports]
+    warnings: list[tuple[str, InputError]] = []
+    folder = calibrations_folder()
+    calibrations = load_calibrations(folder, lambda error: warnings.append((str(folder), error)))
+    found: list[tuple[AnalyzedReport, tuple[str, ...]]] = []
+    failures: list[tuple[str, InputError]] = []
+    for run, kernels in reports:
+        try:
+            unprofiled = unprofiled_of(run)
+        except InputError as error:
+            warnings.append((run.source, error))
+            unprofiled = None
+        try:
+            found.append(_analyze_report(run, kernels, unprofiled, limits, calibrations))
+        except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
+            failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
     return Analyzed(
         reports=tuple(report for report, _ in found),
         limits=limits,
+        failures=tuple(failures),
         missing=tuple(Missing(report.run.source, names) for report, names in found if names),
+        warnings=tuple(warnings),
     )
 
 
@@ -172,18 +250,26 @@ def _analyze_report(
     for kernel in kernels:
         shape = kernel.name, kernel.grid, kernel.block
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
-        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-        in_program = unprofiled.in_program(*shape) if unprofiled else None
         outside = replace(
             one_each,
             launches=launches,
-            attainable=attainable,
-            in_program=in_program,
+            in_program=unprofiled.in_program(*shape) if unprofiled else None,
             compulsory_bytes=compulsory_bytes if launches == 1 else None,
         )
-        analyses.append(analyze(kernel, limits, outside))
+        analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
     return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
+
+
+def _analyze_kernel(
+    kernel: Kernel, limits: Thresholds, outside: Outside, calibrations: Sequence[Attainable]
+) -> Analysis:
+    """Analyze one kernel; where that meets a bug of ours, it is a failed one that says so."""
+    try:
+        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
+        return analyze(kernel, limits, replace(outside, attainable=attainable))
+    except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
+        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside())
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

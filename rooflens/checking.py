@@ -10,12 +10,26 @@ import math
 import re
 import tomllib
 from dataclasses import MISSING, dataclass, fields
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
+
+MAX_DEPTH = 32
+"""No document of ours is nested half as deep."""
+
+_MOST_COUNT = 2**63 - 1
+"""What the columns of tables hold."""
+_LEAST_NUMBER, _MOST_NUMBER = 1e-100, 1e100
+"""What is divided, multiplied and squared must stay a number."""
+
+_shown = Repr()
+_shown.maxstring = _shown.maxother = _shown.maxlong = 80
+_shown.maxlevel = 3
+"""Writes a value for an error: what is long or deep is cut."""
 
 T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)
@@ -60,7 +74,7 @@ class Table:
         """Return a text, which must say something, or be all that a pattern wants."""
         value = self._value(key)
         if pattern is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
-            raise self.error(f"{self._name(key)} cannot be {value!r}")
+            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
         return self._said(key, value)
 
     def texts(self, key: str, of: str) -> tuple[str, ...]:
@@ -77,21 +91,27 @@ class Table:
             if choice == value:
                 return choice
         wanted = " or ".join(f"`{choice}`" for choice in choices)
-        raise self.error(f"{self._name(key)} must be {wanted}, not {value!r}")
+        raise self.error(f"{self._name(key)} must be {wanted}, not {_shown.repr(value)}")
 
     def number(self, key: str, *, zero: bool = False) -> float:
-        """Return a finite number above zero, or from zero up."""
-        return float(self._amount(key, int | float, "number", zero=zero))
+        """Return a finite number above zero, or from zero up; neither next to nothing nor beyond all measure."""
+        value = self._amount(key, int | float, "number", zero=zero)
+        if value and not _LEAST_NUMBER <= value <= _MOST_NUMBER:
+            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
+        return float(value)
 
     def count(self, key: str, *, zero: bool = False) -> int:
-        """Return a whole number above zero, or from zero up."""
-        return int(self._amount(key, int, "whole number", zero=zero))
+        """Return a whole number above zero, or from zero up, of 63 bits."""
+        value = self._amount(key, int, "whole number", zero=zero)
+        if value > _MOST_COUNT:
+            raise self.error(f"{self._name(key)} cannot be {_shown.repr(value)}")
+        return int(value)
 
     def counts(self, key: str, length: int) -> tuple[int, ...]:
         """Return a list of so many whole numbers above zero."""
         values = self._value(key)
         if not isinstance(values, list) or len(values) != length:
-            raise self.error(f"{self._name(key)} must be a list of {length} whole numbers, not {values!r}")
+            raise self.error(f"{self._name(key)} must be a list of {length} whole numbers, not {_shown.repr(values)}")
         named = Table(self.source, {f"{key}[{i}]": one for i, one in enumerate(values)}, self.hint, self.path)
         return tuple(named.count(one) for one in named)
 
@@ -103,7 +123,7 @@ class Table:
         """Return the list of tables below a key, numbered in errors: `case[0].name`."""
         values = self._value(key)
         if not isinstance(values, list):
-            raise self.error(f"{self._name(key)} must be a list of {self.noun}s, not {values!r}")
+            raise self.error(f"{self._name(key)} must be a list of {self.noun}s, not {_shown.repr(values)}")
         return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
@@ -123,12 +143,12 @@ class Table:
         is_amount = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < math.inf
         if not is_amount or (value == 0 and not zero):
             wanted = f"{noun} from 0 up" if zero else f"positive {noun}"
-            raise self.error(f"{self._name(key)} must be a {wanted}, not {value!r}")
+            raise self.error(f"{self._name(key)} must be a {wanted}, not {_shown.repr(value)}")
         return value
 
     def _below(self, key: str, value: Any) -> Table:
         if not isinstance(value, dict):
-            raise self.error(f"{self._name(key)} must be {self._a_table}, not {value!r}")
+            raise self.error(f"{self._name(key)} must be {self._a_table}, not {_shown.repr(value)}")
         return Table(self.source, value, self.hint, f"{self.path}{key}.", self.noun)
 
     @property
@@ -137,7 +157,7 @@ class Table:
 
     def _said(self, key: str, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise self.error(f"{self._name(key)} must be a text that says something, not {value!r}")
+            raise self.error(f"{self._name(key)} must be a text that says something, not {_shown.repr(value)}")
         return value
 
     def _value(self, key: str) -> Any:
@@ -156,9 +176,10 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
         InputError: It is no TOML.
     """
     try:
-        return Table(source, tomllib.loads(text), hint)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{source} is no valid TOML: {error}", hint) from error
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source} is no valid TOML: {_words(error)}", hint) from error
+    return _document(values, source, hint, "table")
 
 
 def parse_json(text: str, source: str, hint: str = "") -> Table:
@@ -169,8 +190,32 @@ def parse_json(text: str, source: str, hint: str = "") -> Table:
     """
     try:
         values = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{source}: not JSON ({error})", hint) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}: not JSON ({_words(error)})", hint) from error
     if not isinstance(values, dict):
-        raise InputError(f"{source}: `the document` must be an object, not {values!r}", hint)
-    return Table(source, values, hint, noun="object")
+        raise InputError(f"{source}: `the document` must be an object, not {_shown.repr(values)}", hint)
+    return _document(values, source, hint, "object")
+
+
+def _words(error: Exception) -> str:
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+def _document(values: dict[str, Any], source: str, hint: str, noun: str) -> Table:
+    """Make the table of a whole document, unless it is nested deeper than any of ours.
+
+    Raises:
+        InputError: It is.
+    """
+    level: list[Any] = [values]
+    for _ in range(MAX_DEPTH):
+        level = [below for value in level for below in _members(value)]
+        if not level:
+            return Table(source, values, hint, noun=noun)
+    raise InputError(f"{source}: nested too deeply", hint)
+
+
+def _members(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,14 +1,15 @@
 """Read texts, and write files whole or not at all: beside their place, then renamed. Standard library only.
 
-Whoever is killed in the middle of it leaves what was there before, and at most a file that ends in `.partial`.
+Whoever is killed in the middle of it leaves what was there before, and at most a file that ends in `.partial`. Of two
+who write the same file at once, the last one's stands there, whole.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import shutil
-from contextlib import contextmanager
+import stat
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
@@ -20,26 +21,83 @@ if TYPE_CHECKING:
 PARTIAL = ".partial"
 """Ending of what is being written."""
 
+_LONGEST_STEM = 40
+"""Characters of a file's name that its partial one begins with: a name may have 255 bytes, with all that is added."""
 
-def read_text(file: Path, hint: str = "") -> str:
+_PRIVATE = 0o600
+
+
+MAX_TEXT_BYTES = 64 << 20
+"""No text that is read here comes near: a larger one is no such text."""
+
+
+def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
     """Return the text of a file, UTF-8.
 
+    Args:
+        file: Where it is.
+        hint: What to do where it cannot be read.
+        is_named: Whether the user named it: of what merely lies there under some name, only ordinary files are read,
+            since to open a pipe can take for ever.
+
     Raises:
-        InputError: It cannot be read or is no text; `hint` says what to do about it.
+        InputError: It cannot be read, or is no text, or one of over `MAX_TEXT_BYTES`.
     """
     try:
-        return file.read_text(encoding="utf-8")
+        if not is_named and not stat.S_ISREG(file.stat().st_mode):
+            raise InputError(f"`{file}` is no ordinary file", hint)
+        with file.open("rb") as stream:
+            data = stream.read(MAX_TEXT_BYTES + 1)
+        if len(data) > MAX_TEXT_BYTES:
+            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, which no such text is", hint)
+        return data.decode()
     except OSError as error:
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise InputError(f"`{file}` is no text", hint) from error
 
 
+def refuse_special(file: Path) -> None:
+    """Refuse a place where something stands that is no ordinary file: nothing may be put in its stead.
+
+    A symbolic link is refused too: whether the link is meant, or the file that it leads to, only the user knows.
+
+    Raises:
+        InputError: A folder, link, device, named pipe or socket stands there.
+    """
+    try:
+        mode = file.lstat().st_mode
+    except OSError:
+        return  # nothing there, or nothing that can be looked at: who writes says why not
+    if stat.S_ISREG(mode):
+        return
+    kind = next((name for name, test in _SPECIAL.items() if test(mode)), "no ordinary file")
+    hint = f"it leads to `{_target(file)}`" if stat.S_ISLNK(mode) else "without -o, or with `-o -`, it goes to stdout"
+    raise InputError(f"`{file}` is {kind}: nothing is written over it", hint)
+
+
+_SPECIAL = {
+    "a folder": stat.S_ISDIR,
+    "a symbolic link": stat.S_ISLNK,
+    "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+    "a named pipe": stat.S_ISFIFO,
+    "a socket": stat.S_ISSOCK,
+}
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return "?"
+
+
 @contextmanager
 def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Give a place beside `file` to write to, which takes its place at the end and goes where something fails.
+    """Give a new private file beside `file` to write to: it takes its place at the end, and goes where something fails.
 
-    Folders above are made; a file that is replaced leaves its permissions to the new one.
+    Folders above are made. A file that is replaced leaves its permissions to the new one; otherwise these are the
+    usual ones, or those that the writer gave. A symbolic link is replaced itself, never what it leads to.
 
     Args:
         file: What is to be written.
@@ -49,11 +107,11 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
         OSError: The place cannot be written to.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}{PARTIAL}")
+    partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}{PARTIAL}")
+    os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
     try:
         yield partial
-        if file.exists():
-            shutil.copymode(file, partial)
+        _set_mode(partial, file)
         if durable:
             _sync(partial, os.O_RDWR)
         partial.replace(file)
@@ -63,14 +121,27 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
         _sync(file.parent, os.O_DIRECTORY)
 
 
+def _set_mode(partial: Path, file: Path) -> None:
+    """Give a file that was written the permissions of the one it replaces; a new one is no longer private."""
+    with suppress(FileNotFoundError):
+        if stat.S_ISREG(replaced := file.lstat().st_mode):
+            partial.chmod(stat.S_IMODE(replaced))
+            return
+    if stat.S_IMODE(partial.stat().st_mode) == _PRIVATE:  # a compiler makes the file anew, executable
+        masked = os.umask(0o077)
+        os.umask(masked)
+        partial.chmod(0o666 & ~masked)
+
+
 def write_whole(
     file: Path, content: str | bytes, *, hint: str = "give another place with -o", durable: bool = False
 ) -> None:
     """Write a file as `replacing` does; a text as UTF-8, with `?` for what is no Unicode in it.
 
     Raises:
-        InputError: The place cannot be written to; `hint` says what to do about it.
+        InputError: The place cannot be written to, or holds no ordinary file; `hint` says what to do about it.
     """
+    refuse_special(file)
     try:
         with replacing(file, durable=durable) as partial:
             partial.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))

@@ -34,6 +34,10 @@ _SHORTEST_ARGUMENTS = 6
 
 _NUMBER_CASTS = re.compile(r"(?<=[<,\s])\((?:(?:unsigned|signed|long|short|char|int|size_t)\s*)+\)(?=-?\d)")
 _BOOL_CASTS = re.compile(r"(?<=[<,\s])\(bool\)([01])(?!\d)")
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What moves the cursor, colours, rings, breaks lines or turns the writing around: control characters but line end and
+tab, marks of direction, separators of lines and paragraphs."""
+
 _BEFORE_UNIT = re.compile(
     r"(?<=\d) (?=%|[kMGTPE] (?:inst|op)\b|[kMGTPEmnµ]?(?:s|B|FLOP|op|inst|Hz)\b)|(?<= [kMGTPE]) (?=inst|op)"
 )
@@ -62,7 +66,11 @@ def si(value: float | None, unit: str) -> str:
     if value is None:
         return MISSING
     rounded = round_significant(value) if math.isfinite(value) else 0.0
-    factor, prefix = next((step for step in _PREFIXES if abs(rounded) >= step[0]), (1.0, ""))
+    size, factor, prefix = abs(rounded), 1.0, ""
+    for step, name in _PREFIXES:
+        if size >= step:
+            factor, prefix = step, name
+            break
     return f"{significant(rounded / factor if rounded else value)} {prefix}{unit}"
 
 
@@ -175,6 +183,11 @@ def unbroken(text: str) -> str:
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML cannot hold them."""
     return "".join(char if char.isprintable() else instead for char in text)
+
+
+def harmless(text: str, instead: str = "?") -> str:
+    """Replace what would steer a terminal or an editor; line ends and tabs stay, and all that is only unusual."""
+    return _STEERING.sub(instead, text)
 
 
 def plain_name(name: str) -> str:

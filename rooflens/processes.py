@@ -135,6 +135,38 @@ def query(argv: Sequence[str]) -> str | None:
     return answer.stdout if answer.status == 0 else None
 
 
+Piped = subprocess.Popen[bytes]
+"""A process of our own program that we talk to over its standard input and output."""
+
+
+def start_piped(argv: Sequence[str], stderr: IO[bytes] | None) -> Piped:
+    """Start a process to talk to; its pipes are unbuffered, and it stays in our session.
+
+    Args:
+        argv: The program and its arguments.
+        stderr: File that gets its messages; None for nowhere.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+    return subprocess.Popen(  # noqa: S603 - our own interpreter with our own module
+        argv,
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if stderr is None else stderr,
+    )
+
+
+def end_piped(process: Piped, grace_s: float) -> int:
+    """Wait for the end of a process, but no longer than this: then end it. Return its status."""
+    try:
+        return process.wait(grace_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:
     return EnvironmentMissingError(
         f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"

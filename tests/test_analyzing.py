@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -12,9 +16,19 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_repo
 from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.load import load_reports
+from rooflens.model.analyze import analyze
+from rooflens.model.roofline.calibrations import calibrations_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
+
+    from support.ncu_rep_writer import MetricValue
+
+    from rooflens.ingest.reports.load import Loaded
+    from rooflens.model.records import Analysis, Kernel, Outside, Run
+    from rooflens.model.verdict.thresholds import Thresholds
 
 
 @pytest.fixture
@@ -32,7 +46,7 @@ def store(tmp_path: Path, report: Path) -> Path:
 
 def with_instructions(folder: Path) -> Path:
     """Write a report of one small kernel with three instructions."""
-    metrics = {
+    metrics: dict[str, MetricValue] = {
         "gpu__time_duration.sum": 2000.0,
         "launch__waves_per_multiprocessor": 0.2,
         "launch__grid_size": 4,
@@ -151,3 +165,151 @@ def test_analyzing_needs_no_terminal_and_no_chart() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     heavy = {"click", "rich", "altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "jinja2", "google"}
     assert not loaded & heavy
+
+
+# What one report, sidecar or calibration cannot cost the others
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Loaded:
+    """Read two reports that stand in a folder of their own: one of a kernel, and one of several."""
+    folder = tmp_path_factory.mktemp("two")
+    shutil.copy(fixtures / "synthetic" / "attention.synthetic.ncu-rep", folder / "several.ncu-rep")
+    return load_reports(find_inputs([str(with_instructions(folder)), str(folder / "several.ncu-rep")]).jobs)
+
+
+@pytest.fixture
+def pair(two: Loaded, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, Path]]:
+    """Return the two reports, which need not be read again; what lay beside them is gone at the end."""
+    monkeypatch.setattr("rooflens.analyzing.load_reports", lambda *_: two)
+    first, second = (Path(run.source) for run, _ in two.reports)
+    yield first, second
+    for beside in first.parent.glob("*.json"):
+        shutil.rmtree(beside) if beside.is_dir() else beside.unlink()
+
+
+def as_text(text: str) -> Callable[[Path], object]:
+    """Make what writes a text."""
+    return lambda path: path.write_text(text, encoding="utf-8")
+
+
+def as_large(path: Path) -> None:
+    """Make a file of 5 GiB that takes no room."""
+    with path.open("wb") as stream:
+        stream.truncate(5 << 30)
+
+
+def as_forbidden(path: Path) -> None:
+    """Make a link that leads to itself: what no permission is for root."""
+    path.symlink_to(path)
+
+
+BAD: dict[str, Callable[[Path], object]] = {
+    "empty": as_text(""),
+    "no object": as_text("[]"),
+    "other keys": as_text('{"a": 1}'),
+    "deep": as_text('{"a": ' * 100_000),
+    "deep and closed": as_text('{"a": ' * 500 + "1" + "}" * 500),
+    "no text": lambda path: path.write_bytes(b"\xff\xfe\x00"),
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": os.mkfifo,
+    "large": as_large,
+    "a loop": as_forbidden,
+}
+SIDECAR = {
+    "schema_version": 1,
+    "wall_ns": 100,
+    "kernel_ns": 50,
+    "launches": 1,
+    "source": "wall",
+    "iterations": 1,
+    "launch_counts": [],
+    "gap_share": 0.5,
+}
+BAD_SIDECARS = {
+    **BAD,
+    "no iterations": as_text(json.dumps({**SIDECAR, "iterations": 0})),
+    "beyond measure": as_text(json.dumps(SIDECAR).replace("100", str(10**400))),
+    "more than 63 bits": as_text(json.dumps({**SIDECAR, "launches": 2**63})),
+}
+
+
+@pytest.mark.parametrize("make", BAD_SIDECARS.values(), ids=BAD_SIDECARS)
+def test_a_bad_sidecar_costs_a_warning(pair: tuple[Path, Path], make: Callable[[Path], object]) -> None:
+    """Whatever has the name of an un-profiled run: its report is analyzed without one, and every other as ever."""
+    make(pair[0].with_name("code.unprofiled.json"))
+    found = analyze_paths(pair)
+    assert ([report.unprofiled for report in found.reports], found.failures) == ([None, None], ())
+    ((source, error),) = found.warnings
+    assert source == str(pair[0])
+    assert "code.unprofiled.json" in str(error)
+    assert error.hint
+
+
+@pytest.mark.parametrize("make", BAD.values(), ids=BAD)
+def test_a_bad_calibration_costs_a_warning(pair: tuple[Path, Path], make: Callable[[Path], object]) -> None:
+    """Whatever has the name of a calibration: reports are analyzed without it."""
+    folder = calibrations_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    bad = folder / "bad.json"
+    make(bad)
+    try:
+        found = analyze_paths(pair)
+    finally:
+        shutil.rmtree(folder)
+    assert (len(found.reports), found.failures) == (2, ())
+    ((source, error),) = found.warnings
+    assert source == str(folder)
+    assert "bad.json" in str(error)
+
+
+def test_warnings_are_printed(pair: tuple[Path, Path]) -> None:
+    """A command tells them on stderr, with what to do, and does well."""
+    pair[0].with_name("code.unprofiled.json").write_text("{}", encoding="utf-8")
+    done = CliRunner().invoke(main, ["analyze", *map(str, pair)])
+    assert done.exit_code == 0
+    assert "warning: " in done.stderr
+    assert "delete it, or collect again" in done.stderr
+
+
+def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the analysis of one kernel fails it, with where it was and a word to whom; nothing else."""
+    whole = analyze_paths(pair)
+    victim = whole.reports[1].analyses[0].kernel.name
+
+    def breaking(kernel: Kernel, limits: Thresholds, outside: Outside) -> Analysis:
+        if kernel.name == victim and not kernel.failed:
+            raise ZeroDivisionError("float division by zero")
+        return analyze(kernel, limits, outside)
+
+    monkeypatch.setattr("rooflens.analyzing.analyze", breaking)
+    found = analyze_paths(pair)
+    failed = [analysis for report in found.reports for analysis in report.analyses if analysis.kernel.failed]
+    assert {analysis.kernel.name for analysis in failed} == {victim}
+    assert found.failures == ()
+    reason = failed[0].kernel.status_reason or ""
+    assert "ZeroDivisionError at test_analyzing.py:" in reason
+    assert "bug of rooflens" in reason
+    assert reason in failed[0].verdict.sentence
+    kept = [[a for a in report.analyses if a.kernel.name != victim] for report in whole.reports]
+    assert [[a for a in report.analyses if a.kernel.name != victim] for report in found.reports] == kept
+
+
+def test_a_bug_that_a_whole_report_meets_costs_that_report(
+    pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no kernel is to blame the report is one that could not be read, and says that it is a bug."""
+
+    def breaking(run: Run) -> bool:
+        if run.source == str(pair[0]):
+            raise OverflowError("too large")
+        return False
+
+    monkeypatch.setattr("rooflens.analyzing._should_hold_each", breaking)
+    pair[0].with_name("code.unprofiled.json").write_text(json.dumps(SIDECAR), encoding="utf-8")
+    found = analyze_paths(pair)
+    assert [report.run.source for report in found.reports] == [str(pair[1])]
+    ((source, error),) = found.failures
+    assert source == str(pair[0])
+    assert "OverflowError" in str(error)
+    assert "please report" in error.hint

@@ -24,23 +24,31 @@ MAY_IMPORT: dict[str, str] = {
     "checking": "errors",
     "local_gpu": "errors processes",
     "analyzing": "errors files ingest/ncu ingest/reports model/* workloads",
+    "guarding": "errors model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
-    "cli": "format errors files analyzing ingest/ncu ingest/reports model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing collecting doctor ingest/ncu ingest/reports model/* report/* "
-    "workloads",
-    "ingest/reports": "errors model/records model/unprofiled model/hotspots model/counters model/store",
+    "cli": "format errors files analyzing guarding ingest/ncu ingest/reports model/* report/* workloads",
+    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "ingest/children": "errors processes",
+    "ingest/executors": "errors ingest/children",
+    "ingest/exports": "errors model/records model/roofline",
+    "ingest/messages": "",
+    "ingest/metrics": "model/records model/hotspots model/counters model/store",
+    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics ingest/messages "
+    "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
+    "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store",
     "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
     "workloads": "errors cache checking files processes local_gpu model/cases model/records",
     "model/unprofiled": "",
     "model/records": "model/unprofiled",
+    "model/failed": "errors model/records",
     "model/cases": "errors model/records",
     "model/counters": "errors",
-    "model/roofline": "format errors checking files model/records model/counters",
+    "model/roofline": "format errors cache checking files model/records model/counters",
     "model/hotspots": "model/records",
     "model/phases": "model/records",
-    "model/verdict": "format errors checking model/records model/unprofiled model/counters model/roofline",
+    "model/verdict": "format errors checking model/records model/failed model/unprofiled model/counters model/roofline",
     "model/findings": "format model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
@@ -75,18 +83,28 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/reader.py"},
-    "google": {"ingest/reports/messages.py", "ingest/reports/container.py"},
+    "ncu_report": {"ingest/reports/ncu_reader.py"},
+    "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
-    "altair": {"report/page/time_chart.py", "report/comparison/waterfall.py"},
+    "altair": {"report/comparison/waterfall.py"},
     "pandas": set(),
     "vl_convert": {"report/roofline/picture.py"},
     "plotext": {"report/text/plot.py"},
     "jinja2": {"report/html"},
     "rich": {"cli/console.py", "report/text"},
-    "pyarrow": {"model/store", "ingest/reports/raw.py", "ingest/reports/reader.py", "ingest/reports/unpacking.py"},
-    "multiprocessing": {"ingest/reports/pool.py"},
-    "ctypes": {"ingest/ncu/passes.py"},
+    "pyarrow": {
+        "model/store",
+        "ingest/metrics/raw.py",
+        "ingest/reports/report.py",
+        "ingest/reports/read.py",
+        "ingest/reports/unpacking.py",
+        "ingest/old_stores",
+    },
+    "fsspec": {"model/store/place.py"},
+    "distributed": {"ingest/executors/opening.py"},
+    "mpi4py": {"ingest/executors/opening.py"},
+    "multiprocessing": {"ingest/children/starting.py"},
+    "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
@@ -196,10 +214,17 @@ def test_analyze_needs_no_chart_library(fixtures: Path) -> None:
     assert not _modules_after("analyze", str(fixtures)) & {"altair", "pandas", "pyarrow", "vl_convert"}
 
 
-def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:
-    """A page is written without vl-convert, whose bundle is vendored, and Altair comes with the time chart alone."""
-    page = tmp_path / "page.html"
+def test_json_needs_no_library_of_the_terminal(fixtures: Path) -> None:
+    """Where no terminal shows the progress, the JSON comes without rich; no page's templates come with it either."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
+    loaded = _modules_after("analyze", "--format", "json", str(report))
+    assert not loaded & {"altair", "jinja2", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
+
+
+def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:
+    """A page, its chart of several kernels too, is written without vl-convert and Altair."""
+    page = tmp_path / "page.html"
+    report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
     loaded = _modules_after("report", str(report), "-o", str(page))
     assert "jinja2" in loaded
     assert not loaded & {"altair", "jsonschema", "pandas", "vl_convert", "pyarrow"}

@@ -88,3 +88,22 @@ def test_a_record_is_made_of_a_table() -> None:
         Table("f", {"x": 2}).record(Point)
     with pytest.raises(InputError, match="f: unknown key `z`"):
         Table("f", {"x": 1, "y": 2, "z": 3}).record(Point)
+
+
+@pytest.mark.parametrize("parse", [parse_json, parse_toml])
+@pytest.mark.parametrize("depth", [40, 1_000, 100_000])
+def test_what_is_nested_deeply_is_no_document(parse: Callable[[str, str], Table], depth: int) -> None:
+    """It ends neither in a RecursionError nor in a walk of it."""
+    text = f'{{"a": {"[" * depth}{"]" * depth}}}' if parse is parse_json else f"a = {'[' * depth}{']' * depth}"
+    with pytest.raises(InputError, match="nested too deeply"):
+        parse(text, "`x`")
+
+
+def test_numbers_have_a_range() -> None:
+    """Counts fit a table's column, and numbers can be divided and squared; a long one is not written out."""
+    table = Table("x", {"n": 10**400, "small": 1e-300, "zero": 0.0, "count": 2**63, "most": 2**63 - 1})
+    for check, key in ((table.number, "n"), (table.number, "small"), (table.count, "count"), (table.count, "n")):
+        with pytest.raises(InputError, match="cannot be") as caught:
+            check(key)
+        assert len(str(caught.value)) < 200
+    assert (table.count("most"), table.number("zero", zero=True)) == (2**63 - 1, 0.0)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.files import PARTIAL, read_text, replacing, write_whole
+from rooflens.files import PARTIAL, read_text, refuse_special, replacing, write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +88,84 @@ def test_what_must_last_is_synced_before_it_is_renamed(tmp_path: Path, monkeypat
     assert there == [False, True]
     write_whole(file, "content")
     assert len(there) == 2
+
+
+def test_a_text_beyond_measure_is_none(tmp_path: Path) -> None:
+    """A file of gigabytes is not read to its end, and a pipe that lies there not at all."""
+    large, pipe = tmp_path / "large.json", tmp_path / "pipe.json"
+    with large.open("wb") as stream:
+        stream.truncate(5 << 30)
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="over 64 MiB"):
+        read_text(large)
+    with pytest.raises(InputError, match="no ordinary file"):
+        read_text(pipe, is_named=False)
+
+
+def test_what_is_being_written_is_private(tmp_path: Path) -> None:
+    """Nobody else can read a file before it has the permissions of the one that it replaces."""
+    with replacing(tmp_path / "file") as partial:
+        assert stat.S_IMODE(partial.stat().st_mode) == 0o600
+        partial.write_text("content")
+    (tmp_path / "plain").write_bytes(b"")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_nothing_is_written_through_a_link_laid_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the name of the partial file is taken by a link, what the link leads to keeps its content."""
+    victim = tmp_path / "victim"
+    victim.write_text("old")
+    monkeypatch.setattr("secrets.token_hex", lambda _: "0")
+    for name in ("page.html.partial", ".page.html.0.partial"):
+        (tmp_path / name).symlink_to(victim)
+    with pytest.raises(InputError, match="File exists"):
+        write_whole(tmp_path / "page.html", "new")
+    assert victim.read_text() == "old"
+
+
+def test_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    """A symbolic link is neither replaced nor followed, dangling or not; the hint says where it leads."""
+    victim = tmp_path / "victim"
+    victim.write_text("old")
+    for target in (victim, tmp_path / "none", tmp_path):
+        link = tmp_path / "link"
+        link.symlink_to(target)
+        with pytest.raises(InputError, match="is a symbolic link: nothing is written over it") as caught:
+            write_whole(link, "new")
+        assert str(target) in caught.value.hint
+        link.unlink()
+    assert victim.read_text() == "old"
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, a named pipe, a socket and a device stay what they are."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind("socket")
+    places = {"pipe": "a named pipe", "folder": "a folder", "socket": "a socket", "/dev/null": "a device"}
+    for name, kind in places.items():
+        with pytest.raises(InputError, match=f"is {kind}: nothing is written over it"):
+            write_whole(tmp_path / name, "new")
+    refuse_special(tmp_path / "none")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe", "socket"]
+
+
+def test_two_who_write_one_file_both_end_well(tmp_path: Path) -> None:
+    """However many write at once, none fails, and what stands there at the end is one content, whole."""
+    file, contents = tmp_path / "file", [str(number) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda content: [write_whole(file, content) for _ in range(5)], contents))
+    assert file.read_text() in contents
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_name_may_be_as_long_as_a_name_can_be(tmp_path: Path) -> None:
+    """255 bytes of any characters are written; one more is an error that names the reason."""
+    for name in ("x" * 250 + ".html", "\u6838" * 85):
+        write_whole(tmp_path / name, "content")
+        assert (tmp_path / name).read_text() == "content"
+    with pytest.raises(InputError, match="File name too long"):
+        write_whole(tmp_path / ("x" * 256), "content")

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.errors import UsageError
-from rooflens.format import count, printable
+from rooflens.errors import InputError, UsageError
+from rooflens.format import count, harmless, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.reports.load import Loaded
-    from rooflens.ingest.reports.pool import Outcome
+    from rooflens.ingest.reports.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+
+
+def echo(text: str, *, nl: bool = True) -> None:
+    """Print data of any origin to stdout: no control character in it reaches the terminal."""
+    click.echo(harmless(text), nl=nl)
+
+
+def say(line: str) -> None:
+    """Print one line to stderr, and one it stays, whatever names are in it."""
+    click.echo(printable(line), err=True)
 
 
 def show_error(error: RooflensError, about: str = "") -> None:
     """Print one error and its hint to stderr."""
     line = f"error: {f'{about}: ' if about else ''}{error}"
-    click.echo(printable(line), err=True)
+    say(line)
     if error.hint:
-        click.echo(f"\nhint: {error.hint}", err=True)
+        click.echo(err=True)
+        say(f"hint: {error.hint}")
 
 
 class progress:  # noqa: N801 - a context manager used like a function
@@ -35,37 +46,56 @@ class progress:  # noqa: N801 - a context manager used like a function
     def __init__(self, total: int) -> None:
         self._total = total
 
-    def __enter__(self) -> Callable[[Outcome], None]:
+    def __enter__(self) -> Callable[[object], None]:
+        self._progress: Any = None
+        if not sys.stderr.isatty():
+            return lambda _: None
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn("reading reports"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self._progress = Progress(
-            *columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()
-        )
+        self._progress = Progress(*columns, console=Console(stderr=True), transient=True)
         self._progress.start()
         task = self._progress.add_task("", total=self._total)
         return lambda _: self._progress.advance(task)
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress is not None:
+            self._progress.stop()
 
 
-def finish(read: Loaded | Analyzed, last_line: str) -> None:
-    """Name every report that could not be read; print the last line; set the exit code."""
+def show_failures(read: Ingested | Analyzed) -> None:
+    """Name every report that could not be read."""
     for source, error in read.failures:
         show_error(error, source)
+
+
+def finish(read: Ingested | Analyzed, last_line: str) -> None:
+    """Name every report that could not be read; print the last line; set the exit code."""
+    show_failures(read)
     if read.failures:
-        total = len(read.failures) + len(read.reports) + read.skipped_count
-        click.echo(f"{len(read.failures)} of {count(total, 'report')} could not be read", err=True)
+        total = len(read.failures) + read.report_count + read.skipped_count
+        say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
     if last_line:
-        click.echo(last_line, err=True)
+        say(last_line)
     if read.failures:
         click.get_current_context().exit(1)
 
 
+def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
+    """Print a long text that comes in parts, some of them at once."""
+    coming = iter(parts)
+    while some := list(islice(coming, at_once)):
+        echo("".join(some), nl=False)
+
+
+def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
+    """Return the analyses of all kernels, in order."""
+    return [analysis for report in reports for analysis in report.analyses]
+
+
 def print_table(
-    analyses: Sequence[Analysis],
+    found: Analyzed,
     top: int | None = None,
     *,
     plot: bool = False,
@@ -75,33 +105,40 @@ def print_table(
     """Print the table of each GPU, what to do next, and what the marks mean.
 
     Args:
-        analyses: Of all launches.
+        found: The reports.
         top: Rows of each GPU; all by default.
         plot: Draw each roofline below its table.
         each_launch: Print a row for each launch, in place of one for each kernel.
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
+    from rooflens.guarding import write_all
     from rooflens.report.text.next_steps import caveat_lines, next_lines
     from rooflens.report.text.table import LEGEND, to_sections, to_table
 
-    out = console()
-    for section in to_sections(analyses, top, each_launch=each_launch):
-        out.print(section.heading, style="bold", markup=False, highlight=False)
-        out.print(to_table(section, out.width))
-        out.print()
-        if plot:
-            _print_plot(out, section.analyses)
-    for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
-        if lines:
-            out.print(f"{title}:", style="bold")
-            for line in lines:
-                out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            out.print()
+    def written(reports: Sequence[AnalyzedReport]) -> str:
+        analyses, out = analyses_of(reports), console()
+        with out.capture() as captured:
+            for section in to_sections(analyses, top, each_launch=each_launch):
+                out.print(section.heading, style="bold", markup=False, highlight=False)
+                out.print(to_table(section, out.width))
+                out.print()
+                if plot:
+                    _print_plot(out, section.analyses)
+            for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
+                if lines:
+                    out.print(f"{title}:", style="bold")
+                    for line in lines:
+                        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                    out.print()
+        return str(captured.get())
+
+    click.echo(write_all(found.reports, found.limits, written), nl=False)
+    analyses = analyses_of(found.reports)
     if analyses:
-        click.echo(LEGEND, err=True)
+        say(LEGEND)
     synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
-        click.echo(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator", err=True)
+        say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 
 
 def print_programs(reports: Sequence[AnalyzedReport]) -> None:
@@ -109,7 +146,7 @@ def print_programs(reports: Sequence[AnalyzedReport]) -> None:
     from rooflens.report.program import program_lines
 
     for line in program_lines(reports):
-        click.echo(printable(line), err=True)
+        say(line)
 
 
 def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
@@ -122,10 +159,10 @@ def _print_plot(out: Any, analyses: Sequence[Analysis]) -> None:
 
 def console() -> Any:
     """Make the console of stdout."""
-    from rich.console import Console
+    from rooflens.report.text.terminal import Terminal
 
     # Without a terminal there is no width to keep to: lines stay whole for grep and logs.
-    return Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
+    return Terminal(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
 
 
 def default_title(runs: Sequence[Run]) -> str:
@@ -139,7 +176,7 @@ def default_title(runs: Sequence[Run]) -> str:
 
 
 def check_output(output: Path | None, style: str, page: str, *, force: bool) -> None:
-    """Refuse a page without a file, a table in one, and to write over a file without being told to.
+    """Refuse a page without a file, a table in one, and what `check_place` refuses.
 
     Args:
         output: The file that was asked for; None for stdout.
@@ -148,11 +185,50 @@ def check_output(output: Path | None, style: str, page: str, *, force: bool) -> 
         force: Whether to write over a file.
 
     Raises:
-        UsageError: Output and format do not go together, or the file exists.
+        UsageError: Output and format do not go together, or the place is taken.
     """
     if output is None and style == "html":
         raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
     if output is not None and style == "table":
         raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    if output is not None:
+        check_place(output, force=force)
+
+
+def refuse_report(output: Path) -> None:
+    """Refuse to write over a report, forced or not.
+
+    Raises:
+        UsageError: There is one, or the name is one's.
+    """
+    from rooflens.ingest.reports.inputs import is_report
+
+    if is_report(output):
+        hint = "name another file with -o, for example page.html"
+        raise UsageError(f"`{output}` is a report, or has the name of one", hint)
+
+
+def check_place(output: Path, *, force: bool) -> None:
+    """Refuse to write over a report, and over what `check_free` refuses.
+
+    Raises:
+        UsageError: The place is taken.
+    """
+    refuse_report(output)
+    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
+
+
+def check_free(output: Path, *, force: bool, hint: str) -> None:
+    """Refuse to write over what is no ordinary file, and over a file without being told to.
+
+    Raises:
+        UsageError: The place is taken.
+    """
+    from rooflens.files import refuse_special
+
+    try:
+        refuse_special(output)
+    except InputError as error:
+        raise UsageError(str(error), error.hint) from error
+    if output.exists() and not force:
+        raise UsageError(f"`{output}` exists", hint)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflens.cli.console import echo, say
 from rooflens.files import read_text
-from rooflens.format import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
     met = {rule.kernel for a in analyses if (rule := rule_of(a.kernel.name, stated.rules))}
     for rule in stated.rules:
         if rule.kernel not in met:
-            click.echo(printable(f"warning: the prediction of `{rule.kernel}` meets no kernel"), err=True)
+            say(f"warning: the prediction of `{rule.kernel}` meets no kernel")
     return Expected(_bundled(runs), stated.rules)
 
 
@@ -99,4 +99,4 @@ def print_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> Non
     found = check_reports(reports, expected.reports, expected.rules)
     for checked in sorted(found, key=lambda one: order_of(one.prediction)):
         for line in prediction_lines(checked):
-            click.echo(line)
+            echo(line)

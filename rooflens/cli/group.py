@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import errno
 import importlib
-import io
-import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rooflens import __version__
 from rooflens.cli.console import show_error
+from rooflens.cli.streams import flush, prepare
 from rooflens.errors import InputError, RooflensError
+from rooflens.format import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 COMMANDS = (
     "profile",
     "collect",
     "ingest",
+    "store",
     "analyze",
     "report",
     "hotspots",
@@ -37,21 +42,22 @@ COMMANDS = (
 
 
 class _Group(click.Group):
-    """Show the errors a user can mend as `error:` and `hint:`; anything else stays a traceback."""
+    """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a terminal that is no UTF-8 shows `?`, and goes on
+        prepare()
         try:
-            return super().invoke(ctx)
+            return _flushed(super().invoke, ctx)
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
+        except click.UsageError as error:
+            raise click.UsageError(harmless(error.format_message()), error.ctx) from error
         except OSError as error:
-            if error.errno != errno.ENOSPC:
-                raise
-            show_error(InputError("no space left to write to", "free some, or write elsewhere"))
+            show_error(_of_system(error))
+            ctx.exit(1)
+        except MemoryError:
+            show_error(InputError("out of memory", "read fewer reports at once, or into a store: `rooflens ingest`"))
             ctx.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -62,6 +68,38 @@ class _Group(click.Group):
             return None
         found = getattr(importlib.import_module(f"rooflens.cli.commands.{cmd_name}"), cmd_name)
         return found if isinstance(found, click.Command) else None
+
+
+def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
+    """Run a command, and write out what it printed while its errors can still be told."""
+    try:
+        return invoke(ctx)
+    finally:
+        flush()
+
+
+def _of_system(error: OSError) -> InputError:
+    """Say what the system refuses where nobody expected it: its words, the file, and what may help."""
+    place = f": `{error.filename}`" if error.filename is not None else ""
+    if told := _TOLD.get(error.errno or 0):
+        return InputError(*told)
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+        return InputError("the folder you are in was deleted", "change into another one")
+    return InputError(f"{error.strerror or error}{place}")
+
+
+def _is_somewhere() -> bool:
+    try:
+        return bool(Path.cwd())
+    except OSError:
+        return False
+
+
+_TOLD = {
+    errno.ENOSPC: ("no space left to write to", "free some, or write elsewhere"),
+    errno.EMFILE: ("too many files are open for this process", "`ulimit -n 1024` allows more"),
+    errno.ENFILE: ("too many files are open on this machine", "close other programs, and try again"),
+}
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

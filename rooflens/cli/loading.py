@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import functools
+import re
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import progress
+from rooflens.cli.console import progress, say
 from rooflens.errors import UsageError
-from rooflens.format import count, printable
+from rooflens.format import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.inputs import Inputs
+    from rooflens.ingest.reports.load import Ingested
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
+
+_MOST_REMARKS = 10
+"""Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
 """Files left unread, or kernels, that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
-STORE = click.option("--store", type=click.Path(path_type=Path, file_okay=False), help="Folder of Parquet tables.")
+STORE = click.option(
+    "--store",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Store that `ingest` wrote, a folder or an address such as s3://bucket/store.",
+)
+WHERE = click.option(
+    "--where",
+    metavar="CONDITION",
+    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
+)
 THRESHOLDS = click.option(
     "--thresholds",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -30,18 +49,129 @@ THRESHOLDS = click.option(
 )
 
 
-def find_reports(paths: Sequence[str]) -> Inputs:
-    """Find the reports that were given; say on stderr what else stood in their folders."""
-    from rooflens.ingest.reports.inputs import find_inputs
+def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """Read bytes with their unit: `4GiB`, `500 MB`, `1e9`; K, M and G alone count in powers of 1024, as KiB does."""
+    if value is None:
+        return None
+    match = _SIZE.fullmatch(value.strip())
+    size_bytes = float(match[1]) * _base(match[3]) ** _POWERS[match[2].upper()] if match else 0.0
+    if not 1 <= size_bytes < _MOST_BYTES:
+        raise click.BadParameter(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", ctx, param)
+    return int(size_bytes)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_MOST_BYTES = 2.0**60
+
+
+def _base(unit: str) -> int:
+    return 1000 if unit.upper() == "B" else 1024
+
+
+RAW_CELLS = click.option(
+    "--csv-raw-cells",
+    "raw_cells",
+    is_flag=True,
+    help="Leave texts of the CSV as they are, also what a spreadsheet would run as a formula.",
+)
+_READING = (
+    click.option(
+        "--reader",
+        type=click.Choice(["auto", "direct", "ncu-report"]),
+        help="Who reads: rooflens, NVIDIA's module, or the second where the first does not know all.  [default: auto]",
+    ),
+    click.option("--verify", is_flag=True, default=None, help="Read with both, and refuse a report where they differ."),
+    click.option(
+        "--deadline",
+        "deadline_s",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
+    ),
+    click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),
+    click.option(
+        "--max-unpacked",
+        "max_unpacked_bytes",
+        metavar="SIZE",
+        callback=_parsed_size,
+        help="Refuse what unpacks to more, or sends more through a pipe.  [default: 4GiB]",
+    ),
+)
+
+
+def with_reading(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of how reports are read; they come together, as `reading`."""
+
+    @functools.wraps(function)
+    def command(*arguments: Any, **given: Any) -> None:
+        from rooflens.ingest.reports.report import ReadOptions
+
+        told = {name: given.pop(name, None) for name in _READING_NAMES}
+        reading = ReadOptions(**{name: value for name, value in told.items() if value is not None})
+        function(*arguments, reading=reading, **given)
+
+    for option in reversed(_READING):
+        command = option(command)
+    return command
+
+
+_READING_NAMES = ("reader", "verify", "deadline_s", "gpu", "max_unpacked_bytes")
+
+
+def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> Inputs:
+    """Find the reports that were given; say on stderr what else stood in their folders.
+
+    What comes through a pipe is kept in a temporary file until the command ends.
+
+    Args:
+        paths: Files, folders, `-` for stdin.
+        reading: How they will be read, and how much may come through a pipe.
+
+    Raises:
+        UsageError: No path was given, or an empty one, or stdin is a keyboard.
+        InputError: There is no report, a path cannot be opened, or a pipe sends too much.
+    """
+    from rooflens.ingest.reports.inputs import find_inputs, is_pipe
 
     if not paths:
         raise UsageError("no report given", "give a `.ncu-rep` file or a folder of them")
-    inputs = find_inputs(paths)
+    if "" in paths:
+        raise UsageError("one of the paths is empty", "`.` is the folder you are in")
+    pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
+    inputs = find_inputs(paths, pipes)
     if inputs.ignored:
         names = _some([path.name for path in inputs.ignored])
         verb = "is" if len(inputs.ignored) == 1 else "are"
-        click.echo(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}", err=True)
+        say(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}")
+    if inputs.closed:
+        named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
+        say(f"warning: {count(len(inputs.closed), 'place')} could not be looked into: {named}")
     return inputs
+
+
+def _received(given: str, reading: ReadOptions | None) -> Job:
+    """Keep all that comes through a pipe while the command runs."""
+    from rooflens.ingest.reports.inputs import STDIN
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.unpacking import spooled
+
+    ctx, max_bytes = click.get_current_context(), reading.max_unpacked_bytes if reading else None
+    if given in {STDIN, "/dev/stdin"}:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
+        return Job(ctx.with_resource(spooled(sys.stdin.buffer, max_bytes)), "<stdin>")
+    stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
+    return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
+
+
+def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
+    """Return what another command is given to read the same; nothing where a pipe was read, which is empty now."""
+    from rooflens.ingest.reports.inputs import is_pipe
+
+    if store is not None:
+        return ("--store", str(store))
+    return () if any(map(is_pipe, paths)) else tuple(paths)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -51,11 +181,13 @@ def _some(names: Sequence[str]) -> str:
 
 def load_analyzed(
     paths: Sequence[str],
-    store: Path | None,
+    store: str | None,
     limits: Thresholds | None = None,
     *,
+    where: str | None = None,
     keep: bool = False,
     without_nvidia: bool = False,
+    reading: ReadOptions | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -63,8 +195,10 @@ def load_analyzed(
         paths: Reports, or folders of them.
         store: A store, in their place.
         limits: Thresholds; the shipped ones by default.
+        where: Which kernels of the store; all by default.
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
+        reading: How the reports are read.
 
     Raises:
         UsageError: Neither was given, or both.
@@ -74,21 +208,35 @@ def load_analyzed(
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
+    if where is not None and store is None:
+        raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
-        found = analyze_store(store, limits, keep=keep, without_nvidia=without_nvidia)
+        found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
     else:
-        inputs = find_reports(paths)
+        inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
-            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia)
+            found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)
     return found
 
 
+def print_remarks(read: Analyzed | Ingested) -> None:
+    """Say what could not be used beside reports, and how reports were read where that is worth a word."""
+    warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
+    notes = [f"note: {source}: {note}" for source, note in read.notes]
+    for lines, what in ((warnings, "warning"), (notes, "note")):
+        for line in lines[:_MOST_REMARKS]:
+            say(line)
+        if len(lines) > _MOST_REMARKS:
+            say(f"{what}: the same of {count(len(lines) - _MOST_REMARKS, 'other report')}, or the like")
+
+
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
-        names = _some([printable(name) for name in missing.names])
+        names = _some(missing.names)
         kernels = count(len(missing.names), "kernel")
-        words = f"{printable(missing.source)}: launches of {kernels} ran and are not in the report: {names}"
-        click.echo(f"warning: {words}; `--kernel NAME` profiles them", err=True)
+        words = f"{missing.source}: launches of {kernels} ran and are not in the report: {names}"
+        say(f"warning: {words}; `--kernel NAME` profiles them")
+    print_remarks(found)
     if found.not_kept is not None:
-        click.echo(f"warning: {found.not_kept}; verdicts are not kept", err=True)
+        say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -11,7 +11,7 @@ from rooflens.model.phases import find_phases
 from rooflens.model.records import Analysis, Outside
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
-from rooflens.model.roofline.levels import place_levels, with_intensity
+from rooflens.model.roofline.levels import place_levels
 from rooflens.model.roofline.pipes import place_pipes
 from rooflens.model.roofline.work import placed_flop
 from rooflens.model.verdict.bottleneck import Case
@@ -44,7 +44,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     flop, flop_source = _by_dtype(flops)
     counted = sum(work.ops for work in flops.work if work.is_float and work.is_counted)
     flop_total = counted if flops.complete else None
-    levels = with_intensity(place_levels(kernel), placed_flop(pipes, flop_total))
+    levels = place_levels(kernel, placed_flop(pipes, flop_total))
     if outside.attainable is not None:
         levels, pipes = with_attainable(levels, pipes, attainable_roofs(kernel, outside.attainable))
     flags = find_flags(kernel, levels, pipes, flops, limits)

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
-
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
-
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 
@@ -91,12 +89,11 @@ class Run:
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
-        digest: SHA-256 of the report, in hex, unpacked where it is compressed; the key that joins all tables.
+        digest, file_bytes: SHA-256 in hex, the key that joins all tables, and size, both of the unpacked report.
         source: The path as it was given.
-        file_bytes: Size of the report, unpacked as for the digest.
         synthetic: True when the report says that it was written by a generator and not recorded.
-        created_unix_s: When ncu made the report.
-        clock_control: ncu's clock mode as the report states it, or None.
+        clock_control: ncu's clock mode as the report states it, or None; `created_unix_s` is when ncu made it.
+        reader: What read it: `direct`, `ncu-report` (NVIDIA's module) or `csv`.
     """
 
     digest: str
@@ -112,6 +109,7 @@ class Run:
     cache_control: str | None = None
     replay_mode: str | None = None
     created_unix_s: int | None = None
+    reader: str = "ncu-report"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +121,7 @@ class Kernel:
         index: Position in the report, from 0, over all its results.
         name: Demangled name where the report has one, else the function name.
         function_name: Name without template arguments and parameters.
+        status_reason: Why it failed; None where it did not.
         workload: What was profiled: kernel, range, graph or command list.
         device: Number of the GPU in its process; None where the report does not say.
         process: Name and number of the process that launched it: `python 4711`.
@@ -166,6 +165,7 @@ class Kernel:
     hotspots: tuple[Hotspot, ...] = ()
     code_totals: Mapping[str, float] = field(default_factory=dict)
     series: Series | None = None
+    status_reason: str | None = None
 
     @property
     def duration_ns(self) -> float | None:
@@ -180,7 +180,7 @@ class Kernel:
 
     @property
     def failed(self) -> bool:
-        """True when it failed while it was profiled."""
+        """True when it failed while it was profiled, holds an impossible value, or could not be analyzed."""
         return self.status == "failed"
 
 
@@ -487,7 +487,7 @@ def ratio(part: float | None, whole: float | None) -> float | None:
 
 
 def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
-    """Leave out what failed while it was profiled: it counts in no sum."""
+    """Leave out what failed: it counts in no sum."""
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 

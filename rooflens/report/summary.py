@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.roofline.work import main_work
@@ -339,6 +340,12 @@ def flag_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
 def note_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
     """Count the launches of each flag that is information, the most frequent flag first."""
     return _amounts(analyses, notes)
+
+
+def failure_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
+    """Count the launches by the reason they were not analyzed for, the most frequent first; failed profiles apart."""
+    reasons = (analysis.kernel.status_reason or ALL_NAN for analysis in analyses if analysis.kernel.failed)
+    return Counter(reason for reason in reasons if reason != ALL_NAN).most_common()
 
 
 def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]]) -> list[tuple[str, int]]:

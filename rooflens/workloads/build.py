@@ -156,7 +156,7 @@ def compile_command(compiler: Compiler, workload: Workload, flags: Sequence[str]
 def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compiler: Compiler) -> None:
     with replacing(program) as output:
         done = capture(compile_command(compiler, workload, flags, output))
-        if done.status != 0 or not output.exists():
+        if done.status != 0 or not output.exists() or not output.stat().st_size:
             raise EnvironmentMissingError(
                 f"nvcc could not compile `{workload.name}` (status {done.status}):\n"
                 f"{_tail(done.stderr or done.stdout)}",

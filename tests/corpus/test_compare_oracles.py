@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rooflens.format import duration
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
@@ -96,7 +96,7 @@ def pair_of(base: Path, head: Path) -> Pair:
     """Compare two reports."""
     reports, sides = [], []
     for path in (base, head):
-        loaded = read_report(path, str(path), with_raw=True)
+        loaded = read_report(path, str(path), ReadOptions(raw="all"))
         assert loaded.raw is not None
         columns = (loaded.raw[name].to_pylist() for name in ("kernel_index", "name", "value_double"))
         stored: dict[int, dict[str, float]] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.time_bounds import time_bounds
 
@@ -195,5 +195,5 @@ def test_every_container_matches_its_results(corpus: Path, loaded: Loaded) -> No
 def test_reading_what_is_needed_reads_the_same_kernels(corpus: Path, loaded: Loaded) -> None:
     """Kernels read for an analysis, from the metrics it needs, equal those read with every stored value."""
     for run, kernels in loaded.reports:
-        whole = read_report(corpus / run.source.rpartition("/")[2], run.source, with_raw=True)
+        whole = read_report(corpus / run.source.rpartition("/")[2], run.source, ReadOptions(raw="all"))
         assert whole.kernels == kernels, run.source

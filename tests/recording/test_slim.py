@@ -24,14 +24,14 @@ from support.recorded import ENTRY
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.messages import message
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import ReadOptions, read_report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.reports.report import Report
     from rooflens.model.records import Kernel
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -84,7 +84,7 @@ def read(report: bytes, folder: Path) -> Report:
     """Read a report with NVIDIA's reader, and forget its digest."""
     path = folder / "some.ncu-rep"
     path.write_bytes(report)
-    found = read_report(path, "some", with_raw=True)
+    found = read_report(path, "some", ReadOptions(raw="all"))
     assert found.raw is not None
     raw = found.raw.drop_columns("digest")
     as_text = pa.array([repr(value) for value in raw["value_double"].to_pylist()])  # no NaN equals itself

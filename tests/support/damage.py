@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.messages import message
+from rooflens.ingest.messages.messages import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

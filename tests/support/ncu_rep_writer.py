@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from rooflens.ingest.reports.messages import message
-from rooflens.ingest.reports.sessions import SYNTHETIC_PROVIDER
+from rooflens.ingest.messages.messages import message
+from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, print_programs, print_table
+from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rooflens.ingest.reports.report import ReadOptions
+
 
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
@@ -28,10 +33,13 @@ if TYPE_CHECKING:
 @click.option(
     "--without-nvidia", is_flag=True, help="Withhold what NVIDIA's own rules say; the store then keeps no verdicts."
 )
+@RAW_CELLS
+@with_reading
 @PREDICT
 def analyze(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
+    where: str | None,
     thresholds: Path | None,
     *,
     style: str,
@@ -39,6 +47,8 @@ def analyze(
     launches: bool,
     plot: bool,
     without_nvidia: bool,
+    raw_cells: bool,
+    reading: ReadOptions,
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
@@ -51,25 +61,39 @@ def analyze(
 
         check_library()
     from rooflens.analyzing import read_thresholds
+    from rooflens.guarding import write_all
 
     stated = read_stated(predict)
-    keep = not without_nvidia
-    found = load_analyzed(paths, store, read_thresholds(thresholds), keep=keep, without_nvidia=without_nvidia)
-    analyses = [analysis for report in found.reports for analysis in report.analyses]
+    keep = not without_nvidia and where is None
+    found = load_analyzed(
+        paths,
+        store,
+        read_thresholds(thresholds),
+        where=where,
+        keep=keep,
+        without_nvidia=without_nvidia,
+        reading=reading,
+    )
     if style == "table":
-        place = paths if store is None else ("--store", str(store))
-        print_table(analyses, top, plot=plot, each_launch=launches, place=place)
+        print_table(found, top, plot=plot, each_launch=launches, place=place_of(paths, store))
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
     elif style == "json":
-        from rooflens.report.text.json_csv import to_json
+        from rooflens.report.text.json_csv import json_lines, to_json
 
-        click.echo(to_json(analyses, found.reports))
+        if sys.stdout.isatty():
+            echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
+        else:
+            lines = partial(write_all, found.reports, found.limits)
+            print_parts(lines(lambda reports: [*json_lines(analyses_of(reports), reports)]))
+    elif style == "csv":
+        from rooflens.report.text.json_csv import to_csv
+
+        write = partial(to_csv, raw_cells=raw_cells)
+        echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
     else:
-        from rooflens.report.text import json_csv as contract
-        from rooflens.report.text import table as terminal
+        from rooflens.report.text.table import to_markdown
 
-        writers = {"csv": contract.to_csv, "md": terminal.to_markdown}
-        click.echo(writers[style](analyses), nl=False)
+        echo(write_all(found.reports, found.limits, lambda reports: to_markdown(analyses_of(reports))), nl=False)
     finish(found, f"wrote {store}" if store and keep else "")

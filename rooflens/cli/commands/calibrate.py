@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rooflens.cli.console import say
+
 
 @click.command()
 def calibrate() -> None:
@@ -14,4 +16,4 @@ def calibrate() -> None:
     from rooflens.workloads.calibrating import calibrate as run_calibration
 
     measured = parse_attainable(run_calibration(), "the calibration's output", int(time.time()))
-    click.echo(f"wrote {save_attainable(measured, calibrations_folder())}", err=True)
+    say(f"wrote {save_attainable(measured, calibrations_folder())}")

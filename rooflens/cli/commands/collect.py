@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from rooflens.cli.console import check_free, echo, say
 from rooflens.errors import UsageError
 from rooflens.format import printable
 
@@ -130,7 +131,7 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
     report = output or OUTPUT_FOLDER / f"{target.name}.ncu-rep"
     written = take_profile(target, report, options)
     if written is not None:
-        click.echo(f"wrote {written}", err=True)
+        say(f"wrote {written}")
 
 
 def target_of(ctx: click.Context, options: Mapping[str, Any]) -> Target:
@@ -159,13 +160,14 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
         keep(place, options)
     plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
     if dry_run:
-        click.echo(shlex.join(build_argv(plan.ncu, plan.collection)))
+        echo(shlex.join(build_argv(plan.ncu, plan.collection)))
         return None
     _announce(plan)
     with _Shown() as shown:
         unprofiled = collecting.run_unprofiled(plan, shown)
     plan = collecting.choose_launches(plan, unprofiled)
-    click.echo(f"{_said(unprofiled)}\n{collecting.estimate_cost(plan, unprofiled)}", err=True)
+    say(_said(unprofiled))
+    say(collecting.estimate_cost(plan, unprofiled))
     with _Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
     _sum_up(collected, plan)
@@ -193,15 +195,15 @@ def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Reques
 
 def keep(path: Path, options: Mapping[str, Any]) -> None:
     """Refuse to write over a file without being told to."""
-    if path.exists() and not options["force"] and not options["dry_run"]:
-        raise UsageError(f"`{path}` exists", "give another name, or --force to write over it")
+    if not options["dry_run"]:
+        check_free(path, force=options["force"], hint="give another name, or --force to write over it")
 
 
 def _announce(plan: Plan) -> None:
     where = f" on {plan.gpu.name}, driver {plan.gpu.driver}" if plan.gpu else ""
-    click.echo(f"ncu {plan.ncu.version_text}{where}", err=True)
+    say(f"ncu {plan.ncu.version_text}{where}")
     for warning in plan.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}")
 
 
 def _said(unprofiled: Unprofiled) -> str:
@@ -215,17 +217,17 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
     from rooflens.ingest.ncu.command import profiles_one_of_each
 
     for warning in collected.warnings:
-        click.echo(f"warning: ncu: {warning}", err=True)
+        say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
     counted_few = plan.collection.launch_count is not None and plan.request.collection.launch_count is None
     if collected.capped or (counted_few and collected.profiled_count >= cap):
-        click.echo(f"warning: stopped at --max-launches {cap}: there may be more kernels", err=True)
+        say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
     if profiles_one_of_each(plan.ncu, plan.collection):
         words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
-        click.echo(f"note: {words} --kernel NAME or --launch-count N profiles it", err=True)
+        say(f"note: {words} --kernel NAME or --launch-count N profiles it")
     count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
-    click.echo(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}", err=True)
+    say(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}")
 
 
 class _Shown:
@@ -247,7 +249,7 @@ class _Shown:
             self._width = len(line)
         elif progress.elapsed_s - self._shown_s >= _LINE_SECONDS:
             self._shown_s = progress.elapsed_s
-            click.echo(line, err=True)
+            say(line)
 
     def __exit__(self, *_: object) -> None:
         if self._width:

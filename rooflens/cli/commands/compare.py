@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, show_error
+from rooflens.cli.console import check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
-from rooflens.format import printable
 from rooflens.model.compare.gate import Gate
+from rooflens.model.store import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "md", "html", "junit")
 GATE_FAILED = 5
+_DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
@@ -52,7 +53,7 @@ def compare(
 ) -> None:
     """Show what became of each kernel between two or more recordings of a program.
 
-    BASE and HEAD are a report, a folder of reports, a store, or a run of one (STORE/runs/DIGEST.parquet). Several
+    BASE and HEAD are a report, a folder of reports, a store, or a report of one (STORE/DIGEST). Several
     reports of one program on a side are taken as repeated recordings: they give the noise, without which nothing is
     called slower. With more than one HEAD each is set against BASE. A folder or store alone is taken by the versions
     in the names of its reports (v4_gemm, v5_gemm), in the order of their recording.
@@ -70,17 +71,17 @@ def compare(
     compared = _compared(pairs, smallest, anyway=anyway)
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
-        click.echo(printable(f"warning: {unpaired.words}"), err=True)
+        say(f"warning: {unpaired.words}")
     text = _text(compared, gate, style, sides)
     if text is None:
         comparisons.print_across(console(), sides.across)
         for one in compared:
             comparisons.print_comparison(console(), one)
     elif output is None:
-        click.echo(text)
+        echo(text)
     else:
         write_whole(output, f"{text}\n")
-        click.echo(f"wrote {output}", err=True)
+        say(f"wrote {output}")
     if gate is not None:
         _judge(compared, gate)
 
@@ -201,20 +202,36 @@ def _reports(place: str) -> list[AnalyzedReport]:
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
-    store, digest = _store_of(Path(place))
-    found = load_analyzed((place,) if store is None else (), store)
+    store, digest = _store_of(place)
+    where = f"digest like '{digest}%'" if digest else None
+    found = load_analyzed((place,) if store is None else (), store, where=where)
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
         raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
-    return [report for report in found.reports if digest in {None, report.run.digest}]
+    if digest and not found.reports:
+        raise InputError(
+            f"`{store}` holds no report whose digest begins with `{digest}`", "the table `runs` lists them"
+        )
+    return list(found.reports)
 
 
-def _store_of(place: Path) -> tuple[Path | None, str | None]:
-    """Tell a store, and a run of one (`STORE/runs/DIGEST.parquet`), from reports and folders of them."""
-    if place.suffix == ".parquet" and place.parent.name == "runs" and place.is_file():
-        return place.parent.parent, place.stem
-    return (place, None) if any((place / "runs").glob("*.parquet")) else (None, None)
+def _store_of(given: str) -> tuple[str | None, str]:
+    """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
+
+    The digest stands as `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet`.
+    """
+    place = Path(given)
+    if _is_store(place):
+        return given, ""
+    folder = place.parent.parent if place.parent.name == "runs" else place.parent
+    if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):
+        return str(folder), place.stem
+    return None, ""
+
+
+def _is_store(folder: Path) -> bool:
+    return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
 def _text(compared: list[Compared], gate: Gate | None, style: str, sides: Sides) -> str | None:
@@ -236,12 +253,12 @@ def _judge(compared: list[Compared], gate: Gate) -> None:
     """Exit with 5 where something became slower beyond the gate and beyond noise."""
     failures = gate.failures(compared)
     for line in failures:
-        click.echo(printable(f"gate failed: {line}"), err=True)
+        say(f"gate failed: {line}")
     for one in compared:
         reason = {"single": "a single run on a side", "unknown": "no total time on both sides"}.get(
             one.comparison.total.outcome(gate.fail_on)
         )
         if reason:
-            click.echo(printable(f"note: {one.program}: {reason}, so that the gate cannot judge it"), err=True)
+            say(f"note: {one.program}: {reason}, so that the gate cannot judge it")
     if failures:
         click.get_current_context().exit(GATE_FAILED)

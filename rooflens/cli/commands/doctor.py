@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from rooflens.cli.console import echo
+
 
 @click.command()
 def doctor() -> None:
@@ -12,8 +14,6 @@ def doctor() -> None:
 
     checks = run_checks()
     for check in checks:
-        click.echo(
-            f"{check.state:<5} {check.name}: {check.finding}" + (f"\n      hint: {check.fix}" if check.fix else "")
-        )
+        echo(f"{check.state:<5} {check.name}: {check.finding}" + (f"\n      hint: {check.fix}" if check.fix else ""))
     if any(check.state == "fail" for check in checks):
         click.get_current_context().exit(3)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, finish
+from rooflens.cli.console import check_output, console, echo, finish
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError
 from rooflens.files import write_whole
@@ -20,14 +20,12 @@ FORMATS = ("table", "json", "html")
 
 
 @click.command()
-@click.option(
-    "--store", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of Parquet tables."
-)
+@click.option("--store", type=click.Path(file_okay=False), metavar="DIR", required=True, help="Store to read.")
 @click.option("--kernel", "wanted", metavar="TEXT", help="Only kernels with this in their name, run by run.")
 @click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
-def history(store: Path, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
+def history(store: str, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first."""
     check_output(output, style, "history.html", force=force)
     found, series = _histories(store, wanted)
@@ -38,13 +36,13 @@ def history(store: Path, *, wanted: str | None, style: str, output: Path | None,
     else:
         text = _text(series, style)
         if output is None:
-            click.echo(text)
+            echo(text)
         else:
             write_whole(output, f"{text}\n")
     finish(found, f"wrote {output}" if output else "")
 
 
-def _histories(store: Path, wanted: str | None) -> tuple[Analyzed, tuple[Series, ...]]:
+def _histories(store: str, wanted: str | None) -> tuple[Analyzed, tuple[Series, ...]]:
     """Load a store and follow its kernels.
 
     Raises:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console, finish
-from rooflens.cli.loading import PATHS, STORE, load_analyzed
+from rooflens.cli.console import console, echo, finish, say, show_failures
+from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.errors import InputError
 from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Grain
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
@@ -43,25 +43,41 @@ _NONE_HINT = (
     show_default=True,
     help="`github` annotates the lines in a GitHub workflow.",
 )
+@RAW_CELLS
+@with_reading
 def hotspots(
-    paths: tuple[str, ...], store: Path | None, *, by: Grain | None, wanted: str | None, top: int, style: str
+    paths: tuple[str, ...],
+    store: str | None,
+    *,
+    by: Grain | None,
+    wanted: str | None,
+    top: int,
+    style: str,
+    raw_cells: bool,
+    reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
     from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
 
-    found = load_analyzed(paths, store)
-    analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+    found = load_analyzed(paths, store, reading=reading)
     by = "line" if style == "github" else by
-    shown = listings(analyses, by, top)
-    if analyses and not shown:
-        raise _nothing(analyses, by)
+    try:
+        analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+        shown = listings(analyses, by, top)
+        if analyses and not shown:
+            raise _nothing(analyses, by)
+    except InputError:
+        show_failures(found)
+        raise
     if style == "table":
         print_hotspots(console(), shown)
+    elif style == "csv":
+        echo(to_csv(shown, raw_cells=raw_cells), nl=False)
     else:
-        writers = {"json": to_json, "csv": to_csv, "github": to_annotations}
-        click.echo(writers[style](shown), nl=style == "json")
+        writers = {"json": to_json, "github": to_annotations}
+        echo(writers[style](shown), nl=style == "json")
     if left := len(analyses) - len(shown):
-        click.echo(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded", err=True)
+        say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
 
 

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import finish, progress
-from rooflens.cli.loading import PATHS, find_reports
+from rooflens.cli.console import finish, progress, say
+from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
 from rooflens.format import count
+
+if TYPE_CHECKING:
+    from rooflens.ingest.reports.report import Raw, ReadOptions
 
 
 @click.command()
 @PATHS
-@click.option("--store", required=True, type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
-def ingest(paths: tuple[str, ...], store: Path) -> None:
+@click.option(
+    "--store",
+    required=True,
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Where to: an empty folder, a store, or an address such as s3://bucket/store.",
+)
+@click.option(
+    "--raw",
+    type=click.Choice(["none", "values", "all"]),
+    default="values",
+    show_default=True,
+    help="Which of the reports' own values to keep besides: none, one a metric, or those of its instances too.",
+)
+@click.option(
+    "--executor",
+    metavar="WHERE",
+    help="Who reads: process:8 (processes here), dask:tcp://host:8786, or mpi.  [default: by how much there is]",
+)
+@with_reading
+def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, reading: ReadOptions) -> None:
     """Read reports, or folders of them, into a Parquet store.
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
@@ -23,10 +46,16 @@ def ingest(paths: tuple[str, ...], store: Path) -> None:
     from rooflens.ingest.reports.load import ingest_reports
     from rooflens.model.store.store import Store
 
-    inputs = find_reports(paths)
+    inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
     with progress(len(inputs.jobs)) as advance:
-        loaded = ingest_reports(inputs.jobs, Store(store), advance, read_unprofiled)
-    kernel_count = sum(len(kernels) for _, kernels in loaded.reports)
+        place = Store(store, _say_who_writes)
+        loaded = ingest_reports(inputs.jobs, place, advance, read_unprofiled, options=options, executor=executor)
+    stored = f"stored {count(loaded.report_count, 'report')} with {count(loaded.kernel_count, 'kernel')}"
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
-    click.echo(f"stored {count(len(loaded.reports), 'report')} with {count(kernel_count, 'kernel')}{skipped}", err=True)
+    say(f"{stored}{skipped}")
+    print_remarks(loaded)
     finish(loaded, f"wrote {store}")
+
+
+def _say_who_writes(who: str) -> None:
+    say(f"waiting for {who}, which is writing to the store")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console
+from rooflens.cli.console import console, echo, say
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import RooflensError, UsageError
 
@@ -39,16 +39,24 @@ def metrics(chip: str | None, detail: str, *, names: bool, findings: bool, repor
         return
     rows = metrics_for(chip, detail)
     if names:
-        click.echo(metric_names(rows))
+        echo(metric_names(rows))
         return
     passes = count_passes(chip, hardware_names(chip, detail)).hardware_passes
     console().print(metrics_table(chip, detail, rows, passes))
-    click.echo(passes_text(rows, passes), err=True)
+    say(passes_text(rows, passes))
 
 
 def _chip(given: str) -> str:
-    from rooflens.model.counters.chips import check_chip, chip_of
+    """Return the chip that is meant by its name or its compute capability.
 
+    Raises:
+        UsageError: None is known by it: the metrics of another one would not be what was asked for.
+    """
+    from rooflens.model.counters.chips import FAMILIES, check_chip, chip_of
+
+    known = list(dict.fromkeys(capability for capability, _ in FAMILIES))
+    if "." in given and given not in known:
+        raise UsageError(f"no GPU of compute capability `{given}` is known", f"one of: {', '.join(known)}")
     return chip_of(given).chip if "." in given else check_chip(given)
 
 
@@ -68,8 +76,10 @@ def _print_untold(reports: Sequence[AnalyzedReport], chip: str | None) -> None:
 
 def _chip_of(kernels: Sequence[Kernel]) -> str | None:
     """Return the chip whose counters fit the first kernel; None where none is known, as for old GPUs."""
+    from rooflens.model.counters.chips import chip_of
+
     capability = next((kernel.compute_capability for kernel in kernels if kernel.compute_capability), None)
     try:
-        return _chip(capability) if capability else None
+        return chip_of(capability).chip if capability else None
     except RooflensError:
         return None

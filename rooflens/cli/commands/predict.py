@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, console
+from rooflens.cli.console import check_output, console, echo, say
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
@@ -52,7 +52,7 @@ def predict(ctx: click.Context) -> None:
     rooflens predict all-reduce --bytes 1048576:1073741824:x4 --gpus 8 --link pcie
     """  # noqa: D301 - click's mark for lines that stay as they are
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        echo(ctx.get_help())
 
 
 def _command(operation: Operation) -> click.Command:
@@ -115,7 +115,7 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
     cases = [(dtype, gpu) for dtype in dtypes for gpu in _gpus(given["gpu_names"])]
     rows, lacking = _rows(operation, written, cases, achieved, given["link"])
     for failure in lacking:
-        click.echo(f"warning: {failure}", err=True)
+        say(f"warning: {failure}")
     if style == "table":
         from rooflens.report.text.forecast import print_rows
 
@@ -123,10 +123,10 @@ def _run(operation: Operation, given: dict[str, Any]) -> None:
         return
     text = _text(rows, lacking, style)
     if output is None:
-        click.echo(text)
+        echo(text)
         return
     write_whole(output, f"{text}\n")
-    click.echo(f"wrote {output}", err=True)
+    say(f"wrote {output}")
 
 
 def _text(rows: list[Row], lacking: list[InputError], style: str) -> str:

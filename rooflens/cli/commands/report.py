@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import default_title, finish, print_table
+from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
-from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.cli.expectations import Expected
+    from rooflens.ingest.reports.report import ReadOptions
 
 _STDOUT = Path("-")
 
@@ -47,6 +48,7 @@ class Content:
 @click.command()
 @PATHS
 @STORE
+@WHERE
 @THRESHOLDS
 @click.option(
     "-o",
@@ -63,11 +65,13 @@ class Content:
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
 @click.option("--title", help="Title; by default the names of the reports.")
 @PREDICT
+@with_reading
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--table", is_flag=True, help="Also print the table of `analyze`.")
 def report(
     paths: tuple[str, ...],
-    store: Path | None,
+    store: str | None,
+    where: str | None,
     thresholds: Path | None,
     output: Path | None,
     *,
@@ -75,11 +79,13 @@ def report(
     theme: str | None,
     title: str | None,
     predict: str | None,
+    reading: ReadOptions,
     force: bool,
     table: bool,
 ) -> None:
     """Write one offline file about all kernels: the page, Markdown for a pull request, a picture or JSON."""
-    _refuse_reports(output)
+    if output not in {None, _STDOUT}:
+        refuse_report(output)
     style = _format_of(output, style)
     output = output or Path(f"report.{style}")
     _check_output(output, style, force=force, table=table)
@@ -88,22 +94,26 @@ def report(
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
     from rooflens.analyzing import read_thresholds
+    from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, keep=True)
-    analyses = [analysis for one in found.reports for analysis in one.analyses]
-    if not analyses:
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
+    if not analyses_of(found.reports):
         finish(found, "")
         return
     expected = find_expected(found.reports, stated)
     content = Content(found, title or default_title([one.run for one in found.reports]), expected)
-    data = _rendered(style, content, dark=theme == "dark")
+    data = write_all(
+        found.reports,
+        found.limits,
+        lambda reports: _rendered(style, replace(content, found=replace(found, reports=reports)), dark=theme == "dark"),
+    )
     if output == _STDOUT:
         click.echo(data, nl=False)
     else:
         write_whole(output, data)
     if table:
-        print_table(analyses)
+        print_table(found)
         print_expected(found.reports, expected)
     finish(found, "" if output == _STDOUT else f"wrote {output}")
 
@@ -125,14 +135,6 @@ def _format_of(output: Path | None, style: str | None) -> str:
     return style or told or "html"
 
 
-def _refuse_reports(output: Path | None) -> None:
-    """Refuse to write over a report, ever."""
-    from rooflens.ingest.reports.inputs import ENDINGS
-
-    if output is not None and output.name.endswith(ENDINGS):
-        raise UsageError(f"`{output}` is the name of a report", "name the file with -o, for example page.html")
-
-
 def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:
     """Refuse to write over a file without being told to, or two things at once."""
     if output == _STDOUT:
@@ -141,8 +143,7 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
         if style == "png" and _stdout_is_terminal():
             raise UsageError("a terminal cannot show a png", "name a file with -o, or pipe it somewhere")
         return
-    if output.exists() and not force:
-        raise UsageError(f"`{output}` exists", "give another name with -o, or --force to write over it")
+    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
 
 
 def _stdout_is_terminal() -> bool:
@@ -155,7 +156,7 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
     if style == "json":
         from rooflens.report.text.json_csv import to_json
 
-        return _encoded(to_json((analysis for one in found.reports for analysis in one.analyses), found.reports) + "\n")
+        return _encoded(to_json(analyses_of(found.reports), found.reports) + "\n")
     unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page
@@ -180,7 +181,7 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
 
     picture = draw_rooflines(page, dark=dark)
     for note in picture.notes:
-        click.echo(f"note: {note}", err=True)
+        say(f"note: {note}")
     return picture.png() if style == "png" else _encoded(picture.svg)
 
 

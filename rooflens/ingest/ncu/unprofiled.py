@@ -7,6 +7,7 @@ shows is kept beside the report as `NAME.unprofiled.json`.
 from __future__ import annotations
 
 import json
+import os
 import signal
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -154,10 +155,10 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         InputError: There is one, and it is no such file.
     """
     path = sidecar(report)
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
-    document = parse_json(read_text(path, hint), what, hint)
+    document = parse_json(read_text(path, hint, is_named=False), what, hint)
     names = {field.name for field in fields(Unprofiled)} - {"gaps_after"}
     document.check_keys(("schema_version", "gap_share", *names), ("gaps_after",))
     kernel_ns, launches = (

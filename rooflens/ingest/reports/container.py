@@ -16,27 +16,27 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.messages import decode
-from rooflens.ingest.reports.nvtx import range_path
-from rooflens.ingest.reports.sessions import Session, gather_sessions, is_synthetic
+from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.nvtx import range_path
+from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
 from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-__all__ = ["Container", "Origin", "Session", "inspect"]
 
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
-_SOURCE, _DRAWING = "source", "drawing of a graph"
-"""Messages that are no results."""
+KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
+"""Kinds of results; only that of a kernel is a ProfileResult."""
+
+_SOURCE, _DRAWING = _NO_RESULTS = "source", "drawing of a graph"
 
 _FOREIGN_FORMATS = (
     (b"SQLite format 3\0", "this is an SQLite file, perhaps an export of Nsight Systems"),
@@ -49,11 +49,19 @@ _FOREIGN_FORMATS = (
 _SUFFIX_HINTS = {
     ".nsys-rep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
     ".qdrep": "this is a report of Nsight Systems: rooflens reads those of Nsight Compute (`ncu`)",
-    ".csv": "this looks like a text export: rooflens reads the `.ncu-rep` file it was made from",
+    ".csv": "of tables, rooflens reads those of ncu: `ncu --import REPORT --page raw --csv --print-units base`",
     ".ncu-repz": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".ncu-rep": "the name is a report's, but its first bytes are not: copy it again, or profile again",
     ".nsight-cuprof-report": "the name is a report's, but its first bytes are not: copy it again",
 }
+
+
+class Bytes(Protocol):
+    """The bytes of a plain report, in memory or in a file."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, part: slice, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,40 @@ class Origin:
 
     process: str | None = None
     nvtx_range: str | None = None
+
+
+class Place(NamedTuple):
+    """Where one result stands in a report, as offsets from its start, and the process it was launched by."""
+
+    kind: str
+    process_id: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the container of a report says, before any result is decoded.
+
+    Attributes:
+        places: One for each result, in the order of the file: kernels, ranges, command lists and graphs.
+        strings: Names of metrics by their number, as they are stored.
+        sessions: One for each profiled process, in the order of the file.
+        synthetic: The report says that it was generated and not recorded.
+        labels: Name and number of each process by its number.
+        unknown: What stands in the headers of the blocks that no known version of ncu writes; empty where nothing.
+    """
+
+    places: Sequence[Place]
+    strings: Sequence[bytes]
+    sessions: tuple[Session, ...]
+    synthetic: bool
+    labels: Mapping[int, str | None]
+    unknown: str
+
+    def origin(self, place: Place, result: Any) -> Origin:
+        """Say where a result was launched, given its decoded message."""
+        return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +141,6 @@ class _Block:
     payload_end: int
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What the walk gathers over all blocks."""
-
-    launches: list[tuple[int, str | None]] = field(default_factory=list)  # process and NVTX range of each result
-    string_count: int = 0
-    highest_string_id: int = -1
-    highest_string_user: str = ""
-    headers: list[Any] = field(default_factory=list)
-    process_ids: set[int] = field(default_factory=set)
-
-
 def inspect(path: Path) -> Container:
     """Check the container of the report at `path`, no compressed one, and return what it says of itself.
 
@@ -120,15 +150,19 @@ def inspect(path: Path) -> Container:
         InputError: The file is missing, no report, of an unknown version, damaged or without results.
     """
     try:
-        file_bytes = _regular_file_bytes(path)
+        file_bytes = regular_file_bytes(path)
         with path.open("rb") as file, mmap.mmap(file.fileno(), file_bytes, access=mmap.ACCESS_READ) as data:
             return _inspect_mapped(data, path.suffix.lower())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from error
 
 
-def _regular_file_bytes(path: Path) -> int:
-    """Return the size of the file at `path`, which must be one and hold something."""
+def regular_file_bytes(path: Path) -> int:
+    """Return the size of the file at `path`.
+
+    Raises:
+        InputError: There is no regular file, or nothing in it.
+    """
     if not path.exists():
         raise InputError("no such file")
     if path.is_dir():
@@ -142,23 +176,86 @@ def _regular_file_bytes(path: Path) -> int:
 
 def _inspect_mapped(data: mmap.mmap, suffix: str) -> Container:
     """Walk the whole container in `data`."""
-    tally = _Tally()
-    for block in _blocks(data, _check_file_header(data, suffix)):
-        _tally_block(tally, data, block)
-    _check_tally(tally)
-    sessions = gather_sessions(tally.headers)
-    labels = {session.process_id: session.process_label for session in sessions}
+    found = outline(data, suffix)
+    origins = []
+    for index, place in enumerate(found.places):
+        result = decode("ProfileResult" if place.kind == KERNEL else "OtherResult", data[place.start : place.end])
+        if result is None:
+            raise damaged_result(index, place)
+        check_names((metric.NameId for metric in result.MetricResults), index, found.strings)
+        origins.append(found.origin(place, result))
     return Container(
         digest=hashlib.sha256(data).hexdigest(),
         file_bytes=len(data),
-        result_count=len(tally.launches),
-        origins=tuple(Origin(labels.get(process_id), nvtx_range) for process_id, nvtx_range in tally.launches),
-        sessions=sessions,
-        synthetic=is_synthetic(tally.headers),
+        result_count=len(found.places),
+        origins=tuple(origins),
+        sessions=found.sessions,
+        synthetic=found.synthetic,
     )
 
 
-def _check_file_header(data: mmap.mmap, suffix: str) -> int:
+def outline(data: Bytes, suffix: str = "") -> Outline:
+    """Walk the container from the first byte to the last, without a look into its results.
+
+    Args:
+        data: The whole report.
+        suffix: Ending of the file's name: it says more of what is no report.
+
+    Raises:
+        InputError: It is no report, of an unknown version, damaged or without results.
+    """
+    places: list[Place] = []
+    strings: list[bytes] = []
+    headers: list[Any] = []
+    process_ids: set[int] = set()
+    unknown: set[int] = set()
+    for block in _blocks(data, _check_file_header(data, suffix)):
+        header = block.header
+        process_id = header.Process.ProcessID
+        messages = _payload_messages(data, block)
+        places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
+        strings += header.StringTable.Strings
+        header.ClearField("StringTable")
+        unknown |= unknown_fields(header)
+        if header.HasField("SessionDetails") or process_id not in process_ids:
+            headers.append(header)  # those of further results say nothing new, and there may be 100,000
+            process_ids.add(process_id)
+    if not places:
+        raise InputError(
+            "the report holds no results",
+            "no kernel was profiled: check ncu's filters, and that the program ran to its end",
+        )
+    what = f"field {min(unknown)} in the header of a block" if unknown else ""
+    sessions = gather_sessions(headers)
+    labels = {session.process_id: session.process_label for session in sessions}
+    return Outline(places, strings, sessions, is_synthetic(headers), labels, what)
+
+
+def damaged_result(index: int, place: Place) -> InputError:
+    """Say that a result cannot be decoded."""
+    return InputError(
+        f"damaged: {place.kind} result {index}, {place.end - place.start:,} bytes at offset {place.start:,}, cannot be "
+        "decoded",
+        INTACT_HINT,
+    )
+
+
+def check_names(name_ids: Iterable[int], index: int, strings: Sequence[bytes]) -> None:
+    """Check that the report holds the names of a result's metrics.
+
+    Raises:
+        InputError: One is missing.
+    """
+    highest = max(name_ids, default=-1)
+    if highest >= len(strings):
+        raise InputError(
+            f"damaged: result {index} refers to string {highest:,}, but the report holds {len(strings):,} strings: its "
+            "end is missing or bytes changed",
+            INTACT_HINT,
+        )
+
+
+def _check_file_header(data: Bytes, suffix: str) -> int:
     """Check magic and version, and return the offset of the first block."""
     if data[: len(MAGIC)] != MAGIC:
         raise InputError("not an Nsight Compute report: it does not start with `NVR`", _foreign_hint(data, suffix))
@@ -177,13 +274,13 @@ def _check_file_header(data: mmap.mmap, suffix: str) -> int:
     return end
 
 
-def _foreign_hint(data: mmap.mmap, suffix: str) -> str:
+def _foreign_hint(data: Bytes, suffix: str) -> str:
     """Guess what a file without the magic is."""
     by_content = next((hint for start, hint in _FOREIGN_FORMATS if data[: len(start)] == start), None)
     return by_content or _SUFFIX_HINTS.get(suffix) or NOT_A_REPORT_HINT
 
 
-def _blocks(data: mmap.mmap, offset: int) -> Iterator[_Block]:
+def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
     """Yield the blocks from `offset` to the exact end of the file."""
     index = 0
     while offset < len(data):
@@ -193,7 +290,7 @@ def _blocks(data: mmap.mmap, offset: int) -> Iterator[_Block]:
         index += 1
 
 
-def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
+def _block_at(data: Bytes, offset: int, index: int) -> _Block:
     """Read the header of the block at `offset` and check that its payload is there."""
     if data[offset : offset + len(MAGIC)] == MAGIC:
         raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
@@ -220,48 +317,23 @@ def _block_at(data: mmap.mmap, offset: int, index: int) -> _Block:
     return _Block(index, header, payload_start, payload_end)
 
 
-def _check_end(data: mmap.mmap, end: int, what: str) -> None:
+def _check_end(data: Bytes, end: int, what: str) -> None:
     """Raise unless the file reaches to offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
         raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", INTACT_HINT)
 
 
-def _tally_block(tally: _Tally, data: mmap.mmap, block: _Block) -> None:
-    """Decode the results of `block` and add what it holds to `tally`."""
-    header = block.header
-    process_id = header.Process.ProcessID
-    for kind, start, end in _payload_messages(data, block):
-        if kind in {_SOURCE, _DRAWING}:
-            continue
-        name = "ProfileResult" if kind == "kernel" else "OtherResult"
-        result = decode(name, data[start:end])
-        if result is None:
-            raise InputError(
-                f"damaged: {kind} result {len(tally.launches)} of block {block.index}, {end - start:,} bytes at offset "
-                f"{start:,}, cannot be decoded",
-                INTACT_HINT,
-            )
-        if kind == "kernel":
-            _note_strings(tally, result)
-        tally.launches.append((process_id, range_path(result.Nvtx, result.ThreadID)))
-    tally.string_count += len(header.StringTable.Strings)
-    header.ClearField("StringTable")
-    if header.HasField("SessionDetails") or process_id not in tally.process_ids:
-        tally.headers.append(header)  # those of further results say nothing new, and there may be 100,000
-        tally.process_ids.add(process_id)
-
-
-def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int, int]]:
+def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
     """Yield kind, start and end of each message in the payload, which they must fill exactly."""
     header = block.header
     counts = (
         (_SOURCE, header.NumSources),
         (_DRAWING, header.NumGraphs),
-        ("kernel", header.NumResults),
-        ("range", header.NumRangeResults),
-        ("command list", header.NumCmdlistResults),
-        ("graph", header.NumGraphResults),
+        (KERNEL, header.NumResults),
+        (RANGE, header.NumRangeResults),
+        (COMMAND_LIST, header.NumCmdlistResults),
+        (GRAPH, header.NumGraphResults),
     )
     offset = block.payload_start
     for kind, count in counts:
@@ -284,29 +356,6 @@ def _payload_messages(data: mmap.mmap, block: _Block) -> Iterator[tuple[str, int
         )
 
 
-def _note_strings(tally: _Tally, result: Any) -> None:
-    """Remember the highest string id among the metric names of `result`."""
-    highest = max((metric.NameId for metric in result.MetricResults), default=-1)
-    if highest > tally.highest_string_id:
-        tally.highest_string_id = highest
-        tally.highest_string_user = f"kernel result {len(tally.launches)}"
-
-
-def _check_tally(tally: _Tally) -> None:
-    """Raise unless there are results, and every metric name that they refer to."""
-    if not tally.launches:
-        raise InputError(
-            "the report holds no results",
-            "no kernel was profiled: check ncu's filters, and that the program ran to its end",
-        )
-    if tally.highest_string_id >= tally.string_count:
-        raise InputError(
-            f"damaged: {tally.highest_string_user} refers to string {tally.highest_string_id:,}, but the report holds "
-            f"{tally.string_count:,} strings: its end is missing or bytes changed",
-            INTACT_HINT,
-        )
-
-
-def _length_at(data: mmap.mmap, offset: int) -> int:
+def _length_at(data: Bytes, offset: int) -> int:
     """Return the little-endian length at `offset`."""
     return int.from_bytes(data[offset : offset + _LENGTH_BYTES], "little")

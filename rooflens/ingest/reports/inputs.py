@@ -1,62 +1,190 @@
-"""Find the reports among the paths a user gives: files as they are, folders by ending."""
+"""Find the reports among the paths a user gives: files as they are, folders by ending, pipes by what comes out."""
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.exports.read import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+STDIN = "-"
+"""The path that stands for stdin; a file of this name is `./-`."""
 
 ENDINGS = (PLAIN_SUFFIX, PACKED_SUFFIX, ".nsight-cuprof-report")
 """Nsight Compute's report, plain and compressed, and under its name of 2018 to 2019."""
 
+GZIP_SUFFIX = ".gz"
+_TAKEN = (*ENDINGS, *(f"{ending}{GZIP_SUFFIX}" for ending in ENDINGS))
+_TABLES = (".csv", f".csv{GZIP_SUFFIX}")
+"""Tables of any kind: those that ncu exported are reports too, as their first lines say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Reports to read, each once, and the other files that stood in the folders."""
+    """Reports to read, each once, and what else stood in the folders.
+
+    Attributes:
+        ignored: Other files.
+        closed: What cannot be looked into, and why: `a named pipe`, `a folder that cannot be read: Permission denied`.
+    """
 
     jobs: tuple[Job, ...]
     ignored: tuple[Path, ...]
+    closed: tuple[tuple[Path, str], ...] = ()
 
 
-def find_inputs(paths: Sequence[str]) -> Inputs:
+def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) -> Inputs:
     """Find the reports of files and folders (with their subfolders), in the order given, folders sorted by name.
 
+    Links to files are followed, links to folders are not.
+
+    Args:
+        paths: As the user gave them.
+        pipes: What came out of those of them that are pipes.
+
     Raises:
-        InputError: Nothing was given, a path does not exist, or no folder holds a report.
+        InputError: Nothing was given, a path cannot be looked at, or no folder holds a report.
     """
-    files = [found for path in paths for found in _files(path)]
-    jobs = {job.path.resolve(): job for job, is_report in reversed(files) if is_report}
+    jobs: dict[Path, Job] = {}
+    ignored, closed = [], []
+    for given in paths:
+        if pipes and given in pipes:
+            jobs.setdefault(pipes[given].path, pipes[given])
+        elif not _is_folder(given):
+            jobs.setdefault(Path(given).resolve(), Job(Path(given), given))
+        else:
+            for path, why_not in _within(Path(given)):
+                if why_not:
+                    closed.append((path, why_not))
+                elif path.name.endswith(_TAKEN) or _is_exported(path):
+                    jobs.setdefault(path.resolve(), Job(path, str(path)))
+                else:
+                    ignored.append(path)
     if not jobs:
-        raise InputError(
-            f"no reports in {', '.join(f'`{path}`' for path in paths)}",
-            f"a report ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}",
-        )
-    ignored = tuple(job.path for job, is_report in files if not is_report)
-    return Inputs(tuple(reversed(jobs.values())), ignored)
+        raise _no_reports(paths, closed)
+    return Inputs(tuple(jobs.values()), tuple(ignored), tuple(closed))
 
 
-def _files(given: str) -> Iterator[tuple[Job, bool]]:
+def is_pipe(given: str) -> bool:
+    """Return whether what a path stands for can be read only once: stdin, or a named pipe, as `<(command)` makes it."""
+    if given in {STDIN, "/dev/stdin"}:
+        return True
+    try:
+        return Path(given).is_fifo()
+    except (OSError, ValueError):
+        return False
+
+
+def is_report(path: Path) -> bool:
+    """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
+    return (
+        path.name.endswith(_TAKEN)
+        or is_packed(path)
+        or first_bytes(path, len(MAGIC)) == MAGIC
+        or is_export(first_bytes(path, HEAD_BYTES))
+    )
+
+
+def _is_exported(path: Path) -> bool:
+    """Return whether a file that is called a table is one that ncu exported."""
+    if not path.name.endswith(_TABLES):
+        return False
+    try:
+        return is_export(next(chunks(path)) if is_packed(path) else first_bytes(path, HEAD_BYTES))
+    except (InputError, OSError):
+        return False
+
+
+def _is_folder(given: str) -> bool:
+    """Tell folders from files.
+
+    Raises:
+        InputError: It is neither, or cannot be looked at.
+    """
     path = Path(given)
-    if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.is_file():
-                yield Job(file, str(file)), file.name.endswith(ENDINGS)
-    elif path.exists():
-        yield Job(path, given), True
-    else:
-        raise InputError(f"`{given}` does not exist", _near(path))
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise InputError(f"`{given}` {_missing(path)}", _near(path)) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"`{given}` cannot be opened: {getattr(error, 'strerror', None) or error}") from error
+    if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+        raise InputError(f"`{given}` is {_special(mode)}, no report")
+    return stat.S_ISDIR(mode)
+
+
+def _no_reports(paths: Sequence[str], closed: Sequence[tuple[Path, str]]) -> InputError:
+    unread = "".join(f"; `{path}` is {reason}" for path, reason in closed[:1])
+    hint = f"a report ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+    return InputError(f"no reports in {', '.join(f'`{path}`' for path in paths)}{unread}", hint)
+
+
+def _missing(path: Path) -> str:
+    try:
+        return f"is a link to `{path.readlink()}`, which does not exist"
+    except OSError:
+        return "does not exist"
 
 
 def _near(missing: Path) -> str:
     """Point to the report that was compressed, or was not, where the other kind was asked for."""
+    if not missing.name.endswith(_TAKEN):
+        return "give a report file, or a folder of them"
     other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
     if missing.suffix in ENDINGS and other.is_file():
         return f"`{other}` does: ncu compresses its reports from 2026.3 on"
+    gzipped = missing.with_name(f"{missing.name}{GZIP_SUFFIX}")
+    if gzipped.is_file():
+        return f"`{gzipped}` does: it is read as it is"
     return "give a report file, or a folder of them"
+
+
+_FOLDER = "a folder"
+
+
+def _within(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the files below a folder in the order of their paths, however deep they stand.
+
+    With each comes why it cannot be read, empty for a file that may be.
+    """
+    waiting = [(str(folder), _FOLDER)]
+    while waiting:
+        place, kind = waiting.pop()
+        if kind == _FOLDER:
+            try:
+                with os.scandir(place) as entries:
+                    waiting += sorted(((entry.path, _kind(entry)) for entry in entries), reverse=True)
+            except OSError as error:
+                yield Path(place), f"a folder that cannot be read: {error.strerror}"
+        else:
+            yield Path(place), kind
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    """Say what an entry of a folder is; nothing for a file."""
+    if entry.is_dir(follow_symlinks=False):
+        return _FOLDER
+    try:
+        mode = entry.stat().st_mode
+    except OSError as error:
+        dangling = entry.is_symlink() and isinstance(error, FileNotFoundError)
+        return "a link to nothing" if dangling else f"closed: {error.strerror}"
+    if stat.S_ISDIR(mode):
+        return "a link to a folder"
+    return "" if stat.S_ISREG(mode) else _special(mode)
+
+
+def _special(mode: int) -> str:
+    """Name what is neither file nor folder."""
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"

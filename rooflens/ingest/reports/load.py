@@ -1,25 +1,45 @@
-"""Load reports into memory or into a store: the two things the command line asks of ingest."""
+"""Load reports into memory or into a store: the two things the command line asks of ingest.
+
+Few reports are read in this very process, many by processes of this machine, or wherever an executor has them read.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import time
-from dataclasses import dataclass, field, replace
+import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.pool import read_reports
-from rooflens.ingest.reports.unpacking import chunks, is_packed
+from rooflens.ingest.children.memory import usable_cores
+from rooflens.ingest.executors.opening import find_workers, processes
+from rooflens.ingest.executors.running import Lost, run_tasks
+from rooflens.ingest.reports.pool import Outcome
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.tasks import (
+    IngestTask,
+    LoadTask,
+    Written,
+    grouped,
+    read_reports,
+    task_bytes,
+)
+from rooflens.ingest.reports.unpacking import chunks, is_packed, likely_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from rooflens.ingest.reports.pool import Job, Outcome
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.executors.opening import ExecutorChoice, Workers
+    from rooflens.ingest.reports.pool import Job
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.store import Store
     from rooflens.model.unprofiled import Unprofiled
+
+_MUCH_BYTES = 256 << 20
+"""From here on several processes start: what they save is more than the second that they take to begin."""
+
+_FAILURES_AT_ONCE = 1_000
 
 
 @dataclass(slots=True)
@@ -29,21 +49,58 @@ class Loaded:
     Attributes:
         reports: Each run with its kernels.
         failures: Path as it was given, and error.
-        skipped_count: Reports that were there already: in the store, or under another name among those asked for.
+        skipped_count: Reports that were there already under another name among those asked for.
         digests: Of the reports read.
+        notes: Path, and what a user should know of how that report was read.
     """
 
     reports: list[tuple[Run, tuple[Kernel, ...]]] = field(default_factory=list)
     failures: list[tuple[str, InputError]] = field(default_factory=list)
     skipped_count: int = 0
     digests: set[str] = field(default_factory=set)
+    notes: list[tuple[str, str]] = field(default_factory=list)
 
 
-def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = lambda _: None) -> Loaded:
-    """Read reports into memory."""
+@dataclass(slots=True)
+class Ingested:
+    """What became of the reports that were to be stored.
+
+    Attributes:
+        report_count: Of those stored now.
+        kernel_count: Of their kernels.
+        failures: Path as it was given, and error, of those that could not be read.
+        skipped_count: Reports that were there already: in the store, or under another name among those asked for.
+        warnings: Path of a report, and why what lies beside it is not stored with it.
+        notes: Path, and what a user should know of how that report was read.
+    """
+
+    report_count: int = 0
+    kernel_count: int = 0
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+    skipped_count: int = 0
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+
+def load_reports(
+    jobs: Sequence[Job],
+    on_outcome: Callable[[Outcome], None] = lambda _: None,
+    options: ReadOptions | None = None,
+    executor: ExecutorChoice | None = None,
+) -> Loaded:
+    """Read reports into memory.
+
+    Args:
+        jobs: Files to read.
+        on_outcome: Hears of each report as it is read.
+        options: What is wanted of them.
+        executor: Where to read them; by default here, or where there is much to read in processes of this machine.
+    """
+    wanted = options or ReadOptions()
     order = {job: position for position, job in enumerate(jobs)}
+    total_bytes, workers = _plan(jobs, executor)
     outcomes: list[Outcome] = []
-    for outcome in read_reports(jobs, with_raw=False):
+    for outcome in _outcomes(jobs, wanted, total_bytes, workers):
         on_outcome(outcome)
         outcomes.append(outcome)
     loaded = Loaded()
@@ -52,30 +109,18 @@ def load_reports(jobs: Sequence[Job], on_outcome: Callable[[Outcome], None] = la
     return loaded
 
 
-def ingest_reports(
-    jobs: Sequence[Job],
-    store: Store,
-    on_outcome: Callable[[Outcome], None] = lambda _: None,
-    unprofiled_of: Callable[[Path], Unprofiled | None] = lambda _: None,
-) -> Loaded:
-    """Read reports into a store; what it holds already is skipped, and each report is committed as it comes.
-
-    Args:
-        jobs: Files to read.
-        store: Where to.
-        on_outcome: Hears of each report as it is read.
-        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; raises
-            InputError where what is there is none.
-    """
-    with store.writing():
-        new = [job for job in jobs if not _is_stored(job, store, unprofiled_of)]
-        loaded = Loaded(skipped_count=len(jobs) - len(new))
-        for outcome in read_reports(new, with_raw=True):
-            kept = _kept(outcome, store, unprofiled_of)
-            on_outcome(kept)
-            _sort_in(loaded, kept)
-    loaded.failures.sort(key=lambda failure: failure[0])
-    return loaded
+def _outcomes(
+    jobs: Sequence[Job], options: ReadOptions, total_bytes: int, workers: Workers | None
+) -> Iterator[Outcome]:
+    if workers is None:
+        yield from read_reports(jobs, options)
+        return
+    task = LoadTask(options, uuid.uuid4().hex)
+    for result in run_tasks(workers, task, grouped(jobs, task_bytes(total_bytes, workers.count))):
+        if isinstance(result, Lost):
+            yield Outcome(result.item, result.error)
+        else:
+            yield from result
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
@@ -87,6 +132,124 @@ def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
     else:
         loaded.digests.add(outcome.result.run.digest)
         loaded.reports.append((outcome.result.run, outcome.result.kernels))
+        loaded.notes += ((outcome.job.source, note) for note in outcome.result.notes)
+
+
+def _no_unprofiled(_: Path) -> None:
+    """Find no run without the profiler."""
+
+
+def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their defaults
+    jobs: Sequence[Job],
+    store: Store,
+    on_read: Callable[[Job], None] = lambda _: None,
+    unprofiled_of: Callable[[Path], Unprofiled | None] = _no_unprofiled,
+    *,
+    options: ReadOptions | None = None,
+    executor: ExecutorChoice | None = None,
+) -> Ingested:
+    """Read reports into a store; what it holds already is skipped, and parts of many are committed as they come.
+
+    Whoever reads the reports writes them, on any machine that sees the store; here they are committed, one after the
+    other, so that memory does not grow with their number.
+
+    Args:
+        jobs: Files to read.
+        store: Where to.
+        on_read: Hears of each report that was read.
+        unprofiled_of: Finds the run without the profiler that belongs to a report, to be kept with it; a function of a
+            module. Raises InputError where what is there is none: the report is stored without.
+        options: What is wanted of each report; its values, by default.
+        executor: Where to read them; by default here, or where there is much to read in processes of this machine.
+    """
+    task = IngestTask(store.place, options or ReadOptions(raw="values"), unprofiled_of, uuid.uuid4().hex)
+    total_bytes, workers = _plan(jobs, executor)
+    with store.writing():
+        ingested = Ingested()
+        waiting = _new(jobs, store, unprofiled_of, ingested)
+        failures = _Failures(store)
+        for written in _written(waiting, task, total_bytes, workers):
+            _commit(written, store, ingested)
+            failures.add(written.failures)
+            for job in written.jobs:
+                on_read(job)
+        failures.write()
+    ingested.failures.sort(key=lambda failure: failure[0])
+    return ingested
+
+
+def _plan(jobs: Sequence[Job], executor: ExecutorChoice | None) -> tuple[int, Workers | None]:
+    """Return how many bytes there are to read, and by whom; None for this process."""
+    total_bytes = sum(likely_bytes(job.path) for job in jobs)
+    if executor is not None:
+        return total_bytes, find_workers(executor)
+    if total_bytes < _MUCH_BYTES or len(jobs) == 1 or usable_cores() == 1:
+        return total_bytes, None
+    return total_bytes, processes()
+
+
+def _new(
+    jobs: Sequence[Job], store: Store, unprofiled_of: Callable[[Path], Unprofiled | None], ingested: Ingested
+) -> Iterator[Job]:
+    """Yield the reports that are to be read, and count the others; an empty store spares reading each file twice."""
+    held = store.digests()
+    for job in jobs:
+        if held and _is_stored(job, store, unprofiled_of):
+            ingested.skipped_count += 1
+        else:
+            yield job
+
+
+def _written(jobs: Iterator[Job], task: IngestTask, total_bytes: int, workers: Workers | None) -> Iterator[Written]:
+    if workers is None:
+        yield from task.parts(read_reports(jobs, task.options))
+        return
+    for result in run_tasks(workers, task, grouped(jobs, task_bytes(total_bytes, workers.count))):
+        if isinstance(result, Lost):
+            yield Written((result.item,), ((result.item.source, result.error),), None)
+        else:
+            yield from result
+
+
+def _commit(written: Written, store: Store, ingested: Ingested) -> None:
+    """Make what was written visible, and count it."""
+    read_count = len(written.jobs) - len(written.failures)
+    ingested.failures += written.failures
+    ingested.warnings += written.warnings
+    ingested.notes += written.notes
+    stored: frozenset[str] = frozenset()
+    if written.part is not None:
+        runs = written.part.runs
+        stored = store.commit(written.part)
+        counts = zip(runs["digest"].to_pylist(), runs["kernel_count"].to_pylist(), strict=True)
+        ingested.kernel_count += sum(count for digest, count in counts if digest in stored)
+    ingested.report_count += len(stored)
+    ingested.skipped_count += read_count - len(stored)
+
+
+class _Failures:
+    """Reports that could not be read, on their way to the store's table: each once, however often it was tried."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._told = {*store.failures()}
+        self._rows: list[tuple[str, str, str]] = []
+
+    def add(self, failures: Sequence[tuple[str, InputError]]) -> None:
+        for source, error in failures:
+            if (source, str(error)) not in self._told:
+                self._rows.append((source, str(error), error.hint))
+        if len(self._rows) >= _FAILURES_AT_ONCE:
+            self.write()
+
+    def write(self) -> None:
+        """Commit what there is."""
+        from rooflens.model.store.parts import write_part  # noqa: PLC0415 - pyarrow: only where there are some
+        from rooflens.model.store.rows import failure_table  # noqa: PLC0415
+
+        if self._rows:
+            self._store.commit(write_part(self._store.place, {"failures": failure_table(self._rows)}))
+            self._rows = []
 
 
 def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> bool:
@@ -109,29 +272,3 @@ def _digest(path: Path) -> str:
         return digest.hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _kept(outcome: Outcome, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> Outcome:
-    """Commit a report that could be read; return why not where its un-profiled run is damaged."""
-    if not isinstance(outcome.result, InputError):
-        try:
-            _commit(outcome.result, store, unprofiled_of(outcome.job.path))
-        except InputError as error:
-            return replace(outcome, result=error)
-    return outcome
-
-
-def _commit(report: Report, store: Store, unprofiled: Unprofiled | None) -> None:
-    from rooflens.model.store.findings import hotspot_table  # noqa: PLC0415 - pyarrow: only where a store is written
-    from rooflens.model.store.schema import kernel_table, run_table  # noqa: PLC0415
-    from rooflens.model.store.unprofiled import unprofiled_table  # noqa: PLC0415
-
-    tables = {
-        "kernels": kernel_table(report.kernels),
-        "hotspots": hotspot_table(report.kernels),
-        "unprofiled": unprofiled_table(report.run.digest, unprofiled),
-        "runs": run_table(report.run, int(time.time())),
-    }
-    if report.raw is not None:
-        tables["metrics"] = report.raw
-    store.put(report.run.digest, tables)

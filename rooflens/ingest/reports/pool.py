@@ -1,43 +1,38 @@
-"""Read many reports in child processes that may die: a damaged file costs itself and nothing else.
+"""NVIDIA's reader in children that may die: a damaged file costs itself and nothing else.
 
-NVIDIA's reader can abort the whole process. Each child has one file in flight; a child that dies or hangs is replaced,
-its file becomes an error, and the others go on.
+The reader can abort the whole process, hang, and keeps most of what it has read. So it works in children, each with one
+file at a time (`rooflens.ingest.children`).
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import sys
-import tempfile
+import hashlib
 import time
 import traceback
-from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.reader import Report, read_report
+from rooflens.ingest.children.children import Children
 from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.model.failed import BUG_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from multiprocessing.connection import Connection
-    from multiprocessing.context import SpawnProcess
+    from collections.abc import Callable, Collection, Iterator
 
-MAX_CHILDREN = 8
-SECONDS_PER_FILE = 120.0
+    from rooflens.ingest.reports.report import Report
+
+DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
 """A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
 
-_RERECORD = "record the report again, or copy it again from where it was made"
-_BUG = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
-_SPAWN = multiprocessing.get_context("spawn")
+_CHANGED_HINT = "read it again when the program that writes it is done"
+_FRESH_SECONDS = 2.0
+"""How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
+
+_readers = Children("NVIDIA's reader")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,148 +51,82 @@ class Outcome:
     result: Report | InputError
 
 
-class _Child:
-    """One child process with at most one file in flight."""
-
-    def __init__(self, read: Callable[..., Report], *, with_raw: bool) -> None:
-        self.connection, theirs = _SPAWN.Pipe()
-        self._scratch = _scratch_folder()
-        scratch = self._scratch and self._scratch.name
-        self.process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs, read, with_raw, scratch), daemon=True)
-        with _without_main():
-            self.process.start()
-        theirs.close()
-        self.job: Job | None = None
-        self.deadline_s = 0.0
-
-    def give(self, job: Job) -> None:
-        self.job = job
-        self.deadline_s = time.monotonic() + SECONDS_PER_FILE + likely_bytes(job.path) * SECONDS_PER_BYTE
-        self.connection.send(job)
-
-    def finish(self) -> tuple[Job, Report | InputError]:
-        """Return the job in flight and its result, or the error that says how the child died."""
-        if self.job is None:
-            raise RuntimeError("no job in flight")
-        job, self.job = self.job, None
-        return job, self._result()
-
-    def _result(self) -> Report | InputError:
-        if not self.connection.poll():
-            self.process.kill()
-            self.process.join()
-            return InputError("NVIDIA's reader did not finish with it", _RERECORD)
-        try:
-            result = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self.process.join()
-            return _death(self.process.exitcode)
-        return result  # type: ignore[no-any-return]  # a pipe carries any object; `_serve` sends only these
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
-        if self._scratch:
-            self._scratch.cleanup()
+def end_children(threads: Collection[int] = ()) -> None:
+    """End the children that have nothing to do, and those at work for these threads: their calls fail."""
+    _readers.abandon(threads)
+    _readers.rest()
 
 
-def _scratch_folder() -> TemporaryDirectory[str] | None:
-    """Make the folder for a child's temporary files: it is the parent's to remove, since the child may die.
+def in_child(
+    function: Callable[..., Any], path: Path, *arguments: Any, deadline_s: float = DEADLINE_SECONDS, **options: Any
+) -> Any:
+    """Call a function that reads a file with NVIDIA's reader, in a child.
 
-    None where none can be made: plain reports are read without one.
+    Args:
+        function: Pickled by its name; it gets the path, the other arguments and the options.
+        path: The file; its size counts for the time that the call may take.
+        arguments: Whatever else it wants, pickled.
+        deadline_s: Seconds that a file of no size may take.
+        options: Its keyword arguments.
+
+    Raises:
+        InputError: The function raised it, has a bug, or its child died; or the file changed while it was read.
     """
-    try:
-        return TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True)
-    except OSError:
-        return None
+    most_s = deadline_s + likely_bytes(path) * SECONDS_PER_BYTE
+    return _readers.call(_guarded, (function, path, arguments, options), most_s)
+
+
+def _guarded(function: Callable[..., Any], path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Make the call, in the child, where the exception still knows its place."""
+    with said(), unchanged(path):
+        return function(path, *arguments, **options)
 
 
 @contextmanager
-def _without_main() -> Iterator[None]:
-    """Hide the file of the main module from children that start.
-
-    They would run it again to find its names, and a script without `if __name__ == "__main__"` would start readers
-    without end. Nothing that children need stands in it.
-    """
-    main = sys.modules["__main__"]
-    kept = {name: getattr(main, name) for name in ("__file__", "__spec__") if hasattr(main, name)}
-    vars(main).pop("__file__", None)
-    vars(main)["__spec__"] = None
+def said() -> Iterator[None]:
+    """Make an error that names the place of whatever damage cannot explain: it costs one file, and not the others."""
     try:
         yield
-    finally:
-        vars(main).update(kept)
-
-
-def _serve(connection: Connection, read: Callable[..., Report], with_raw: bool, scratch: str | None) -> None:  # noqa: FBT001 - pickled by position
-    """Read files until the parent hangs up, with temporary files in `scratch`. Runs in the child."""
-    tempfile.tempdir = scratch
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its children
-    # NVIDIA's reader writes protobuf and abort messages here; the parent says what happened in its own words.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    while True:
-        try:
-            job: Job = connection.recv()
-        except EOFError:
-            return
-        connection.send(_answer(job, read, with_raw=with_raw))
-
-
-def _answer(job: Job, read: Callable[..., Report], *, with_raw: bool) -> Report | InputError:
-    try:
-        return read(job.path, job.source, with_raw=with_raw)
-    except InputError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - one file's trouble must not cost the others
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - of any reader, on any file
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
-        return InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", _BUG)
+        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", BUG_HINT) from None
 
 
-def _death(exit_code: int | None) -> InputError:
-    how = f"status {exit_code}"
-    if exit_code is not None and exit_code < 0:
-        how = signal.Signals(-exit_code).name
-    return InputError(f"damaged: NVIDIA's reader ended with {how} on it", _RERECORD)
+@contextmanager
+def unchanged(path: Path) -> Iterator[None]:
+    """Hold that a file is the same at the end of the block as at its start, whoever reads it in between.
 
-
-def read_reports(
-    jobs: Sequence[Job], *, with_raw: bool, children: int | None = None, read: Callable[..., Report] = read_report
-) -> Iterator[Outcome]:
-    """Read reports in parallel and yield each outcome as it comes, in no fixed order.
-
-    Args:
-        jobs: Files to read.
-        with_raw: Also return every stored value.
-        children: How many processes to read in; by default one a core, at most `MAX_CHILDREN`.
-        read: What reads one file in the child; tests put a crashing one here.
-
+    Raises:
+        InputError: It was changed or replaced: what was read may be of two files.
     """
-    waiting = deque(jobs)
-    count = min(len(jobs), children or min(os.cpu_count() or 1, MAX_CHILDREN))
-    pool = [_Child(read, with_raw=with_raw) for _ in range(count)]
+    before = _stamp(path)
+    error = None
     try:
-        while waiting or any(child.job for child in pool):
-            for child in pool:
-                if child.job is None and waiting:
-                    child.give(waiting.popleft())
-            for position in _finished(pool):
-                child = pool[position]
-                job, result = child.finish()
-                if not child.process.is_alive():
-                    child.stop()
-                    pool[position] = _Child(read, with_raw=with_raw)
-                yield Outcome(job, result)
-    finally:
-        for child in pool:
-            child.stop()
+        yield
+    except InputError as damage:  # which half a file looks like
+        error = damage
+    if _stamp(path, like=before) != before:
+        raise InputError("it changed while it was read", _CHANGED_HINT) from None
+    if error is not None:
+        raise error
 
 
-def _finished(pool: Sequence[_Child]) -> list[int]:
-    """Wait for children that have an answer, have died, or are over their time; return their positions."""
-    busy = {child.connection: position for position, child in enumerate(pool) if child.job is not None}
-    soonest_s = min(pool[position].deadline_s for position in busy.values())
-    ready = wait(list(busy), timeout=max(0.0, soonest_s - time.monotonic()))
-    late = [position for position in busy.values() if time.monotonic() > pool[position].deadline_s]
-    return sorted({busy[connection] for connection in ready if connection in busy} | set(late))
+def _stamp(path: Path, like: tuple[object, ...] | None = None) -> tuple[object, ...]:
+    """Return what tells one file from another: its place and times, and its digest where it was just written."""
+    try:
+        found = path.stat()
+        is_fresh = like is not None and like[-1] is not None
+        if like is None:
+            is_fresh = path.is_file() and time.time() - found.st_mtime < _FRESH_SECONDS
+        digest = _digest(path) if is_fresh else None
+    except OSError as error:  # who reads it says so
+        return (error.errno, None)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").digest()

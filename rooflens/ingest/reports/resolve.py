@@ -1,10 +1,18 @@
-"""Resolve counters: find each quantity under whatever names a report stores it, and say which names those were."""
+"""Resolve counters: find each quantity under whatever names a report stores it, and say which names those were.
+
+Kernels of one report store the same names, and which recipes of the table can apply follows from the names alone. So
+every recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; of a
+set of names only the ways that can apply are kept, once (`plan_for`), and tried for every kernel.
+"""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import product
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rooflens.model.counters.recipes import (
     Amount,
@@ -16,11 +24,12 @@ from rooflens.model.counters.recipes import (
     RateOverShare,
     Same,
     Share,
+    bases_of,
 )
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from rooflens.model.counters.recipes import Counter, Recipe
 
@@ -37,196 +46,340 @@ _CLOCK_OF_UNIT = {
     "lts": "l2_clock_hz",
     "dram": "dram_clock_hz",
 }
+_TENSOR = "sm__ops_path_tensor_"
+_SETS_KEPT = 256
+"""Sets of names whose plans are kept: a report has a handful."""
 
-Found = tuple[float, str]
-"""A value and the stored names or formula that gave it."""
+Values: TypeAlias = Mapping[str, float]
+Find: TypeAlias = Callable[[Values, Values], float | None]
+"""Finds a value in the stored metrics and in the counters resolved so far; None where they give none."""
 
 
-@dataclass(slots=True)
-class Resolver:
-    """Resolve counters of one profiled result.
+class Way(NamedTuple):
+    """One way in which stored metrics give a quantity.
 
     Attributes:
-        stored: The report's metrics by name, numbers only, NaN left out, in base units.
-        values: Resolved so far, by counter name.
-        sources: For each resolved counter, where it came from.
+        needs: Names that must be stored.
+        find: Finds the value.
+        source: The stored names or the formula.
     """
 
-    stored: Mapping[str, float]
-    values: dict[str, float] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...]
+    find: Find
+    source: str
 
-    def run(self) -> None:
-        """Resolve the whole table, in order: later rows use the clocks and the duration of earlier ones."""
-        for counter in COUNTERS:
-            found = self._first(counter)
-            if found is not None:
-                self.values[counter.name], self.sources[counter.name] = found
 
-    def _first(self, counter: Counter) -> Found | None:
-        for recipe in counter.recipes:
-            found = self._try(recipe)
-            if found is not None and math.isfinite(found[0]):
-                return found
-        return None
+class Step(NamedTuple):
+    """A quantity with the ways to find it, in order of trust."""
 
-    def _try(self, recipe: Recipe) -> Found | None:
-        find = _FINDERS[type(recipe)]
-        return find(self, recipe)
+    name: str
+    ways: tuple[Way, ...]
 
-    def _peak(self, recipe: Peak) -> Found | None:
-        return self.peak_per_s(recipe.base, recipe.clock, recipe.scale)
 
-    def _same(self, recipe: Same) -> Found | None:
-        value = self.values.get(recipe.counter)
-        return None if value is None else (value, f"= {recipe.counter}")
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How results are resolved that store one set of names.
 
-    @property
-    def _duration_s(self) -> float | None:
-        duration_ns = self.values.get("duration_ns")
-        return duration_ns / NS_PER_S if duration_ns else None
+    Attributes:
+        counters: In the order of the table, for later rows use the clocks and the duration of earlier ones.
+        tensor_ops: Tensor counters by base name without prefix; they use the resolved counters.
+        tensor_peaks_per_s: The same of their peaks.
+    """
 
-    def _exact(self, recipe: Exact) -> Found | None:
-        for name in recipe.names:
-            if name in self.stored:
-                return self.stored[name] * recipe.scale, name
-        return None
+    counters: tuple[Step, ...]
+    tensor_ops: tuple[Step, ...]
+    tensor_peaks_per_s: tuple[Step, ...]
 
-    def _amount(self, recipe: Amount) -> Found | None:
-        for form in (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare, self._in_any_form):
-            for group in recipe.groups:
-                parts = [form(base) for base in group]
-                known = [part for part in parts if part is not None]
-                if len(known) == len(parts):
-                    return sum(value for value, _ in known) * recipe.scale, " + ".join(source for _, source in known)
-        return None
 
-    def _in_any_form(self, base: str) -> Found | None:
-        """Take one part in whatever form it has: the parts of a sum need not agree."""
-        forms = (self._as_sum, self._as_rate, self._as_cycle_rate, self._as_bare)
-        return next((found for form in forms if (found := form(base)) is not None), None)
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The quantities of one profiled result.
 
-    def amount(self, base: str) -> Found | None:
-        """Find the amount of one base metric in any of its forms."""
-        return self._amount(Amount(((base,),)))
+    Attributes:
+        values: By counter name.
+        sources: For each resolved counter, where it came from.
+        tensor_ops: Operations by base name of a tensor counter without prefix and roll-up.
+        tensor_peaks_per_s: The same of their peaks.
+    """
 
-    def _as_sum(self, base: str) -> Found | None:
-        value = self.stored.get(f"{base}.sum")
-        return None if value is None else (value, f"{base}.sum")
+    values: dict[str, float]
+    sources: dict[str, str]
+    tensor_ops: dict[str, float]
+    tensor_peaks_per_s: dict[str, float]
 
-    def _as_rate(self, base: str) -> Found | None:
-        rate, duration_s = self.stored.get(f"{base}.sum.per_second"), self._duration_s
-        if rate is None or duration_s is None:
+
+def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
+    """Resolve counters of one profiled result.
+
+    Args:
+        stored: The report's metrics by name, numbers only, NaN left out, in base units.
+        plan: How; by default by the plan for its names.
+    """
+    plan = plan or plan_for(tuple(stored))
+    values: dict[str, float] = {}
+    sources = _run(plan.counters, stored, values, values)
+    ops: dict[str, float] = {}
+    peaks: dict[str, float] = {}
+    _run(plan.tensor_ops, stored, values, ops)
+    _run(plan.tensor_peaks_per_s, stored, values, peaks)
+    return Resolved(values, _shared((*sources, *sources.values())), ops, peaks)
+
+
+def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
+    """Put the value of each step that can be found into `found`; return where it came from."""
+    sources: dict[str, str] = {}
+    for name, ways in steps:
+        for _, find, source in ways:
+            value = find(stored, resolved)
+            if value is not None and isfinite(value):
+                found[name], sources[name] = value, source
+                break
+    return sources
+
+
+@lru_cache(maxsize=_SETS_KEPT)
+def _shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
+    """Make one mapping for all kernels whose counters come from the same places: it takes more than their values."""
+    half = len(names_and_sources) // 2
+    return dict(zip(names_and_sources[:half], names_and_sources[half:], strict=True))
+
+
+@lru_cache(maxsize=_SETS_KEPT)
+def plan_for(names: tuple[str, ...]) -> Plan:
+    """Plan how results that store these names are resolved: keep the ways that need no others."""
+    stored = frozenset(names)
+    bases = frozenset(name.partition(".")[0] for name in names)
+    counters = (
+        step_of(counter, _ways_in(counter.recipes, stored, bases))
+        for counter, wanted in _bases_by_counter()
+        if not wanted or not wanted.isdisjoint(bases)
+    )
+    tensor = sorted(base for base in bases if base.startswith(_TENSOR))
+    ops = (Step(base.removeprefix(_TENSOR), tuple(_amount(Amount(((base,),)), stored))) for base in tensor)
+    peaks = (Step(base.removeprefix(_TENSOR), tuple(_peak(Peak(base, "sm_clock_hz")))) for base in tensor)
+    return Plan(*(_pruned(steps, stored) for steps in (counters, ops, peaks)))
+
+
+def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
+    """Make the step of a counter. A clock of 0 Hz was not measured: while it stood nothing ran."""
+    is_clock = counter.name.endswith("_clock_hz")
+    return Step(counter.name, tuple(_unless_zero(way) if is_clock else way for way in ways))
+
+
+def _unless_zero(way: Way) -> Way:
+    find = way.find
+    return way._replace(find=lambda stored, resolved: find(stored, resolved) or None)
+
+
+def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
+    kept = (Step(step.name, tuple(way for way in step.ways if stored.issuperset(way.needs))) for step in steps)
+    return tuple(step for step in kept if step.ways)
+
+
+@cache
+def _bases_by_counter() -> tuple[tuple[Counter, frozenset[str]], ...]:
+    """Return with each counter the base names that it can be found under; none where one of its recipes needs none."""
+    wanted = ((counter, [frozenset(bases_of(recipe)) for recipe in counter.recipes]) for counter in COUNTERS)
+    return tuple((counter, frozenset().union(*found) if all(found) else frozenset()) for counter, found in wanted)
+
+
+def _ways_in(recipes: Iterable[Recipe], stored: Container[str], bases: frozenset[str]) -> Iterator[Way]:
+    """Yield the ways of the recipes that metrics of some base names can follow."""
+    for recipe in recipes:
+        if not (wanted := bases_of(recipe)) or not bases.isdisjoint(wanted):
+            yield from ways_of(recipe, stored)
+
+
+def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
+    """Yield the ways of one recipe; most of those that need a name which is not stored are left out at once."""
+    match recipe:
+        case Exact(names=names, scale=scale):
+            yield from (_read(name, scale) for name in names if name in stored)
+        case Amount():
+            yield from _amount(recipe, stored)
+        case Peak():
+            yield from _peak(recipe)
+        case RateOverShare(rate=rate, share=share):
+            yield from _over_share(rate, share)
+        case PerSm():
+            yield _per_sm(recipe)
+        case Share():
+            yield from _share(recipe)
+        case CyclesOverTime(names=names):
+            yield from (_over_time(name, f"{name} / t") for name in names)
+        case Same(counter=counter):
+            yield Way((), lambda _, resolved: resolved.get(counter), f"= {counter}")
+        case MemoryBus():
+            yield _memory_bus(recipe)
+
+
+def _duration_s(resolved: Values) -> float | None:
+    duration_ns = resolved.get("duration_ns")
+    return duration_ns / NS_PER_S if duration_ns else None
+
+
+def _read(name: str, scale: float = 1.0) -> Way:
+    return Way((name,), lambda stored, _: stored[name] * scale, name)
+
+
+def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
+    """Yield the ways to one amount: all parts in one form, then each part in whatever form it has."""
+    forms = {base: _forms(base, stored) for group in recipe.groups for base in group}
+    for form in range(len(_FORMS)):
+        for group in recipe.groups:
+            if all(form in forms[base] for base in group):
+                yield _added([forms[base][form] for base in group], recipe.scale)
+    for group in recipe.groups:
+        if len(group) > 1:
+            for parts in product(*(forms[base].values() for base in group)):
+                yield _added(parts, recipe.scale)
+
+
+def _forms(base: str, stored: Container[str]) -> dict[int, Way]:
+    """Return the ways to the amount of one base metric, by the place of its form among all of them."""
+    names = ((i, f"{base}{ending}", make) for i, (ending, make) in enumerate(_FORMS))
+    return {i: make(name) for i, name, make in names if name in stored}
+
+
+def _added(parts: Sequence[Way], scale: float) -> Way:
+    if len(parts) == 1 and parts[0].source == parts[0].needs[0]:
+        return _read(parts[0].source, scale)
+    finds = [part.find for part in parts]
+
+    def find(stored: Values, resolved: Values) -> float | None:
+        total = 0.0
+        for find_part in finds:
+            value = find_part(stored, resolved)
+            if value is None:
+                return None
+            total += value
+        return total * scale
+
+    return Way(tuple(name for part in parts for name in part.needs), find, " + ".join(part.source for part in parts))
+
+
+def _as_rate(name: str) -> Way:
+    def find(stored: Values, resolved: Values) -> float | None:
+        duration_s = _duration_s(resolved)
+        return None if duration_s is None else stored[name] * duration_s
+
+    return Way((name,), find, f"{name} x t")
+
+
+def _as_cycle_rate(name: str) -> Way:
+    clock = _CLOCK_OF_UNIT.get(name.partition("__")[0], "")
+
+    def find(stored: Values, resolved: Values) -> float | None:
+        clock_hz, duration_s = resolved.get(clock), _duration_s(resolved)
+        return None if clock_hz is None or duration_s is None else stored[name] * clock_hz * duration_s
+
+    return Way((name,), find, f"{name} x f x t")
+
+
+_FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
+    (".sum", _read),
+    (".sum.per_second", _as_rate),
+    (".sum.per_cycle_elapsed", _as_cycle_rate),
+    ("", _read),
+)
+"""How names of an amount end. Without a roll-up stand the sums of Pascal, and those of reports of 2018 and 2019."""
+
+
+def _over_time(name: str, source: str) -> Way:
+    def find(stored: Values, resolved: Values) -> float | None:
+        duration_s = _duration_s(resolved)
+        return None if duration_s is None else stored[name] / duration_s
+
+    return Way((name,), find, source)
+
+
+def _peak(recipe: Peak) -> Iterator[Way]:
+    """Yield the ways to a peak rate in units per second; what is no more than 0 is none."""
+    base, clock, scale = recipe.base, recipe.clock, recipe.scale
+    a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
+
+    def from_cycle(stored: Values, resolved: Values) -> float | None:
+        peak = stored[a_cycle] * resolved.get(clock, 0.0)
+        return peak * scale if peak > 0 else None
+
+    yield Way((a_cycle,), from_cycle, f"{a_cycle} x f")
+    yield Way((direct,), lambda stored, _: peak * scale if (peak := stored[direct]) > 0 else None, direct)
+    yield from _over_share(base, base, scale)
+
+
+def _over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator[Way]:
+    """Yield the ways to a peak as an achieved rate, best of the same pass as the per cent, over the per cent of it."""
+    for pct in _pcts(share_base, "elapsed"):
+        for rate in (
+            _read(f"{rate_base}.sum.per_second"),
+            _over_time(f"{rate_base}.sum", f"({rate_base}.sum / t)"),
+        ):
+            yield _divided(rate, pct, scale)
+
+
+def _divided(rate: Way, pct: str, scale: float) -> Way:
+    find_rate = rate.find
+
+    def find(stored: Values, resolved: Values) -> float | None:
+        if stored[pct] < MIN_PCT_FOR_PEAK:
             return None
-        return rate * duration_s, f"{base}.sum.per_second x t"
+        per_s = find_rate(stored, resolved)
+        return per_s / (stored[pct] / 100) * scale if per_s is not None and per_s > 0 else None
 
-    def _as_bare(self, base: str) -> Found | None:
-        """Read a name without roll-up: so Pascal and reports of 2018 and 2019 store sums."""
-        value = self.stored.get(base)
-        return None if value is None else (value, base)
+    return Way((pct, *rate.needs), find, f"{rate.source} / {pct}")
 
-    def _as_cycle_rate(self, base: str) -> Found | None:
-        rate, duration_s = self.stored.get(f"{base}.sum.per_cycle_elapsed"), self._duration_s
-        clock_hz = self.values.get(_CLOCK_OF_UNIT.get(base.partition("__")[0], ""))
-        if rate is None or duration_s is None or clock_hz is None:
+
+def _per_sm(recipe: PerSm) -> Way:
+    units, clock = recipe.units_per_cycle, recipe.clock
+
+    def find(_: Values, resolved: Values) -> float | None:
+        sm_count, clock_hz = resolved.get("sm_count"), resolved.get(clock)
+        return None if sm_count is None or clock_hz is None else units * sm_count * clock_hz
+
+    return Way((), find, f"{units:g} per SM and cycle x SMs x f")
+
+
+def _pcts(base: str, period: str) -> tuple[str, ...]:
+    return tuple(f"{base}.{rollup}.pct_of_peak_sustained_{period}" for rollup in ("sum", "avg"))
+
+
+def _share(recipe: Share) -> Iterator[Way]:
+    """Yield the ways to a fraction of the peak over the elapsed time, those of the SMs' active cycles last."""
+    for base in recipe.bases:
+        yield from (_hundredth(pct) for pct in _pcts(base, "elapsed"))
+    for base in recipe.bases:
+        if base.startswith(("sm__", "smsp__")):
+            yield from (_of_active(pct) for pct in _pcts(base, "active"))
+
+
+def _hundredth(pct: str) -> Way:
+    return Way((pct,), lambda stored, _: stored[pct] / 100, pct)
+
+
+def _of_active(pct: str) -> Way:
+    def find(stored: Values, resolved: Values) -> float | None:
+        active_part = _active_part(stored, resolved)
+        return None if active_part is None else stored[pct] / 100 * active_part
+
+    return Way((pct,), find, f"{pct} x active / elapsed cycles")
+
+
+def _active_part(stored: Values, resolved: Values) -> float | None:
+    """Fraction of the elapsed cycles in which the mean SM had work, 0 to 1."""
+    active, clock_hz, duration_s = (
+        resolved.get("sm_cycles_active_avg"),
+        resolved.get("sm_clock_hz"),
+        _duration_s(resolved),
+    )
+    elapsed = stored.get("sm__cycles_elapsed.avg") or (clock_hz * duration_s if clock_hz and duration_s else None)
+    return min(1.0, active / elapsed) if active is not None and elapsed else None
+
+
+def _memory_bus(recipe: MemoryBus) -> Way:
+    def find(stored: Values, _: Values) -> float | None:
+        clock_khz, pins = stored[recipe.clock], stored[recipe.pins]
+        if not clock_khz or not pins or stored.get(recipe.shared):
             return None
-        return rate * clock_hz * duration_s, f"{base}.sum.per_cycle_elapsed x f x t"
+        return clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
 
-    def peak_per_s(self, base: str, clock: str, scale: float = 1.0) -> Found | None:
-        """Find the peak rate of a base metric, in units per second."""
-        for name, value in self._peaks(base, clock):
-            if value > 0:
-                return value * scale, name
-        return None
-
-    def _peaks(self, base: str, clock: str) -> Iterator[tuple[str, float]]:
-        clock_hz = self.values.get(clock)
-        sustained = self.stored.get(f"{base}.sum.peak_sustained")
-        if sustained is not None and clock_hz is not None:
-            yield f"{base}.sum.peak_sustained x f", sustained * clock_hz
-        direct = self.stored.get(f"{base}.sum.peak_sustained_elapsed.per_second")
-        if direct is not None:
-            yield f"{base}.sum.peak_sustained_elapsed.per_second", direct
-        pct = self._pct(base, "elapsed")
-        if pct is None or pct[0] < MIN_PCT_FOR_PEAK:
-            return
-        rate = self._rate(base)
-        if rate is not None:
-            yield f"{rate[1]} / {pct[1]}", rate[0] / (pct[0] / 100)
-
-    def _rate(self, base: str) -> Found | None:
-        """Find the achieved rate of a base metric in units per second, best of the same pass as its per cent."""
-        if (rate := self.stored.get(f"{base}.sum.per_second")) is not None:
-            return rate, f"{base}.sum.per_second"
-        total, duration_s = self.stored.get(f"{base}.sum"), self._duration_s
-        return None if total is None or duration_s is None else (total / duration_s, f"({base}.sum / t)")
-
-    def _rate_over_share(self, recipe: RateOverShare) -> Found | None:
-        rate, pct = self._rate(recipe.rate), self._pct(recipe.share, "elapsed")
-        if rate is None or pct is None or pct[0] < MIN_PCT_FOR_PEAK or not rate[0]:
-            return None
-        return rate[0] / (pct[0] / 100), f"{rate[1]} / {pct[1]}"
-
-    def _per_sm(self, recipe: PerSm) -> Found | None:
-        sm_count, clock_hz = self.values.get("sm_count"), self.values.get(recipe.clock)
-        if sm_count is None or clock_hz is None:
-            return None
-        return recipe.units_per_cycle * sm_count * clock_hz, f"{recipe.units_per_cycle:g} per SM and cycle x SMs x f"
-
-    def _pct(self, base: str, period: str) -> Found | None:
-        for rollup in ("sum", "avg"):
-            name = f"{base}.{rollup}.pct_of_peak_sustained_{period}"
-            if name in self.stored:
-                return self.stored[name], name
-        return None
-
-    def _share(self, recipe: Share) -> Found | None:
-        for base in recipe.bases:
-            elapsed = self._pct(base, "elapsed")
-            if elapsed is not None:
-                return elapsed[0] / 100, elapsed[1]
-        active_part = self._active_part()
-        for base in recipe.bases:
-            active = self._pct(base, "active") if base.startswith(("sm__", "smsp__")) else None
-            if active is not None and active_part is not None:
-                return active[0] / 100 * active_part, f"{active[1]} x active / elapsed cycles"
-        return None
-
-    def _active_part(self) -> float | None:
-        """Fraction of the elapsed cycles in which the mean SM had work, 0 to 1."""
-        active, clock_hz, duration_s = (
-            self.values.get("sm_cycles_active_avg"),
-            self.values.get("sm_clock_hz"),
-            self._duration_s,
-        )
-        elapsed = self.stored.get("sm__cycles_elapsed.avg") or (
-            clock_hz * duration_s if clock_hz and duration_s else None
-        )
-        return min(1.0, active / elapsed) if active is not None and elapsed else None
-
-    def _cycles_over_time(self, recipe: CyclesOverTime) -> Found | None:
-        duration_s = self._duration_s
-        for name in recipe.names:
-            if name in self.stored and duration_s:
-                return self.stored[name] / duration_s, f"{name} / t"
-        return None
-
-    def _memory_bus(self, recipe: MemoryBus) -> Found | None:
-        clock_khz, pins = self.stored.get(recipe.clock), self.stored.get(recipe.pins)
-        if not clock_khz or not pins or self.stored.get(recipe.shared):
-            return None
-        per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
-        return per_s, f"{recipe.clock} x 2 x {recipe.pins} / 8"
-
-
-_FINDERS: dict[type[Any], Callable[[Resolver, Any], Found | None]] = {
-    Exact: Resolver._exact,
-    Amount: Resolver._amount,
-    Peak: Resolver._peak,
-    RateOverShare: Resolver._rate_over_share,
-    PerSm: Resolver._per_sm,
-    Share: Resolver._share,
-    CyclesOverTime: Resolver._cycles_over_time,
-    Same: Resolver._same,
-    MemoryBus: Resolver._memory_bus,
-}
+    return Way((recipe.clock, recipe.pins), find, f"{recipe.clock} x 2 x {recipe.pins} / 8")

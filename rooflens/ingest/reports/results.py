@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.code import Code
-from rooflens.ingest.reports.resolve import Resolver
+from rooflens.ingest.metrics.code import Code
+from rooflens.ingest.reports.resolve import resolve
+from rooflens.model.counters.plausible import (
+    BLOCK,
+    CAPABILITY,
+    CODE_BYTES,
+    COUNT,
+    GRID,
+    INTERVAL,
+    OPERATIONS,
+    PEAK,
+    SHARE,
+    beyond,
+    find_impossible,
+    first_impossible,
+    reason,
+)
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
+from rooflens.model.failed import ALL_NAN, failed_kernel
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.model.counters.plausible import Limit
     from rooflens.model.records import Rule, Series, Status
 
 THREAD_TABLES = (
@@ -29,6 +49,13 @@ _DEVICES = ("launch__device_id", "device__attribute_device_index")
 _MOST_DEVICES = 1 << 16
 """No process sees more GPUs: a larger number is damage."""
 
+_CAPABILITY = "device__attribute_compute_capability_"
+_LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
+"""Numbers that are read past the table of counters, by how their names begin."""
+
+_MOST_SPEEDUP_PCT = 1e4
+"""No rule estimates that more than all of the time would go; far beyond is damage."""
+
 _WANTED_BASES = frozenset(base for counter in COUNTERS for recipe in counter.recipes for base in bases_of(recipe))
 _MEASURED_BASES = frozenset(
     base for counter in COUNTERS if counter.name in MEASURED for recipe in counter.recipes for base in bases_of(recipe)
@@ -39,7 +66,7 @@ _WANTED_PREFIXES = (
     "warpsampling:smsp__pcsamp_warps_issue_stalled_",
     "smsp__average_warps_issue_stalled_",
     "device__attribute_display_name",
-    "device__attribute_compute_capability_",
+    _CAPABILITY,
     "launch__grid_dim_",
     "launch__block_dim_",
     *_DEVICES,
@@ -48,7 +75,11 @@ _WANTED_PREFIXES = (
 )
 """What a kernel record is made of beside the counters of the table."""
 
-_TENSOR = "sm__ops_path_tensor_"
+_NAMES_KEPT, _SETS_KEPT = 1 << 14, 256
+"""Names, and sets of names, of which is kept what they mean: a report has some hundreds, and a handful."""
+
+_SIGNATURES_KEPT = 1024
+
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
 
@@ -85,37 +116,91 @@ class RawResult:
 
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record."""
-    resolver = Resolver(raw.numbers)
-    resolver.run()
-    tensor_ops, tensor_peaks = _tensor(resolver)
-    return Kernel(
+    resolved = resolve(raw.numbers)
+    status = _status(raw, resolved.values)
+    kernel = Kernel(
         digest=digest,
         source=source,
         index=raw.index,
         name=short_name(raw.signature),
         function_name=raw.function_name,
-        status=_status(raw, resolver),
+        status=status,
+        status_reason=ALL_NAN if status == "failed" else None,
         workload=raw.workload,
         gpu=raw.texts.get("device__attribute_display_name"),
         compute_capability=_compute_capability(raw),
         device=_device(raw.numbers),
         process=raw.process,
         nvtx_range=raw.nvtx_range,
-        grid=_dim3(raw, "grid"),
-        block=_dim3(raw, "block"),
+        grid=_dim3(raw, "grid", GRID),
+        block=_dim3(raw, "block", BLOCK),
         synthetic=synthetic,
-        counters=resolver.values,
-        counter_sources=resolver.sources,
+        counters=resolved.values,
+        counter_sources=resolved.sources,
         thread_opcodes=thread_opcodes(raw.tables),
         warp_opcodes=dict(raw.tables.get(WARP_TABLE, {})),
-        tensor_ops=tensor_ops,
-        tensor_peaks_per_s=tensor_peaks,
+        tensor_ops=resolved.tensor_ops,
+        tensor_peaks_per_s=resolved.tensor_peaks_per_s,
         stalls=_stalls(raw.numbers),
-        rules=raw.rules,
+        rules=tuple(map(_checked_rule, raw.rules)),
         series=raw.series,
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
     )
+    why = _impossible(raw, kernel)
+    return kernel if why is None else failed_kernel(kernel, why)
+
+
+def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
+    """Return why a kernel cannot be what a GPU did, here where damage enters; None where it can."""
+    offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
+    return (
+        find_impossible(kernel.counters, kernel.counter_sources)
+        or first_impossible(kernel.thread_opcodes, COUNT, "thread instructions of")
+        or first_impossible(kernel.warp_opcodes, COUNT, "warp instructions of")
+        or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of")
+        or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of")
+        or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of")
+        or _impossible_others(raw.numbers)
+        or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
+        or (_impossible_series(kernel.series) if kernel.series else None)
+    )
+
+
+def _impossible_others(numbers: Mapping[str, float]) -> str | None:
+    """Return why one of the numbers that are read past the table of counters cannot be."""
+    for name, limit in _others(tuple(numbers)):
+        if (why := beyond(numbers[name], limit)) is not None:
+            return reason(name, numbers[name], why)
+    return None
+
+
+@lru_cache(maxsize=_SETS_KEPT)
+def _others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
+    stalls = (name for reasons in _stall_names(names) for name in reasons.values())
+    return (
+        *((name, limit) for prefix, limit in _LIMITED for name in names if name.startswith(prefix)),
+        *((name, COUNT) for name in stalls),
+    )
+
+
+def _impossible_series(series: Series) -> str | None:
+    known = {unit: [share for share in shares if share is not None] for unit, shares in series.shares.items()}
+    extremes = {f"{unit} ({x.__name__})": x(shares) for unit, shares in known.items() if shares for x in (min, max)}
+    return first_impossible({"interval": series.interval_ns}, INTERVAL, "sampling") or first_impossible(
+        extremes, SHARE, "sampled share of"
+    )
+
+
+def _checked_rule(rule: Rule) -> Rule:
+    """Leave out what no estimate of NVIDIA's can be; its words stay."""
+    whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
+    is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
+    return rule if is_sound else replace(rule, speedup_pct=whole, unit_speedup_pct=unit)
+
+
+def _estimate(pct: float | None) -> float | None:
+    return pct if pct is not None and 0 <= pct <= _MOST_SPEEDUP_PCT else None
 
 
 def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
@@ -123,11 +208,13 @@ def thread_opcodes(tables: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return next((dict(tables[name]) for name in THREAD_TABLES if tables.get(name)), {})
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def is_wanted(metric: str) -> bool:
     """Return whether a stored metric can be part of a kernel record: the others need not be read for an analysis."""
     return metric.partition(".")[0] in _WANTED_BASES or metric.startswith(_WANTED_PREFIXES)
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def is_measured(metric: str) -> bool:
     """Return whether only a run can give a stored metric: NaN in place of it says that profiling failed.
 
@@ -136,6 +223,24 @@ def is_measured(metric: str) -> bool:
     return metric.partition(".")[0] in _MEASURED_BASES
 
 
+def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], dict[str, str], int]:
+    """Divide values into numbers and texts, and count the measurements that are NaN."""
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    nan_count = 0
+    for name, value in values.items():
+        if isinstance(value, str):
+            texts[name] = value
+        elif value is None:
+            continue
+        elif math.isfinite(value):
+            numbers[name] = float(value)
+        elif math.isnan(value):
+            nan_count += is_measured(name)
+    return numbers, texts, nan_count
+
+
+@lru_cache(maxsize=_SIGNATURES_KEPT)
 def short_name(signature: str) -> str:
     """Drop the return type and the argument list of a demangled signature; keep template arguments.
 
@@ -151,17 +256,17 @@ def short_name(signature: str) -> str:
     return signature[:end].removeprefix("void ").strip() or signature
 
 
-def _status(raw: RawResult, resolver: Resolver) -> Status:
+def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
     """Tell a result whose profiling failed (NaN in place of every measurement) from one that lacks some."""
-    if raw.nan_count and not resolver.values.keys() & MEASURED:
+    if raw.nan_count and not values.keys() & MEASURED:
         return "failed"
-    return "partial" if raw.nan_count or "duration_ns" not in resolver.values else "ok"
+    return "partial" if raw.nan_count or "duration_ns" not in values else "ok"
 
 
 def _compute_capability(raw: RawResult) -> str | None:
-    major = raw.numbers.get("device__attribute_compute_capability_major")
-    minor = raw.numbers.get("device__attribute_compute_capability_minor")
-    return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"
+    parts = [raw.numbers.get(f"{_CAPABILITY}{part}") for part in ("major", "minor")]
+    known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY) is None]
+    return ".".join(known) if len(known) == len(parts) else None
 
 
 def _device(numbers: Mapping[str, float]) -> int | None:
@@ -169,27 +274,13 @@ def _device(numbers: Mapping[str, float]) -> int | None:
     return int(found[0]) if found else None
 
 
-def _dim3(raw: RawResult, what: str) -> tuple[int, int, int] | None:
+def _dim3(raw: RawResult, what: str, limit: Limit) -> tuple[int, int, int] | None:
     sizes = [raw.numbers.get(f"launch__{what}_dim_{axis}") for axis in "xyz"]
-    if any(size is None for size in sizes):
+    known = [int(size) for size in sizes if size is not None and beyond(size, limit) is None]
+    if len(known) < len(sizes):
         return None
-    x, y, z = (int(size or 0) for size in sizes)
+    x, y, z = known
     return x, y, z
-
-
-def _tensor(resolver: Resolver) -> tuple[dict[str, float], dict[str, float]]:
-    """Find the amounts and peaks of every tensor counter the report stores, by name without prefix and roll-up."""
-    bases = sorted({name.partition(".")[0] for name in resolver.stored if name.startswith(_TENSOR)})
-    ops: dict[str, float] = {}
-    peaks: dict[str, float] = {}
-    for base in bases:
-        key = base.removeprefix(_TENSOR)
-        amount, peak = resolver.amount(base), resolver.peak_per_s(base, "sm_clock_hz")
-        if amount is not None:
-            ops[key] = amount[0]
-        if peak is not None:
-            peaks[key] = peak[0]
-    return ops, peaks
 
 
 def _stalls(numbers: Mapping[str, float]) -> dict[str, float]:
@@ -197,14 +288,22 @@ def _stalls(numbers: Mapping[str, float]) -> dict[str, float]:
 
     Issued samples (`selected`) are no stall, and no samples at all means not measured.
     """
-    for pattern in (_SAMPLED_STALL, _COUNTED_STALL):
-        found = {match[1]: value for name, value in numbers.items() if (match := pattern.match(name))}
-        stalls = {
-            reason: value
-            for reason, value in found.items()
-            if reason != "selected" and not reason.endswith("_not_issued")
-        }
+    for names in _stall_names(tuple(numbers)):
+        stalls = {reason: numbers[name] for reason, name in names.items()}
         total = sum(stalls.values())
         if total > 0:
             return {reason: value / total for reason, value in stalls.items() if value > 0}
     return {}
+
+
+@lru_cache(maxsize=_SETS_KEPT)
+def _stall_names(names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+    """Find the metric of each stall reason, of those that are sampled and of those that are counted."""
+    return tuple(
+        {
+            match[1]: name
+            for name in names
+            if (match := pattern.match(name)) and match[1] != "selected" and not match[1].endswith("_not_issued")
+        }
+        for pattern in (_SAMPLED_STALL, _COUNTED_STALL)
+    )

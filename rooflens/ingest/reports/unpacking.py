@@ -1,16 +1,19 @@
-"""Unpack reports that ncu compressed: from 2026.3 on it writes `.ncu-repz`, the ordinary container as zstd frames.
+"""Unpack reports: from 2026.3 on ncu writes `.ncu-repz`, the ordinary container as zstd frames; people use gzip.
 
-What a file is, its first bytes say, whatever its name. Everything else reads the plain container: it is unpacked into a
-temporary file, because NVIDIA's reader wants a path, opens it again for each result and, if older, reads no other.
-Standard library only, but for the unpacking itself: a bare GPU box has to tell the two kinds apart.
+What a file is, its first bytes say, whatever its name; what was compressed twice is unpacked twice. A few megabytes
+can make terabytes, so that what comes out is counted as it comes, and nothing of it stays where it grows too large.
+Standard library only, but for zstd: a bare GPU box has to tell the kinds apart.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
+import tempfile
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from rooflens.errors import InputError
 
@@ -24,28 +27,41 @@ PLAIN_SUFFIX, PACKED_SUFFIX = ".ncu-rep", ".ncu-repz"
 """NVIDIA's reader goes by the name: it finds no results in a compressed report called `.ncu-rep`, nor the other way."""
 
 MAX_UNPACKED_BYTES = 4 << 30
-"""A file that unpacks to more is refused: zstd makes terabytes of a few megabytes. Published reports unpack to under
-4 MB, and to 22 kB a kernel where there are many: this holds 190,000 of those."""
+"""A file that unpacks to more is refused unless a limit is given. Published reports unpack to under 4 MB, and to 22 kB
+a kernel where there are many: this holds 190,000 of those."""
 
 INTACT_HINT = "copy the report again from the machine that wrote it, or profile again"
 NOT_A_REPORT_HINT = "`ncu -o NAME` writes the `.ncu-rep` and `.ncu-repz` files that rooflens reads"
 
-_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_KINDS = {b"\x28\xb5\x2f\xfd": "zstd", b"\x1f\x8b": "gzip"}
+"""First bytes -> what a file is compressed with."""
+
+_MOST_LAYERS = 2
+"""A `.ncu-repz` that was compressed once more on its way; more layers than that are no accident."""
+
 _MOST_RATIO = 40
 """Published reports shrink 1.9 to 19 times; only a time limit is made of this."""
 
 _CHUNK_BYTES = 1 << 20
+_HEAD_BYTES = 4096
+
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
+    """Return how the file at `path` begins; nothing where it is no file that can be read."""
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(size_bytes)
+    except OSError:
+        return b""  # who opens it next says why
 
 
 def is_packed(path: Path) -> bool:
-    """Return whether the file at `path` is zstd-compressed; False where it is no file that can be read."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return file.read(len(_ZSTD_MAGIC)) == _ZSTD_MAGIC
-    except OSError:
-        return False  # who opens it next says why
+    """Return whether the file at `path` is compressed; False where it is no file that can be read."""
+    return _kind(first_bytes(path)) is not None
 
 
 def likely_bytes(path: Path) -> int:
@@ -57,8 +73,10 @@ def likely_bytes(path: Path) -> int:
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
+def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
     """Give the path of the plain report: `path` itself, or a temporary file that goes when the block is left.
+
+    NVIDIA's reader wants a path, which it opens again for each result.
 
     Raises:
         InputError: A compressed file is damaged, holds no report, unpacks to too much, or there is no room for it.
@@ -66,20 +84,41 @@ def unpacked(path: Path) -> Iterator[Path]:
     if not is_packed(path):
         yield path
         return
-    with _temporary_folder() as folder:
-        plain = Path(folder, f"report{PLAIN_SUFFIX}")
-        try:
-            with plain.open("wb") as file:
-                for chunk in chunks(path):
-                    file.write(chunk)
-        except OSError as error:
-            raise _no_room(error) from error
+    with _temporary(chunks(path, max_bytes), f"report{PLAIN_SUFFIX}") as plain:
         yield plain
 
 
-def _temporary_folder() -> TemporaryDirectory[str]:
+@contextmanager
+def spooled(stream: BinaryIO | IO[bytes], max_bytes: int | None = None) -> Iterator[Path]:
+    """Give the path of a temporary file with all that comes out of a pipe; it goes when the block is left.
+
+    Args:
+        stream: Is read to its end, as it is: what comes may be compressed.
+        max_bytes: More than this is refused; by default `MAX_UNPACKED_BYTES`.
+
+    Raises:
+        InputError: Too much comes, the pipe breaks, or there is no room for it.
+    """
+    with _temporary(_pieces(_Counted(stream, max_bytes or MAX_UNPACKED_BYTES, "sends")), "stdin") as file:
+        yield file
+
+
+@contextmanager
+def _temporary(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
+    with _temporary_folder() as folder:
+        place = Path(folder, name)
+        try:
+            with place.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+        except OSError as error:
+            raise _no_room(error) from error
+        yield place
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
     try:
-        return TemporaryDirectory(prefix="rooflens-")
+        return tempfile.TemporaryDirectory(prefix="rooflens-")
     except OSError as error:
         raise _no_room(error) from error
 
@@ -89,37 +128,89 @@ def _no_room(error: OSError) -> InputError:
     return InputError(f"cannot be unpacked: {error.strerror or error}", hint)
 
 
-def chunks(path: Path) -> Iterator[bytes]:
-    """Yield what is in the compressed report at `path`, piece by piece.
+def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
+    """Yield what is in the compressed file at `path`, piece by piece, through all of its layers.
 
     Raises:
-        InputError: The file is damaged, holds no report, or unpacks to more than `MAX_UNPACKED_BYTES`.
+        InputError: The file is damaged, holds no report, or a layer unpacks to more than `max_bytes`, by default
+            `MAX_UNPACKED_BYTES`.
         OSError: It cannot be opened.
     """
-    import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where a report is compressed
-
-    unpacked_bytes = 0
-    with path.open("rb") as file, pa.CompressedInputStream(file, "zstd") as stream:
-        while chunk := _next_chunk(stream):
-            if not unpacked_bytes and not chunk.startswith(MAGIC):
-                break
-            unpacked_bytes += len(chunk)
-            if unpacked_bytes > MAX_UNPACKED_BYTES:
-                raise InputError(
-                    f"unpacks to more than {MAX_UNPACKED_BYTES >> 20:,} MiB, the most that rooflens takes",
-                    "profile fewer kernels into one report, or unpack it yourself with `zstd -d`",
-                )
-            yield chunk
-    if not unpacked_bytes:
-        raise InputError(
-            "not an Nsight Compute report: it is zstd-compressed, but what is in it does not start with `NVR`",
-            NOT_A_REPORT_HINT,
-        )
+    limit = max_bytes or MAX_UNPACKED_BYTES
+    with path.open("rb") as file:
+        stream = io.BufferedReader(file.raw, _CHUNK_BYTES)
+        kinds: list[str] = []
+        while kind := _kind(stream.peek(4)):
+            if len(kinds) == _MOST_LAYERS:
+                raise InputError(f"compressed more than {_MOST_LAYERS} times over: no report is", NOT_A_REPORT_HINT)
+            kinds.append(kind)
+            layer = _Counted(_Layer(stream, kind), limit, "unpacks to")
+            stream = io.BufferedReader(layer, _CHUNK_BYTES)
+        if kinds and not _may_be_report(stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]):
+            raise InputError(
+                f"not an Nsight Compute report: it is {kinds[0]}-compressed, but what is in it does not start with "
+                "`NVR`",
+                NOT_A_REPORT_HINT,
+            )
+        yield from _pieces(stream)
 
 
-def _next_chunk(stream: Any) -> bytes:
-    try:
-        return bytes(stream.read(_CHUNK_BYTES))
-    except OSError as error:  # with a number it is the disk's, without one zstd's
-        reason = error.strerror or str(error).rpartition("failed: ")[2]
-        raise InputError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
+def _kind(head: bytes) -> str | None:
+    return next((kind for magic, kind in _KINDS.items() if head.startswith(magic)), None)
+
+
+def _may_be_report(head: bytes) -> bool:
+    """Return whether it is a report, or a text: that may be an export of one, as who reads it will say."""
+    return head.startswith((MAGIC, *_UTF16_MARKS)) or (bool(head) and b"\0" not in head)
+
+
+def _pieces(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(_CHUNK_BYTES):
+        yield piece
+
+
+class _Layer:
+    """What comes out of one layer of compression."""
+
+    def __init__(self, stream: Any, kind: str) -> None:
+        self._kind = kind
+        self._stream = gzip.GzipFile(fileobj=stream) if kind == "gzip" else _zstd(stream)
+
+    def read(self, size_bytes: int) -> bytes:
+        try:
+            return bytes(self._stream.read(size_bytes))
+        except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
+            reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
+            raise InputError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
+
+
+def _zstd(stream: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - 100 ms and a native library: only where it is needed
+
+    return pa.CompressedInputStream(stream, "zstd")
+
+
+class _Counted(io.RawIOBase):
+    """A stream that ends in an error where it gives more than it may."""
+
+    def __init__(self, stream: Any, max_bytes: int, verb: str) -> None:
+        self._stream, self._max_bytes, self._left, self._verb = stream, max_bytes, max_bytes, verb
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise InputError(
+                f"{self._verb} more than {_size(self._max_bytes)}, the most that is taken",
+                "`--max-unpacked SIZE` takes more, where you trust it and have the room; else profile fewer kernels",
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _size(size_bytes: int) -> str:
+    factor, unit = next((one for one in ((30, "GiB"), (20, "MiB"), (10, "KiB")) if size_bytes >> one[0]), (0, "B"))
+    return f"{size_bytes / (1 << factor):.6g} {unit}"

@@ -147,6 +147,7 @@ def sass_rows(letter: str, dtype: str) -> tuple[Counter, ...]:
             f"{letter}{op}_threads",
             f"predicated-on {dtype} {op} thread instructions",
             base.format(f"{letter}{op}"),
+            base.format(f"{letter}{op}").replace("smsp__", "sm__"),
             asked=(Ask("deep", f"{dtype} {op} thread instructions", patched=GV100),),
         )
         for op in ("add", "mul", "fma")

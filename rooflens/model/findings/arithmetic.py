@@ -184,14 +184,14 @@ def slow_fp64(facts: Facts) -> Found | None:
     where no operations were counted. Confirm by searching the hot lines for literals without `f` (`0.5` for `0.5f`) and
     for `sqrt` or `pow` in place of `sqrtf` and `powf`. It does not show whether the accuracy of fp64 is needed.
     """
-    slower = _fp64_slower(facts)
     work = facts.pipes.get("fp64")
     counted = work.amount if work is not None else None
     busy = {name: share for name in _PIPES["fp64"] if (share := facts.share(name))}
     top = max(busy, key=lambda one: busy[one], default=None)
-    if slower is None or slower.value < facts.limits.slow_fp64_ratio or counted == 0:
+    if counted == 0 or (counted is None and (top is None or busy[top] < facts.limits.contributing_share)):
         return None
-    if counted is None and (top is None or busy[top] < facts.limits.contributing_share):
+    slower = _fp64_slower(facts)
+    if slower is None or slower.value < facts.limits.slow_fp64_ratio:
         return None
     waste = Waste(dict.fromkeys(_PIPES["fp64"], 1 - 1 / slower.value))
     evidence = [slower]

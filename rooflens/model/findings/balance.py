@@ -105,13 +105,19 @@ class _Uneven:
     Attributes:
         ratio: Busiest unit over the mean of those that have work.
         waste: Part of the run that goes if all did as much as the mean, 0 to 1.
+        source: Of the ratio.
     """
 
     key: str
     name: str
     ratio: float
     waste: float
-    evidence: Evidence
+    source: str
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The number that the finding stands on."""
+        return (Evidence(f"busiest {self.name} over the mean", self.ratio, "x", self.source),)
 
 
 _SM_UNITS = (("sm", "SM"), ("smsp", "SM sub-partition"), ("l1", "L1 cache"))
@@ -138,7 +144,7 @@ def _uneven(facts: Facts, key: str, name: str, of_one: float) -> _Uneven | None:
     if of_one > 1:
         mean, source = min(most, mean * of_one), f"{source} x blocks / SMs"
     waste = (1 - mean / most) * min(1.0, mean / elapsed)
-    return _Uneven(key, name, most / mean, waste, Evidence(f"busiest {name} over the mean", most / mean, "x", source))
+    return _Uneven(key, name, most / mean, waste, source)
 
 
 def _sms_a_block(facts: Facts) -> float:
@@ -166,7 +172,7 @@ def load_imbalance(facts: Facts) -> Found | None:
     if worst.waste < facts.limits.imbalance_share:
         return _tail_seen(facts) or _empty_seen(facts)
     return Found(
-        evidence=(worst.evidence,),
+        evidence=worst.evidence,
         move=f"cut the work finer or hand it out dynamically: the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the mean one",
         bears_on=_WAITS,
@@ -181,7 +187,7 @@ def _empty_seen(facts: Facts) -> Found | None:
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
     return Found(
-        evidence=(worst.evidence,),
+        evidence=worst.evidence,
         move=f"launch a block for every SM: with those that have none, the busiest {worst.name} works "
         f"{significant(worst.ratio)}x as long as the mean one",
         severity="note",
@@ -241,7 +247,7 @@ def partition_imbalance(facts: Facts) -> Found | None:
     if worst is None or worst.waste < facts.limits.imbalance_share:
         return None
     return Found(
-        evidence=(worst.evidence,),
+        evidence=worst.evidence,
         move=f"pad the leading dimension or change the stride, so that addresses spread: the busiest {worst.name} "
         f"works {significant(worst.ratio)}x as long as the mean one",
         bears_on=frozenset({worst.key}),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import IDLE, LATENCY
-from rooflens.model.findings.stalls import largest_wait
-from rooflens.model.findings.table import RULES
+from rooflens.model.findings.stalls import largest_wait, long_waits
+from rooflens.model.findings.table import CAUSES
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Finding
 
@@ -31,7 +32,8 @@ _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 def find_findings(facts: Facts) -> tuple[Finding, ...]:
     """Return what the rules find: first what costs time, by how much, then notes."""
-    found = [_finding(facts, rule, result) for rule in RULES if (result := rule.find(facts)) is not None]
+    rules = chain(CAUSES, long_waits(facts))
+    found = [_finding(facts, rule, result) for rule in rules if (result := rule.find(facts)) is not None]
     if facts.bound == "latency" and all(finding.severity == "note" for finding in found):
         found += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     found += nvidia_rules(facts, {finding.id for finding in found})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflens.format import count, percent, si, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
-from rooflens.model.roofline.occupancy import find_occupancy, next_step, set_aside_bytes, warps_of
+from rooflens.model.roofline.occupancy import block_limits, next_step, occupancy_limiters, set_aside_bytes, warps_of
 
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import Facts
@@ -52,7 +52,7 @@ def low_occupancy(facts: Facts) -> Found | None:
 def _severity(facts: Facts) -> Severity | None:
     """Tell occupancy that costs nothing: warps are ready and issue as it is, or the grid has no more blocks to hold."""
     blocks, sms = facts.counter("grid_size"), facts.counter("sm_count")
-    limits = find_occupancy(facts.kernel).block_limits
+    limits = block_limits(facts.kernel)
     no_more = bool(limits and blocks and sms and blocks <= sms * limits[0][1])
     return "note" if no_more or _has_warps_enough(facts) else None
 
@@ -80,12 +80,12 @@ class _Limit:
 
 def _limits(facts: Facts) -> list[_Limit]:
     """Say each limiter in words with its numbers, which are its evidence."""
-    found = find_occupancy(facts.kernel)
-    if not found.block_limits:
+    limits = block_limits(facts.kernel)
+    if not limits:
         return []
-    blocks = found.block_limits[0][1]
-    room = min((limit for _, limit in found.block_limits if limit > blocks), default=math.inf)
-    return [_limit(facts, limiter, blocks, room) for limiter in found.limiters]
+    blocks = limits[0][1]
+    room = next((limit for _, limit in limits if limit > blocks), math.inf)
+    return [_limit(facts, limiter, blocks, room) for limiter in occupancy_limiters(facts.kernel)]
 
 
 def _limit(facts: Facts, limiter: str, blocks: float, room: float) -> _Limit:

@@ -9,6 +9,7 @@ The speed-up assumes that this wait alone vanishes, and is no more than the sche
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, significant
@@ -20,10 +21,11 @@ from rooflens.model.roofline.opcodes import executed
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rooflens.model.findings.rule import Facts
     from rooflens.model.records import Place
+    from rooflens.model.verdict.thresholds import Thresholds
 
 _WAITS = frozenset({LATENCY})
 
@@ -260,7 +262,7 @@ def _stall(
 
     The busiest unit decides what it is worth: the wait can vanish, and the kernel be bound by that unit all the same.
     """
-    share, issued = stall_share(facts, reason), _issued(facts)
+    share, issued = stall_shares(facts).get(reason), _issued(facts)
     if share is None or share <= facts.limits.dominant_stall:
         return None
     if issued is not None and issued >= facts.limits.full_issue_share:
@@ -279,27 +281,39 @@ def _stall(
 
 def largest_wait(facts: Facts) -> tuple[FindingRule, Found] | None:
     """Return the largest wait of a kernel that waits where none stands out: better said than nothing."""
-    shares = {
-        rule.id: stall_share(facts, rule.id.removeprefix(STALL)) or 0.0
-        for rule in STALLED
-        if rule.find is not not_selected
-    }
-    rule = next(rule for rule in STALLED if rule.id == max(shares, key=lambda name: shares[name]))
-    found = rule.find(replace(facts, limits=replace(facts.limits, dominant_stall=0.0)))
+    shares = {reason: share for reason, share in stall_shares(facts).items() if reason != not_selected.__name__}
+    if not shares:
+        return None
+    rule = _RULE_OF[max(shares, key=shares.__getitem__)]
+    found = rule.find(replace(facts, limits=_of_any_wait(facts.limits)))
     return (rule, replace(found, severity="contributes", confidence="low")) if found else None
 
 
-def stall_share(facts: Facts, reason: str) -> float | None:
-    """Return the part of the time between two instructions of a warp that passes for one reason, 0 to 1."""
-    cycles, between = facts.counter(f"stall_{reason}_cycles"), facts.counter("warp_latency_cycles")
-    if cycles is not None and between:
-        return min(1.0, cycles / between)
-    stalls = facts.kernel.stalls
-    share = stalls.get(reason, stalls.get(SAMPLED_AS.get(reason, reason)))
-    if share is None:
-        return None
-    issued, samples = facts.counter("issued_samples"), facts.counter("stall_samples")
-    return share * (1 - issued / samples) if issued is not None and samples else share
+@lru_cache(maxsize=8)
+def _of_any_wait(limits: Thresholds) -> Thresholds:
+    return replace(limits, dominant_stall=0.0)
+
+
+def long_waits(facts: Facts) -> Iterator[FindingRule]:
+    """Yield the rules of the reasons that take the dominant part of a warp's time: no other finds anything."""
+    least = facts.limits.dominant_stall
+    return (_RULE_OF[reason] for reason, share in stall_shares(facts).items() if share > least)
+
+
+def stall_shares(facts: Facts) -> dict[str, float]:
+    """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
+    counters, stalls = facts.kernel.counters, facts.kernel.stalls
+    between = counters.get("warp_latency_cycles")
+    issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
+    waiting = 1 - issued / samples if issued is not None and samples else 1.0
+    shares = {}
+    for reason, (counter, sampled_as) in _MEASURED_AS.items():
+        cycles = counters.get(counter)
+        if cycles is not None and between:
+            shares[reason] = min(1.0, cycles / between)
+        elif (share := stalls.get(reason, stalls.get(sampled_as))) is not None:
+            shares[reason] = share * waiting
+    return shares
 
 
 def _issued(facts: Facts) -> float | None:
@@ -428,3 +442,6 @@ STALLED: tuple[FindingRule, ...] = tuple(
         not_selected,
     )
 )
+_RULE_OF = {rule.id.removeprefix(STALL): rule for rule in STALLED}
+_MEASURED_AS = {reason: (f"{STALL}{reason}_cycles", SAMPLED_AS.get(reason, reason)) for reason in _RULE_OF}
+"""Reason -> the counter of its cycles, and how the warp sampler spells it."""

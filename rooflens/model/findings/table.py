@@ -18,7 +18,7 @@ from rooflens.model.findings.stalls import STALLED
 if TYPE_CHECKING:
     from rooflens.model.findings.rule import FindingRule
 
-RULES: tuple[FindingRule, ...] = (
+CAUSES: tuple[FindingRule, ...] = (
     *LAUNCH,
     *ACCESS,
     *LOCAL,
@@ -28,5 +28,7 @@ RULES: tuple[FindingRule, ...] = (
     *ARITHMETIC,
     *BALANCE,
     *OCCUPANCY,
-    *STALLED,
 )
+"""All but the waits, of which one look at the stalls tells which can be found."""
+
+RULES: tuple[FindingRule, ...] = (*CAUSES, *STALLED)

@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.checking import parse_json
+from rooflens.errors import InputError
 from rooflens.files import read_text, write_whole
 from rooflens.model.records import Attainable, Rate
 from rooflens.model.roofline.attainable import RATE_UNITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rooflens.checking import Table
 
@@ -55,13 +56,24 @@ def save_attainable(attainable: Attainable, folder: Path) -> Path:
     return file
 
 
-def load_calibrations(folder: Path) -> tuple[Attainable, ...]:
+def load_calibrations(folder: Path, on_damaged: Callable[[InputError], None] | None = None) -> tuple[Attainable, ...]:
     """Read every calibration of a folder, the newest first; none where there is no folder.
 
+    Args:
+        folder: Where they are.
+        on_damaged: Hears of each file that is none, which is left out; without it the first one is raised.
+
     Raises:
-        InputError: A file is damaged; the message names it.
+        InputError: A file is damaged, and `on_damaged` is None; the message names it.
     """
-    found = [parse_attainable(read_text(file, _HINT), str(file)) for file in sorted(folder.glob("*.json"))]
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            found.append(parse_attainable(read_text(file, _HINT, is_named=False), str(file)))
+        except InputError as error:
+            if on_damaged is None:
+                raise
+            on_damaged(error)
     return tuple(sorted(found, key=lambda one: one.measured_unix_s, reverse=True))
 
 

@@ -6,19 +6,21 @@ at the boost clock, to stand beside them; a `predict` with no report has nothing
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import importlib.resources
+import json
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rooflens.checking import parse_toml
+from rooflens.cache import keep, kept
+from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from rooflens.checking import Table
 
 PEAK_KEYS = (
     "fp64",
@@ -208,19 +210,47 @@ def load_datasheets() -> tuple[Datasheet, ...]:
     Raises:
         InputError: A file is damaged, or two files claim one display name.
     """
-    folder = importlib.resources.files("rooflens") / "gpus"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    gpus = tuple(parse_datasheet(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
+    gpus = tuple(_datasheet(file, Table(_said(file), values, _HINT)) for file, values in _documents().items())
     index_by_name(gpus)
     return gpus
 
 
+@functools.lru_cache(maxsize=256)
 def datasheet_of(display_name: str | None) -> Datasheet | None:
     """Look a GPU up by the display name of a report; None when no file has exactly that name.
 
-    Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out.
+    Case and a leading `NVIDIA ` do not count, for older drivers leave the maker out. Only files in which the name
+    stands are parsed.
     """
-    return None if display_name is None else _index().get(name_key(display_name))
+    if display_name is None:
+        return None
+    wanted = name_key(display_name)
+    having = (parse_datasheet(file, text) for file, text in _texts().items() if wanted in text.casefold())
+    return next((gpu for gpu in having if wanted in map(name_key, gpu.names)), None)
+
+
+@functools.cache
+def _texts() -> dict[str, str]:
+    """Read every GPU file of the package, in the order of the file names."""
+    folder = importlib.resources.files("rooflens") / "gpus"
+    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
+    return {entry.name: entry.read_text(encoding="utf-8") for entry in files}
+
+
+def _documents() -> dict[str, Any]:
+    """Return what the GPU files hold, unchecked: parsing TOML takes long, so all of it is kept in the user's cache."""
+    texts = _texts()
+    digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        known = json.loads(kept(_KEPT) or b"")
+        if known["digest"] == digest:
+            return dict(known["files"])
+    found = {file: dict(_parsed(file, text).values) for file, text in texts.items()}
+    keep(_KEPT, json.dumps({"digest": digest, "files": found}).encode())
+    return found
+
+
+_KEPT = "gpus.json"
 
 
 def memory_label(*display_names: str | None) -> str:
@@ -250,7 +280,18 @@ def parse_datasheet(file: str, text: str) -> Datasheet:
     Raises:
         InputError: Not TOML; a key unknown, missing or of the wrong kind; a unit that is not the key's own.
     """
-    document = parse_toml(text, f"GPU file `{file}`", _HINT)
+    return _datasheet(file, _parsed(file, text))
+
+
+def _parsed(file: str, text: str) -> Table:
+    return parse_toml(text, _said(file), _HINT)
+
+
+def _said(file: str) -> str:
+    return f"GPU file `{file}`"
+
+
+def _datasheet(file: str, document: Table) -> Datasheet:
     document.check_keys({*_IDENTITY, *REQUIRED_UNITS, "peaks"}, {*OPTIONAL_UNITS, "memory_kind", "links"})
     peaks = document.table("peaks")
     peaks.check_keys((), PEAK_KEYS)
@@ -267,11 +308,6 @@ def parse_datasheet(file: str, text: str) -> Datasheet:
         absent_links=MappingProxyType(absent),
         **{key: _quantity(document.table(key), unit) for key, unit in units.items() if key in document},
     )
-
-
-@functools.cache
-def _index() -> dict[str, Datasheet]:
-    return index_by_name(load_datasheets())
 
 
 def name_key(display_name: str) -> str:

@@ -61,6 +61,10 @@ STAGES: tuple[Stage, ...] = (
     Stage("smem", "data", "smem_share", "smem_bytes", "l1_peak_bytes_per_s"),
 )
 
+_STAGES_OF: dict[str, tuple[Stage, ...]] = {
+    level: tuple(stage for stage in STAGES if stage.level == level) for level in LEVELS
+}
+
 _SAME_SHARE = 0.02
 """Bytes over roof and the stage's own share differ by up to 2 points between passes."""
 
@@ -86,9 +90,9 @@ ROOFS: dict[str, tuple[str, ...]] = {
 """Level -> counters of the roof that is drawn, best first. L2's is the tag stage's: all its traffic passes there."""
 
 
-def place_levels(kernel: Kernel) -> dict[str, Level]:
-    """Place one kernel at every level; what was not measured stays None."""
-    return {level: _level(kernel, level) for level in LEVELS}
+def place_levels(kernel: Kernel, flop_total: float | None = None) -> dict[str, Level]:
+    """Place one kernel at every level, with its intensity where FLOPs are given; what was not measured stays None."""
+    return {level: _level(kernel, level, flop_total) for level in LEVELS}
 
 
 def with_intensity(levels: Mapping[str, Level], flop_total: float | None) -> dict[str, Level]:
@@ -126,21 +130,22 @@ def device_dram_share(kernel: Kernel, share: float) -> float:
     return share * (dram_clock_part(kernel) or 1.0)
 
 
-def _level(kernel: Kernel, level: str) -> Level:
-    duration_ns = kernel.duration_ns
+def _level(kernel: Kernel, level: str, flop_total: float | None) -> Level:
+    counters, duration_ns = kernel.counters, kernel.duration_ns
     if level == "smem" and not uses_shared_memory(kernel):
         return Level(peak_bytes_per_s=_roof(kernel, level))
     amount_bytes, source = _amount(kernel, level)
     stages = {
-        stage.name: share for stage in STAGES if stage.level == level and (share := _share(kernel, stage)) is not None
+        stage.name: share for stage in _STAGES_OF[level] if (share := _share(counters, duration_ns, stage)) is not None
     }
     return Level(
         amount_bytes=amount_bytes,
         source=source,
         bytes_per_s=amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
         peak_bytes_per_s=_roof(kernel, level),
-        share=max(stages.values(), default=None),
+        share=max(stages.values()) if stages else None,
         stages=stages,
+        intensity_flop_per_byte=flop_total / amount_bytes if flop_total and amount_bytes else None,
     )
 
 
@@ -149,13 +154,19 @@ def _amount(kernel: Kernel, level: str) -> tuple[float | None, str | None]:
     if level == "smem":
         delivered = delivered_bytes(kernel)
         return (None, None) if delivered is None else (delivered.amount_bytes, delivered.source or None)
-    names = (name for name in AMOUNTS[level] if name in kernel.counters and _stands_for(kernel, name))
-    amount = next(names, None)
-    return (kernel.counters[amount], kernel.counter_sources.get(amount)) if amount else (None, None)
+    counters = kernel.counters
+    for name in AMOUNTS[level]:
+        if name in counters and _stands_for(kernel, name):
+            return counters[name], kernel.counter_sources.get(name)
+    return None, None
 
 
 def _roof(kernel: Kernel, level: str) -> float | None:
-    return next((kernel.counters[name] for name in ROOFS[level] if name in kernel.counters), None)
+    counters = kernel.counters
+    for name in ROOFS[level]:
+        if name in counters:
+            return counters[name]
+    return None
 
 
 def _stands_for(kernel: Kernel, amount: str) -> bool:
@@ -163,9 +174,8 @@ def _stands_for(kernel: Kernel, amount: str) -> bool:
     return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
 
 
-def _share(kernel: Kernel, stage: Stage) -> float | None:
+def _share(counters: Mapping[str, float], duration_ns: float | None, stage: Stage) -> float | None:
     """Divide a stage's rate by its peak; where either is missing, take the stored per cent."""
-    counters, duration_ns = kernel.counters, kernel.duration_ns
     amount = counters.get(stage.amount) if stage.amount else None
     peak = counters.get(stage.peak) if stage.peak else None
     if amount is None or not peak or not duration_ns:
@@ -175,6 +185,8 @@ def _share(kernel: Kernel, stage: Stage) -> float | None:
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:
     """Return the share of every resource that has one, by level or pipe name."""
-    shares = {name: level.share for name, level in levels.items()}
-    shares |= {name: pipe.share for name, pipe in pipes.items()}
-    return {name: share for name, share in shares.items() if share is not None}
+    shares = {name: level.share for name, level in levels.items() if level.share is not None}
+    for name, pipe in pipes.items():
+        if pipe.share is not None:
+            shares[name] = pipe.share
+    return shares

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.model.counters.execution import WARP_THREADS
@@ -56,33 +57,46 @@ class Occupancy:
 def find_occupancy(kernel: Kernel) -> Occupancy:
     """Read the occupancy of one kernel; what the report does not hold stays None or empty."""
     counters = kernel.counters
-    limits = sorted(
-        ((text, counters[name]) for name, text in LIMITERS.items() if name in counters), key=lambda limit: limit[1]
-    )
-    theoretical, waves = counters.get("theoretical_occupancy"), counters.get("waves")
-    limited = theoretical is None or theoretical < _FULL
-    scarcest = tuple(text for text, blocks in limits if blocks == limits[0][1]) if limited else ()
+    waves = counters.get("waves")
     return Occupancy(
         achieved=counters.get("achieved_occupancy"),
-        theoretical=theoretical,
-        block_limits=tuple(limits),
-        limiters=_real(counters, scarcest),
+        theoretical=counters.get("theoretical_occupancy"),
+        block_limits=block_limits(kernel),
+        limiters=occupancy_limiters(kernel),
         waves=waves,
         tail_share=None if waves is None else tail_share(waves),
     )
 
 
-def _real(counters: Mapping[str, float], limiters: tuple[str, ...]) -> tuple[str, ...]:
-    """Leave out shared memory where the program uses none and something else allows no more blocks."""
+def block_limits(kernel: Kernel) -> tuple[tuple[str, float], ...]:
+    """Return each resource with the blocks that an SM can hold by it, the scarcest first."""
+    counters = kernel.counters
+    return _block_limits(*(counters.get(name) for name in LIMITERS))
+
+
+@lru_cache(maxsize=1024)
+def _block_limits(*blocks: float | None) -> tuple[tuple[str, float], ...]:
+    """Sort the blocks by the resources of `LIMITERS`; launches of few shapes ask again and again."""
+    known = ((text, limit) for text, limit in zip(LIMITERS.values(), blocks, strict=True) if limit is not None)
+    return tuple(sorted(known, key=lambda limit: limit[1]))
+
+
+def occupancy_limiters(kernel: Kernel) -> tuple[str, ...]:
+    """Name the scarcest resources, the first of `LIMITERS` first.
+
+    Shared memory is left out where the program uses none and something else allows no more blocks. Empty where every
+    warp slot can be filled or the report does not say.
+    """
+    counters = kernel.counters
+    theoretical = counters.get("theoretical_occupancy")
+    if theoretical is not None and theoretical >= _FULL:
+        return ()
+    limits = block_limits(kernel)
+    scarcest = tuple(text for text, blocks in limits if blocks == limits[0][1])
     block = counters.get("smem_per_block_bytes")
     is_unused = block is not None and block <= counters.get("smem_driver_bytes", 0.0)
-    others = tuple(limiter for limiter in limiters if limiter != "shared memory")
-    return others if is_unused and others else limiters
-
-
-def occupancy_limiter(kernel: Kernel) -> str | None:
-    """Name what allows the fewest blocks on an SM; None where nothing limits or the report does not say."""
-    return next(iter(find_occupancy(kernel).limiters), None)
+    others = tuple(limiter for limiter in scarcest if limiter != "shared memory")
+    return others if is_unused and others else scarcest
 
 
 def tail_share(waves: float) -> float | None:
@@ -144,8 +158,11 @@ def blocks_by_registers(registers: float, block_size: float, sm_registers: float
 
 def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
     registers, block, held = (counters.get(name) for name in ("registers_per_thread", "block_size", "sm_registers"))
-    if not registers or not block or not held:
-        return None
+    return _fewer_registers_of(registers, block, held) if registers and block and held else None
+
+
+@lru_cache(maxsize=1024)
+def _fewer_registers_of(registers: float, block: float, held: float) -> Step | None:
     now = blocks_by_registers(registers, block, held)
     fewer = range(int(registers) - 1, 15, -1)
     to = next((count for count in fewer if blocks_by_registers(count, block, held) > now), None)

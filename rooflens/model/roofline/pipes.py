@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from rooflens.model.records import Pipe, ratio
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rooflens.model.records import Kernel
     from rooflens.model.roofline.flops import Flops, Work
 
@@ -63,9 +65,10 @@ PIPE_ROWS: tuple[PipeRow, ...] = (
 
 def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
     """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others."""
-    pipes = {work.key: _flop_pipe(work, kernel.duration_ns) for work in flops.work}
+    counters, duration_ns = kernel.counters, kernel.duration_ns
+    pipes = {work.key: _flop_pipe(work, duration_ns) for work in flops.work}
     for row in PIPE_ROWS:
-        pipe = _row_pipe(kernel, row)
+        pipe = _row_pipe(counters, duration_ns, row)
         if pipe is not None:
             pipes[row.key] = pipe
     return pipes
@@ -84,8 +87,7 @@ def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
     )
 
 
-def _row_pipe(kernel: Kernel, row: PipeRow) -> Pipe | None:
-    counters, duration_ns = kernel.counters, kernel.duration_ns
+def _row_pipe(counters: Mapping[str, float], duration_ns: float | None, row: PipeRow) -> Pipe | None:
     amount = counters.get(row.amount) if row.amount else None
     peak = counters.get(row.peak) if row.peak else None
     per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from rooflens.model.records import Evidence, Hotspot
+from rooflens.model.store.columns import map_column, maps, struct_lists, table_of, texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from rooflens.model.records import Analysis, Finding, Kernel
+    from rooflens.model.records import Analysis, Kernel, Place
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 
@@ -28,9 +29,13 @@ _PLACE: tuple[tuple[str, pa.DataType], ...] = (
 )
 _PLACE_NAMES = tuple(name for name, _ in _PLACE)
 
-HOTSPOTS = pa.schema([("digest", _TEXT), ("kernel_index", _INT), *_PLACE, ("measures", pa.map_(_TEXT, _REAL))])
+_MEASURES = pa.map_(_TEXT, _REAL)
 
-_EVIDENCE = pa.struct([(field.name, _REAL if field.name == "value" else _TEXT) for field in fields(Evidence)])
+HOTSPOTS = pa.schema([("digest", _TEXT), ("kernel_index", _INT), *_PLACE, ("measures", _MEASURES)])
+
+_EVIDENCE = pa.list_(pa.struct([(field.name, _REAL if field.name == "value" else _TEXT) for field in fields(Evidence)]))
+_WHERE = pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))
+_PLAIN = ("id", "title", "severity", "speedup_up_to", "move", "confidence")
 
 FINDINGS = pa.schema(
     [
@@ -39,11 +44,11 @@ FINDINGS = pa.schema(
         ("id", _TEXT),
         ("title", _TEXT),
         ("severity", _TEXT),
-        ("evidence", pa.list_(_EVIDENCE)),
+        ("evidence", _EVIDENCE),
         ("speedup_up_to", _REAL),
         ("move", _TEXT),
         ("confidence", _TEXT),
-        ("where", pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))),
+        ("where", _WHERE),
         ("model_version", _INT),
         ("thresholds_digest", _TEXT),
     ]
@@ -52,46 +57,36 @@ FINDINGS = pa.schema(
 
 def hotspot_table(kernels: Iterable[Kernel]) -> pa.Table:
     """Make the rows of `hotspots`, those of a kernel in its order."""
-    rows = [
-        {"digest": kernel.digest, "kernel_index": kernel.index, **_place(spot), "measures": list(spot.measures.items())}
-        for kernel in kernels
-        for spot in kernel.hotspots
-    ]
-    return pa.Table.from_pylist(rows, schema=HOTSPOTS)
+    owned = [(kernel, spot) for kernel in kernels for spot in kernel.hotspots]
+    columns: dict[str, Any] = {name: [getattr(spot, name) for _, spot in owned] for name in _PLACE_NAMES}
+    columns["digest"] = [kernel.digest for kernel, _ in owned]
+    columns["kernel_index"] = [kernel.index for kernel, _ in owned]
+    columns["measures"] = map_column([spot.measures for _, spot in owned], _MEASURES)
+    return table_of(columns, HOTSPOTS)
 
 
-def hotspots_from_rows(rows: Iterable[Mapping[str, Any]]) -> dict[int, tuple[Hotspot, ...]]:
-    """Make the hot spots of a report's kernels, by their position, of rows of `hotspots`."""
+def hotspots_from_batch(batch: pa.RecordBatch) -> dict[int, tuple[Hotspot, ...]]:
+    """Make the hot spots of a report's kernels, by their position, of its rows of `hotspots`."""
     found: dict[int, list[Hotspot]] = defaultdict(list)
-    for row in rows:
-        place = {name: row[name] for name in _PLACE_NAMES}
-        found[row["kernel_index"]].append(Hotspot(**place, measures=dict(row["measures"])))
+    places = [texts(batch.column(name)) if kind == _TEXT else batch.column(name).to_pylist() for name, kind in _PLACE]
+    measures = maps(batch.column("measures"))
+    for index, *place, measured in zip(batch.column("kernel_index").to_pylist(), *places, measures, strict=True):
+        found[index].append(Hotspot(**dict(zip(_PLACE_NAMES, place, strict=True)), measures=measured))
     return {index: tuple(spots) for index, spots in found.items()}
 
 
 def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
     """Make the rows of `findings`: one a kernel and finding, in their order."""
-    stamp = {"model_version": model_version, "thresholds_digest": thresholds_digest}
-    rows = [
-        {"digest": analysis.kernel.digest, "kernel_index": analysis.kernel.index, **_finding(finding), **stamp}
-        for analysis in analyses
-        for finding in analysis.findings
-    ]
-    return pa.Table.from_pylist(rows, schema=FINDINGS)
+    owned = [(analysis.kernel, finding) for analysis in analyses for finding in analysis.findings]
+    columns: dict[str, Any] = {name: [getattr(finding, name) for _, finding in owned] for name in _PLAIN}
+    columns["digest"] = [kernel.digest for kernel, _ in owned]
+    columns["kernel_index"] = [kernel.index for kernel, _ in owned]
+    columns["evidence"] = struct_lists([finding.evidence for _, finding in owned], _EVIDENCE)
+    columns["where"] = struct_lists([finding.where for _, finding in owned], _WHERE, _of_place)
+    columns["model_version"] = [model_version] * len(owned)
+    columns["thresholds_digest"] = [thresholds_digest] * len(owned)
+    return table_of(columns, FINDINGS)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "title": finding.title,
-        "severity": finding.severity,
-        "evidence": [asdict(evidence) for evidence in finding.evidence],
-        "speedup_up_to": finding.speedup_up_to,
-        "move": finding.move,
-        "confidence": finding.confidence,
-        "where": [{**_place(place.hotspot), "share": place.share} for place in finding.where],
-    }
-
-
-def _place(hotspot: Hotspot) -> dict[str, Any]:
-    return {name: getattr(hotspot, name) for name in _PLACE_NAMES}
+def _of_place(place: Place, name: str) -> Any:
+    return place.share if name == "share" else getattr(place.hotspot, name)

@@ -1,29 +1,24 @@
-"""The store's tables as Arrow schemas, and the one way from records to rows and back.
+"""The store's tables as Arrow schemas.
 
-`runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `roofline` one a kernel and
-resource; `findings.py` has `hotspots` and `findings`, `unprofiled.py` that of the run without the profiler. All join on
-`digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+`runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `instances` one a value by
+instance, `roofline` one a kernel and resource; `findings.py` has `hotspots` and `findings`, `unprofiled.py` that of the
+run without the profiler. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
+`failures` has a row for each report that could not be read.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
 
 import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
-from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.records import Rule
 from rooflens.model.store.findings import FINDINGS, HOTSPOTS
 from rooflens.model.store.unprofiled import UNPROFILED
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rooflens.model.records import Analysis, Hotspot
-
-SCHEMA_VERSION = 4
-"""Raised whenever a table changes; a store of another version is read again from its reports."""
+SCHEMA_VERSION = 5
+"""Raised whenever a table changes; `rooflens store migrate` makes a store of this version of an older one."""
 
 _TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
 _LOW_CARDINALITY = pa.dictionary(pa.int32(), pa.string())
@@ -35,6 +30,7 @@ RUNS = pa.schema(
         ("file_bytes", _INT),
         ("kernel_count", _INT),
         ("synthetic", pa.bool_()),
+        ("reader", _TEXT),
         ("ncu_version", _TEXT),
         ("command_line", _TEXT),
         ("host", _TEXT),
@@ -48,7 +44,7 @@ RUNS = pa.schema(
     ]
 )
 
-_MAPS: dict[str, pa.DataType] = {
+MAPS: dict[str, pa.MapType] = {
     "counter_sources": pa.map_(_TEXT, _TEXT),
     "thread_opcodes": pa.map_(_TEXT, _INT),
     "warp_opcodes": pa.map_(_TEXT, _INT),
@@ -57,8 +53,9 @@ _MAPS: dict[str, pa.DataType] = {
     "stalls": pa.map_(_TEXT, _REAL),
     "code_totals": pa.map_(_TEXT, _REAL),
 }
-_RULE = pa.struct([(field.name, _REAL if field.name.endswith("_pct") else _TEXT) for field in fields(Rule)])
-_AXES = ("x", "y", "z")
+RULES = pa.list_(pa.struct([(field.name, _REAL if field.name.endswith("_pct") else _TEXT) for field in fields(Rule)]))
+SERIES = pa.map_(_TEXT, pa.list_(_REAL))
+AXES = ("x", "y", "z")
 
 KERNELS = pa.schema(
     [
@@ -67,6 +64,7 @@ KERNELS = pa.schema(
         ("name", _TEXT),
         ("function_name", _TEXT),
         ("status", _TEXT),
+        ("status_reason", _TEXT),
         ("workload", _TEXT),
         ("gpu", _TEXT),
         ("compute_capability", _TEXT),
@@ -74,27 +72,29 @@ KERNELS = pa.schema(
         ("process", _TEXT),
         ("nvtx_range", _TEXT),
         ("synthetic", pa.bool_()),
-        *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in _AXES),
+        *((f"{what}_{axis}", _INT) for what in ("grid", "block") for axis in AXES),
         *((counter.name, _REAL) for counter in COUNTERS),
-        *_MAPS.items(),
-        ("rules", pa.list_(_RULE)),
+        *MAPS.items(),
+        ("rules", RULES),
         ("series_interval_ns", _REAL),
-        ("series", pa.map_(_TEXT, pa.list_(_REAL))),
+        ("series", SERIES),
     ]
 )
 
-METRICS = pa.schema(
-    [
-        ("digest", _LOW_CARDINALITY),
-        ("kernel_index", pa.int32()),
-        ("name", _LOW_CARDINALITY),
-        ("instance", pa.int32()),
-        ("instance_key", _LOW_CARDINALITY),
-        ("value_double", _REAL),
-        ("value_uint64", pa.uint64()),
-        ("value_string", _LOW_CARDINALITY),
-    ]
+_VALUE: tuple[tuple[str, pa.DataType], ...] = (
+    ("value_double", _REAL),
+    ("value_uint64", pa.uint64()),
+    ("value_string", _LOW_CARDINALITY),
 )
+_METRIC: tuple[tuple[str, pa.DataType], ...] = (
+    ("digest", _LOW_CARDINALITY),
+    ("kernel_index", pa.int32()),
+    ("name", _LOW_CARDINALITY),
+)
+
+METRICS = pa.schema([*_METRIC, *_VALUE])
+
+INSTANCES = pa.schema([*_METRIC, ("instance", pa.int32()), ("instance_key", _LOW_CARDINALITY), *_VALUE])
 
 ROOFLINE = pa.schema(
     [
@@ -124,146 +124,19 @@ ROOFLINE = pa.schema(
     ]
 )
 
-TABLES: dict[str, pa.Schema] = {
-    "runs": RUNS,
-    "unprofiled": UNPROFILED,
+FAILURES = pa.schema([("source", _TEXT), ("message", _TEXT), ("hint", _TEXT), ("failed_unix_s", _INT)])
+
+DATA: dict[str, pa.Schema] = {
     "kernels": KERNELS,
     "metrics": METRICS,
+    "instances": INSTANCES,
     "hotspots": HOTSPOTS,
-    "roofline": ROOFLINE,
-    "findings": FINDINGS,
+    "unprofiled": UNPROFILED,
+    "failures": FAILURES,
 }
+"""What a part is written of, in the order of writing; the row in `runs` follows and commits it."""
 
+VERDICTS: dict[str, pa.Schema] = {"roofline": ROOFLINE, "findings": FINDINGS}
+"""What an analysis adds to a part later, and writes anew when the model or the thresholds change."""
 
-def run_table(run: Run, ingested_unix_s: int) -> pa.Table:
-    """Make the one row of `runs`."""
-    return pa.Table.from_pylist(
-        [{**asdict(run), "ingested_unix_s": ingested_unix_s, "schema_version": SCHEMA_VERSION}], schema=RUNS
-    )
-
-
-def run_from_row(row: Mapping[str, Any]) -> Run:
-    """Make a run of a row of `runs`."""
-    return Run(**{field.name: row[field.name] for field in fields(Run)})
-
-
-def kernel_table(kernels: Iterable[Kernel]) -> pa.Table:
-    """Make the rows of `kernels`: every counter a column, missing ones null."""
-    return pa.Table.from_pylist([_kernel_row(kernel) for kernel in kernels], schema=KERNELS)
-
-
-def _kernel_row(kernel: Kernel) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "digest": kernel.digest,
-        "kernel_index": kernel.index,
-        "name": kernel.name,
-        "function_name": kernel.function_name,
-        "status": kernel.status,
-        "workload": kernel.workload,
-        "gpu": kernel.gpu,
-        "compute_capability": kernel.compute_capability,
-        "device": kernel.device,
-        "process": kernel.process,
-        "nvtx_range": kernel.nvtx_range,
-        "synthetic": kernel.synthetic,
-        "rules": [asdict(rule) for rule in kernel.rules],
-        "series_interval_ns": kernel.series.interval_ns if kernel.series else None,
-        "series": list(kernel.series.shares.items()) if kernel.series else None,
-        **kernel.counters,
-    }
-    for what, size in (("grid", kernel.grid), ("block", kernel.block)):
-        row.update({f"{what}_{axis}": size[i] if size else None for i, axis in enumerate(_AXES)})
-    row.update({name: list(getattr(kernel, name).items()) for name in _MAPS})
-    return row
-
-
-def kernel_from_row(row: Mapping[str, Any], source: str, hotspots: tuple[Hotspot, ...] = ()) -> Kernel:
-    """Make a kernel of a row of `kernels` and its hot spots."""
-    maps: dict[str, Any] = {name: dict(row[name]) for name in _MAPS}
-    return Kernel(
-        digest=row["digest"],
-        source=source,
-        index=row["kernel_index"],
-        name=row["name"],
-        function_name=row["function_name"],
-        status=row["status"],
-        workload=row["workload"],
-        gpu=row["gpu"],
-        compute_capability=row["compute_capability"],
-        device=row["device"],
-        process=row["process"],
-        nvtx_range=row["nvtx_range"],
-        grid=_size(row, "grid"),
-        block=_size(row, "block"),
-        synthetic=row["synthetic"],
-        counters={counter.name: row[counter.name] for counter in COUNTERS if row.get(counter.name) is not None},
-        rules=tuple(Rule(**rule) for rule in row["rules"]),
-        series=_series(row),
-        hotspots=hotspots,
-        **maps,
-    )
-
-
-def _series(row: Mapping[str, Any]) -> Series | None:
-    interval_ns = row["series_interval_ns"]
-    return None if interval_ns is None else Series(interval_ns, {unit: tuple(s) for unit, s in row["series"]})
-
-
-def _size(row: Mapping[str, Any], what: str) -> tuple[int, int, int] | None:
-    x, y, z = (row[f"{what}_{axis}"] for axis in _AXES)
-    return None if x is None else (x, y, z)
-
-
-def roofline_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
-    """Make the rows of `roofline`: one a kernel and level or pipe, the verdict repeated on each.
-
-    A kernel that was placed nowhere has one row without a resource, so that it does not vanish.
-    """
-    stamp = {"model_version": model_version, "thresholds_digest": thresholds_digest}
-    rows = [{**row, **stamp} for analysis in analyses for row in _roofline_rows(analysis)]
-    return pa.Table.from_pylist(rows, schema=ROOFLINE)
-
-
-def _roofline_rows(analysis: Analysis) -> Sequence[dict[str, Any]]:
-    verdict = analysis.verdict
-    common = {
-        "digest": analysis.kernel.digest,
-        "kernel_index": analysis.kernel.index,
-        "flop_total": analysis.flop_total,
-        "flop_per_s": analysis.flop_per_s,
-        "flop_peak_per_s": analysis.flop_peak_per_s,
-        "bound": verdict.bound,
-        "bound_resource": verdict.resource,
-        "at_roof": verdict.at_roof,
-        "cause": verdict.cause,
-        "headroom": verdict.distances.headroom,
-        "confidence": verdict.confidence,
-        "sentence": verdict.sentence,
-        "flags": list(analysis.flags),
-    }
-    return [{**common, **position} for position in _positions(analysis)] or [common]
-
-
-def _positions(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    for name, level in analysis.levels.items():
-        if level.amount_bytes is not None or level.share is not None:
-            yield {
-                "kind": "level",
-                "resource": name,
-                "unit": "byte",
-                "amount": level.amount_bytes,
-                "amount_per_s": level.bytes_per_s,
-                "peak_per_s": level.peak_bytes_per_s,
-                "share": level.share,
-                "intensity_flop_per_byte": level.intensity_flop_per_byte,
-            }
-    for name, pipe in analysis.pipes.items():
-        yield {
-            "kind": "pipe",
-            "resource": name,
-            "unit": pipe.unit,
-            "amount": pipe.amount,
-            "amount_per_s": pipe.amount_per_s,
-            "peak_per_s": pipe.peak_per_s,
-            "share": pipe.share,
-        }
+TABLES: dict[str, pa.Schema] = {"runs": RUNS, **DATA, **VERDICTS}

@@ -1,91 +1,109 @@
-"""The store: a folder of Parquet, `<table>/<digest>.parquet`, committed by the file in `runs`.
+"""The store: parts of many reports each (`parts.py`), committed by their files in `runs`, under one lock.
 
-Each file is written beside, synced and renamed, the one in `runs` last. Readers start from `runs`, so that a killed
-ingest leaves nothing visible; the next one sweeps what it left. Pandas, Polars and DuckDB read the folders as they are.
+    with Store(folder).writing() as store:          whoever holds the store
+        store.commit(write_part(place, tables))     and whoever reads reports, on any machine
+
+A killed writer leaves nothing visible; the next one sweeps what it left. Readers need no lock. Pandas, Polars and
+DuckDB read the folders as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.files import PARTIAL, replacing
-from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.store.findings import finding_table, hotspots_from_rows
-from rooflens.model.store.schema import SCHEMA_VERSION, TABLES, kernel_from_row, roofline_table, run_from_row
-from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.index import Index, Part, damaged, open_checked, read_index
+from rooflens.model.store.lock import locked, writer_of_store
+from rooflens.model.store.marker import check_marker, mark
+from rooflens.model.store.merging import Piece, merge, uncommitted
+from rooflens.model.store.parts import FILE_NAME, Committed, write_commit
+from rooflens.model.store.place import Place, is_partial
+from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
+from rooflens.model.store.schema import TABLES
+from rooflens.model.store.verdicts import put_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from rooflens.model.records import AnalyzedReport, Kernel, Run
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.model.store.parts import PartSummary
+    from rooflens.model.store.reading import Failure, StoredReport
     from rooflens.model.unprofiled import Unprofiled
     from rooflens.model.verdict.thresholds import Thresholds
 
-_LOCK = ".lock"
+_STALE_AFTER_S = 24 * 3600
+"""On object storage, where no lock tells, what nobody committed for so long is nobody's."""
 
 
 class Store:
-    """A store folder, opened for reading, or for writing within `writing`."""
+    """A store, opened for reading, or for writing within `writing`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, place: str | Path | Place, on_wait: Callable[[str], None] = lambda _: None) -> None:
+        """Take a place; `on_wait` hears which process is writing to it, before a writer waits for that."""
+        self.place = Place(place)
+        self._on_wait = on_wait
+        self._held: Index | None = None
+        self._fresh: set[str] = set()
+        self._checked: dict[str, InputError | None] = {}
 
     @classmethod
-    def existing(cls, folder: Path) -> Store:
+    def existing(cls, place: str | Path | Place) -> Store:
         """Open a store that must be there.
 
         Raises:
-            InputError: The folder is no store.
+            InputError: It is no store, or one of another schema version.
         """
-        if not (folder / "runs").is_dir():
-            raise InputError(f"`{folder}` is no store", "make one with `rooflens ingest REPORT --store FOLDER`")
-        return cls(folder)
+        store = cls(place)
+        check_marker(store.place)
+        return store
 
     @contextlib.contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[None]:
-        """Hold the store's lock, make its folders, and sweep what a killed ingest left.
+    def writing(self, *, wait: bool = True) -> Iterator[Store]:
+        """Hold the store's lock, make an empty folder a store, and sweep what a killed writer left.
 
         Args:
             wait: Wait for another writer to finish.
 
         Raises:
-            InputError: The store cannot be written, or another process is writing it and `wait` is False.
+            InputError: The folder is neither empty nor a store of this version, it cannot be written, or another
+                process is writing it and `wait` is False.
         """
         try:
-            for table in TABLES:
-                (self.folder / table).mkdir(parents=True, exist_ok=True)
-            with _locked(self.folder / _LOCK, wait=wait):
+            self.place.make()
+            mark(self.place)
+            with locked(self.place, wait=wait, on_wait=self._on_wait):
+                for table in TABLES:
+                    self.place.make(table)
+                self._held, self._fresh, self._checked = read_index(self.place), set(), {}
                 self._sweep()
-                yield
+                yield self
         except BlockingIOError as error:
-            raise InputError(f"the store `{self.folder}` is being written by another process", "try again") from error
+            who = writer_of_store(self.place) or "another process"
+            raise InputError(f"the store `{self.place}` is being written by {who}", "try again") from error
         except OSError as error:
-            message = f"cannot write to the store `{self.folder}`: {error.strerror}"
+            message = f"cannot write to the store `{self.place}`: {error.strerror or error}"
             raise InputError(message, "give a folder that can be written with --store") from error
+        finally:
+            self._held = None
+
+    def index(self) -> Index:
+        """Return what the store holds; while writing, with what was committed since."""
+        return self._held or read_index(self.place)
 
     def digests(self) -> frozenset[str]:
         """Return the digests of the committed reports."""
-        return frozenset(file.stem for file in (self.folder / "runs").glob("*.parquet"))
+        return frozenset(self.index().owner)
 
     def is_current(self, digest: str) -> bool:
-        """Return whether a report is stored whole, in this version's schema."""
-        try:
-            for table in ("kernels", "metrics", "hotspots"):
-                pq.read_metadata(self._file(table, digest))
-            return bool(_read(self._file("runs", digest))["schema_version"][0].as_py() == SCHEMA_VERSION)
-        except (pa.ArrowInvalid, OSError, InputError):
-            return False
-
-    def put(self, digest: str, tables: Mapping[str, pa.Table]) -> None:
-        """Store the tables of one report; `runs`, where it is among them, is written last and commits."""
-        for name in sorted(tables, key=lambda table: table == "runs"):
-            _write(tables[name], self._file(name, digest))
+        """Return whether a report is stored whole: all files of its part are what was committed."""
+        index = self.index()
+        key = index.owner.get(digest)
+        return key is not None and self._damage(index.parts[key]) is None
 
     def unprofiled(self, digest: str) -> Unprofiled | None:
         """Return the un-profiled run kept with a report; None where there was none.
@@ -93,83 +111,136 @@ class Store:
         Raises:
             InputError: Its file is damaged.
         """
-        file = self._file("unprofiled", digest)
-        rows = _read(file).to_pylist() if file.exists() else []
-        return unprofiled_from_row(rows[0]) if rows else None
+        index = self.index()
+        key = index.owner.get(digest)
+        return None if key is None else unprofiled_of(self.place, index.parts[key]).get(digest)
 
-    def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds) -> None:
-        """Store the positions, verdicts and findings of analyzed reports, stamped with the model and the thresholds."""
-        with self.writing(wait=False):
-            for report in reports:
-                if report.analyses:
-                    makers = {"roofline": roofline_table, "findings": finding_table}
-                    tables = {
-                        name: make(report.analyses, MODEL_VERSION, limits.digest) for name, make in makers.items()
-                    }
-                    self.put(report.run.digest, tables)
+    def reports(self, choice: Choice | None = None) -> Iterator[StoredReport | Failure]:
+        """Read reports, part by part, in bounded memory; a damaged part gives its file and what is wrong.
 
-    def load(self) -> tuple[list[tuple[Run, tuple[Kernel, ...]]], list[tuple[Path, InputError]]]:
-        """Read every committed report in the order of their sources, and the errors of those that cannot be read.
+        Args:
+            choice: Which kernels are wanted; all by default.
 
         Raises:
             InputError: The store holds no report.
         """
-        reports, failures = [], []
-        for digest in sorted(self.digests()):
-            try:
-                reports.append(self._load_one(digest))
-            except InputError as error:
-                failures.append((self._file("runs", digest), error))
-        if not reports and not failures:
-            raise InputError(
-                f"the store `{self.folder}` is empty", "fill it with `rooflens ingest REPORT --store FOLDER`"
-            )
-        return sorted(reports, key=lambda report: report[0].source), failures
+        index = self.index()
+        if not index.owner and not index.unreadable:
+            who = writer_of_store(self.place)
+            if who:
+                raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
+            hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
+            raise InputError(f"the store `{self.place}` is empty", hint)
+        return read_reports(self.place, choice or Choice())
 
-    def _load_one(self, digest: str) -> tuple[Run, tuple[Kernel, ...]]:
-        row = _read(self._file("runs", digest)).to_pylist()[0]
-        if row["schema_version"] != SCHEMA_VERSION:
-            message = f"`{self.folder}` holds schema version {row['schema_version']}, this is {SCHEMA_VERSION}"
-            raise InputError(message, f"ingest again: `rooflens ingest {row['source']} --store {self.folder}`")
-        run = run_from_row(row)
-        kernels = _read(self._file("kernels", digest)).to_pylist()
-        hotspots = hotspots_from_rows(_read(self._file("hotspots", digest)).to_pylist())
-        return run, tuple(kernel_from_row(row, run.source, hotspots.get(row["kernel_index"], ())) for row in kernels)
+    def failures(self) -> list[tuple[str, str]]:
+        """Return the source and the message of each report that could not be read; damaged files are left out."""
+        found: list[tuple[str, str]] = []
+        for part in self.index().parts.values():
+            with contextlib.suppress(InputError):
+                file = open_checked(self.place, part, "failures")
+                if file is not None:
+                    with file:
+                        rows = pq.ParquetFile(file).read(["source", "message"])
+                    found += zip(rows["source"].to_pylist(), rows["message"].to_pylist(), strict=True)
+        return found
 
-    def _file(self, table: str, digest: str) -> Path:
-        return self.folder / table / f"{digest}.parquet"
+    def commit(self, part: PartSummary) -> frozenset[str]:
+        """Commit a part that was written, within `writing`; from then on its reports are there, all or none.
+
+        A report that this writer has committed already is left out: it came under two names. One that stood in the
+        store before is replaced.
+
+        Returns:
+            The digests of the reports that were stored.
+
+        Raises:
+            InputError: What was written is damaged.
+            OSError: The store cannot be written to.
+        """
+        index = self.index()
+        new = frozenset(part.digests) - self._fresh
+        older = {index.owner[digest] for digest in new if digest in index.owner}
+        whole = [key for key in older if self._damage(index.parts[key]) is None]
+        emptied = [key for key in older if key not in whole and {*index.digests_of(index.parts[key])} <= new]
+        if whole or len(new) < len(part.digests):
+            kept = [Piece(index.parts[key], {*index.digests_of(index.parts[key])} - new) for key in whole]
+            pieces = [piece for piece in (*kept, Piece(uncommitted(part), new)) if piece.digests]
+            merged = merge(self.place, pieces)
+            self._remove(part.key)
+            part = merged
+        if part.files:
+            self.replace((*whole, *emptied), part)
+        self._fresh |= new
+        return new
+
+    def replace(self, keys: Collection[str], part: PartSummary, *, is_compact: bool = False) -> None:
+        """Commit a part in the place of others, within `writing`, and remove those.
+
+        Args:
+            keys: The parts that go.
+            part: What was written of them, and maybe of more.
+            is_compact: Whether it was made by compaction.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        old = sorted({*keys, *self.index().replaced})
+        write_commit(self.place, part.runs, Committed(part.key, part.files, tuple(old), time.time_ns(), is_compact))
+        self.drop(old)
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Remove parts, within `writing`."""
+        for key in keys:
+            self._remove(key)
+        self._held = read_index(self.place)
+
+    def damage(self) -> dict[str, InputError]:
+        """Return what is wrong with each damaged part, by its key."""
+        index = self.index()
+        found = {key: damaged(self.place, f"runs/{key}.parquet", why) for key, why in index.unreadable.items()}
+        checked = {key: self._damage(part) for key, part in index.parts.items()}
+        return found | {key: error for key, error in checked.items() if error is not None}
+
+    def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds, known: str = "") -> None:
+        """Store the positions, verdicts and findings of analyzed reports, stamped with what decided them.
+
+        Args:
+            reports: Every report of the store.
+            limits: Thresholds the verdicts were reached with.
+            known: What else decided them, from outside the store, as a short text.
+        """
+        with self.writing(wait=False):
+            put_verdicts(self.place, self.index(), reports, limits, known)
+
+    def _damage(self, part: Part) -> InputError | None:
+        """Say what is wrong with a part; each is checked once while writing."""
+        if self._held is None or part.key not in self._checked:
+            self._checked[part.key] = self._check(part)
+        return self._checked[part.key]
+
+    def _check(self, part: Part) -> InputError | None:
+        try:
+            for table in part.commit.files:
+                open_checked(self.place, part, table).close()
+        except InputError as error:
+            return error
+        return None
+
+    def _remove(self, key: str) -> None:
+        """Remove the files of a part, first the one that makes it visible."""
+        for table in TABLES:
+            self.place.remove(table, f"{key}.parquet")
 
     def _sweep(self) -> None:
-        committed = self.digests()
+        """Remove what was never committed, and what was replaced: only files that a writer of ours named."""
+        index = self.index()
+        committed = index.parts.keys() | index.unreadable.keys()
+        stale_unix_s = time.time() - (_STALE_AFTER_S if self.place.is_remote else 0)
         for table in TABLES:
-            for file in (self.folder / table).iterdir():
-                orphan = file.suffix == ".parquet" and file.stem not in committed
-                if orphan or file.name.endswith(PARTIAL):
-                    file.unlink()
-
-
-def _read(file: Path) -> pa.Table:
-    try:
-        return pq.read_table(file, partitioning=None)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(
-            f"damaged store file `{file}`: {error}", "ingest its report again: it takes the place of the file"
-        ) from error
-
-
-def _write(table: pa.Table, file: Path) -> None:
-    with replacing(file, durable=True) as partial:
-        pq.write_table(table, partial, compression="zstd")
-
-
-@contextlib.contextmanager
-def _locked(file: Path, *, wait: bool) -> Iterator[None]:
-    """Hold an exclusive lock that ends with the process; a second writer waits, or gets a BlockingIOError."""
-    with file.open("a") as stream:
-        try:
-            import fcntl  # noqa: PLC0415 - POSIX only
-        except ImportError:
-            yield
-            return
-        fcntl.flock(stream, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
+            for entry in self.place.list(table):
+                key = FILE_NAME.fullmatch(entry.name)
+                is_left = key is not None and key[1] not in committed and (table != "runs" or key[1] in index.replaced)
+                is_old = not self.place.is_remote or (entry.changed_unix_s or stale_unix_s) < stale_unix_s
+                if is_old and (is_left or is_partial(entry.name, FILE_NAME)):
+                    self.place.remove(table, entry.name)

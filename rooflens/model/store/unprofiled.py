@@ -33,9 +33,9 @@ UNPROFILED = pa.schema(
 )
 
 
-def unprofiled_table(digest: str, unprofiled: Unprofiled | None) -> pa.Table:
-    """Make the one row of `unprofiled`; none where the program was not run without the profiler."""
-    rows = [] if unprofiled is None else [{"digest": digest, **asdict(unprofiled)}]
+def unprofiled_table(runs: Mapping[str, Unprofiled | None]) -> pa.Table:
+    """Make the rows of `unprofiled`, by digest of the report; none for what was not run without the profiler."""
+    rows = [{"digest": digest, **asdict(found)} for digest, found in runs.items() if found is not None]
     return pa.Table.from_pylist(rows, schema=UNPROFILED)
 
 

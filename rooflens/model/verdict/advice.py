@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import ratio
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
 from rooflens.model.verdict.collecting import collect_command, not_profiled
@@ -225,6 +226,10 @@ def collect_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
 
 
 def failed_moves(kernel: Kernel, command_line: str | None) -> tuple[str, ...]:
-    """Return the moves when profiling a kernel failed."""
+    """Return the moves when profiling a kernel failed, or what was recorded cannot be analyzed."""
+    if is_bug(kernel):
+        return ("report this bug of rooflens with the report: it cost this kernel only",)
+    if kernel.status_reason not in {None, ALL_NAN}:
+        return ("copy the report again from where it was made, or record it again: the one at hand is damaged",)
     again = not_profiled(kernel) or f"profile it again, alone: `{collect_command(kernel, command_line)}`"
     return (again, "kernels that wait for one another need `--replay-mode application`")

@@ -15,13 +15,14 @@ from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rooflens.model.records import Analysis, Kernel, Level, Phases, Pipe
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.thresholds import Thresholds
 
 _NEVER_LEAD = frozenset({"fp16", "lsu"})
+"""What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage of its instructions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     """
     shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
     caches = any(_is_seen(level, case.levels[level]) for level in ("l1", "l2"))
-    name = max(shares, key=lambda level: shares[level], default=None)
+    name = max(shares, key=shares.__getitem__, default=None)
     stand_in = None if caches else memory_stand_in(case.kernel)
     if stand_in is not None and (name is None or stand_in.share > shares[name]):
         return stand_in
@@ -101,13 +102,15 @@ def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
 
 def compute_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
-    shares = _busy(shares_of({}, case.pipes))
+    shares = {
+        name: pipe.share for name, pipe in case.pipes.items() if pipe.share is not None and name not in _NEVER_LEAD
+    }
     stand_in = None if "issue" in shares else compute_stand_in(case.kernel)
     if stand_in is not None and stand_in.share > max(shares.values(), default=-1.0):
         return stand_in
     if not shares:
         return None
-    key = max(shares, key=lambda pipe: shares[pipe])
+    key = max(shares, key=shares.__getitem__)
     name = _filling(case) or key if key == "issue" else _explained(case, key, shares[key])
     return Bottleneck(name, shares[key])
 
@@ -119,9 +122,9 @@ def _filling(case: Case) -> str | None:
     pipe fill the slots as well, with what little stands between them.
     """
     issued = _issued(case)
-    filling = {name: ratio(count, issued) or 0.0 for name, count in _instructions(case).items() if name in case.pipes}
-    name = max(filling, key=lambda work: filling[work], default=None)
-    return name if name is not None and filling[name] >= case.limits.issue_filled else None
+    counts = {name: count for name, count in _instructions(case) if name in case.pipes}
+    name = max(counts, key=counts.__getitem__, default=None)
+    return name if name is not None and (ratio(counts[name], issued) or 0.0) >= case.limits.issue_filled else None
 
 
 def _issued(case: Case) -> float | None:
@@ -133,33 +136,47 @@ def _issued(case: Case) -> float | None:
     return issue.share * peak * duration_ns / 1e9
 
 
-def _instructions(case: Case) -> dict[str, float]:
+def _instructions(case: Case) -> Iterator[tuple[str, float]]:
     """Count warp instructions by what they work on; where only threads are counted, the fewest warps that hold them."""
-    counts = {row.key: case.kernel.counters.get(row.amount or "", 0.0) for row in PIPE_ROWS if row.unit == "inst"}
-    counts |= {dtype: float(_scalar_instructions(case.kernel, dtype)) for dtype in ("fp32", "fp64")}
-    return {name: count for name, count in counts.items() if name not in {"issue", *_NEVER_LEAD}}
+    counters = case.kernel.counters
+    for key, amount in _COUNTED:
+        yield key, counters.get(amount, 0.0)
+    yield from _scalar_instructions(case.kernel)
 
 
-def _scalar_instructions(kernel: Kernel, dtype: str) -> float:
-    if kernel.warp_opcodes:
-        found = ((thread_flop(opcode), count) for opcode, count in kernel.warp_opcodes.items())
-        return sum(count for flop, count in found if flop is not None and flop[0] == dtype)
-    letter, _ = SCALAR_DTYPES[dtype]
-    return sum(kernel.counters.get(f"{letter}{op}_threads", 0.0) for op in ("add", "mul", "fma")) / WARP_THREADS
+_COUNTED = tuple(
+    (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *_NEVER_LEAD}
+)
+"""Pipes whose warp instructions are counted, and the counters that do."""
+_SCALAR_THREADS = {
+    dtype: tuple(f"{SCALAR_DTYPES[dtype][0]}{op}_threads" for op in ("add", "mul", "fma")) for dtype in ("fp32", "fp64")
+}
 
 
-def find_bottleneck(case: Case, wall: Bottleneck | None) -> Bottleneck | None:
-    """Name the busiest unit: the wall's resource, or without a wall the unit itself, whatever work fills it."""
-    if wall is not None:
-        return wall
-    sides = [side for side in (memory_bottleneck(case), compute_bottleneck(case)) if side is not None]
-    top = max(sides, key=lambda side: side.share, default=None)
+def _scalar_instructions(kernel: Kernel) -> Iterator[tuple[str, float]]:
+    counters = kernel.counters
+    if not kernel.warp_opcodes:
+        for dtype, (add, mul, fma) in _SCALAR_THREADS.items():
+            threads = counters.get(add, 0.0) + counters.get(mul, 0.0) + counters.get(fma, 0.0)
+            yield dtype, threads / WARP_THREADS
+        return
+    found = dict.fromkeys(_SCALAR_THREADS, 0)
+    for opcode, count in kernel.warp_opcodes.items():
+        flop = thread_flop(opcode)
+        if flop is not None and flop[0] in found:
+            found[flop[0]] += count
+    yield from ((dtype, float(count)) for dtype, count in found.items())
+
+
+def busiest_unit(case: Case, *sides: Bottleneck | None) -> Bottleneck | None:
+    """Name the busiest unit of a kernel without a wall, whatever work fills it; `sides` are memory and compute."""
+    top = max((side for side in sides if side is not None), key=lambda side: side.share, default=None)
     if top is None or top.resource is None:
         return top
-    shares = _busy(shares_of(case.levels, case.pipes))
+    shares = {name: share for name, share in shares_of(case.levels, case.pipes).items() if name not in _NEVER_LEAD}
     if top.share > max(shares.values(), default=-1.0):
         return top
-    name = max(shares, key=lambda resource: shares[resource])
+    name = max(shares, key=shares.__getitem__)
     return Bottleneck(name, shares[name])
 
 
@@ -179,14 +196,6 @@ def plateau_bottleneck(case: Case) -> Bottleneck | None:
         return None
     resource = phases.resource
     return Bottleneck(resource if resource in case.levels else _explained(case, resource, place.share), place.share)
-
-
-def _busy(shares: Mapping[str, float]) -> dict[str, float]:
-    """Leave out what never leads by itself.
-
-    CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage that takes its instructions.
-    """
-    return {name: share for name, share in shares.items() if name not in _NEVER_LEAD}
 
 
 def is_lsu_full(levels: Mapping[str, Level], resource: str | None) -> bool:
@@ -210,8 +219,13 @@ def attained_share(case: Case, wall: Bottleneck) -> float | None:
     return None if per_s is None else per_s / one.attainable_per_s
 
 
+_RUNS = {row.key: row.runs for row in PIPE_ROWS if row.runs}
+
+
 def _explained(case: Case, key: str, busy: float) -> str:
-    runs = next((row.runs for row in PIPE_ROWS if row.key == key), ())
+    runs = _RUNS.get(key)
+    if runs is None:
+        return key
     works = {
         name: pipe.share
         for name, pipe in case.pipes.items()
@@ -219,5 +233,5 @@ def _explained(case: Case, key: str, busy: float) -> str:
         and pipe.source != UPPER_BOUND
         and (name in runs or ("tensor_*" in runs and name.startswith("tensor_") and name != key))
     }
-    name = max(works, key=lambda work: works[work], default=key)
+    name = max(works, key=works.__getitem__, default=key)
     return name if works.get(name, 0.0) >= case.limits.pipe_explained * busy else key

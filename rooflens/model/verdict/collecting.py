@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -45,18 +46,27 @@ _VALUED = """
 
 def collect_command(kernel: Kernel, command_line: str | None) -> str:
     """Write the command that collects one launch of a kernel, of the recorded program where that is known."""
-    name = kernel.function_name
+    return _collect_command(kernel.function_name, command_line)
+
+
+@lru_cache(maxsize=1024)
+def _collect_command(name: str, command_line: str | None) -> str:
     chosen = f"--kernel {shlex.quote(name)} " if name and name.isprintable() and len(name) <= _MAX_LENGTH else ""
     return f"rooflens profile {chosen}--launch-count 1 -- {program_of(command_line) or PROGRAM}"
 
 
 def not_profiled(kernel: Kernel) -> str | None:
     """Say why today's ncu cannot collect more on the kernel's chip; None where it can, or the chip is not known."""
-    capability = _version(kernel.compute_capability)
+    return _not_profiled(kernel.compute_capability)
+
+
+@lru_cache(maxsize=64)
+def _not_profiled(compute_capability: str | None) -> str | None:
+    capability = _version(compute_capability)
     if capability is None or capability >= _NOT_PROFILED:
         return None
     which = "a Volta needs an older one" if capability >= _VOLTA else "the last that did is of 2019"
-    return f"today's ncu no longer profiles compute capability {kernel.compute_capability}: {which}"
+    return f"today's ncu no longer profiles compute capability {compute_capability}: {which}"
 
 
 def program_of(command_line: str | None) -> str | None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rooflens.model.failed import failure_words
 from rooflens.model.records import Verdict
 from rooflens.model.roofline.levels import device_dram_share
 from rooflens.model.verdict import advice
 from rooflens.model.verdict.bottleneck import (
     attained_share,
+    busiest_unit,
     compute_bottleneck,
-    find_bottleneck,
     is_lsu_full,
     is_stand_in,
     memory_bottleneck,
@@ -137,7 +138,7 @@ def write_verdict(case: Case, decision: Decision, distances: Distances, findings
         sentence=verdict_sentence(bound, facts, moves, at_roof=decision.at_roof),
         evidence=evidence_lines(bound, facts, case.limits.occupancy_gap_share),
         advice=moves,
-        bottleneck=find_bottleneck(case, wall),
+        bottleneck=wall or busiest_unit(case, *sides),
     )
 
 
@@ -212,7 +213,7 @@ def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str |
     if bound == "overhead":
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
-        return "profiling failed" if case.kernel.failed else "missing counters"
+        return failure_words(case.kernel) if case.kernel.failed else "missing counters"
     return "full for a part of its run" if decision.full_for_a_while else None
 
 

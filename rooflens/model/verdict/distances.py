@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.failed import failure_words
 from rooflens.model.records import Distances
 from rooflens.model.roofline.levels import device_dram_share
 
@@ -63,7 +64,7 @@ def _headroom(case: Case, bound: Bound, top_share: float | None) -> float | None
 
 def _why_null(case: Case, bound: Bound, math_ns: float | None) -> str | None:
     if case.kernel.failed:
-        return "profiling failed"
+        return failure_words(case.kernel)
     if bound == "overhead":
         return "its launch takes longer than its work"
     if math_ns is None:

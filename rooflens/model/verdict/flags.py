@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.model.counters.memory import SECTOR_BYTES
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import dram_clock_part, shares_of
 from rooflens.model.roofline.shared_memory import ACCURACY_FLAGS, delivered_bytes
@@ -88,6 +89,11 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "not_a_kernel": Flag(
         "not one kernel", "This result is a range, graph or command list: it has no grid, registers or occupancy."
+    ),
+    "not_analyzed": Flag(
+        "not analyzed",
+        "This kernel was not analyzed: the verdict says why. It counts in no total.",
+        changes_verdict=True,
     ),
     "one_side_only": Flag(
         "one side measured",
@@ -208,7 +214,7 @@ def _of_result(kernel: Kernel) -> Iterator[str]:
     if kernel.synthetic:
         yield "synthetic"
     if kernel.failed:
-        yield "all_counters_nan"
+        yield "all_counters_nan" if kernel.status_reason in {None, ALL_NAN} else "not_analyzed"
     if kernel.status == "partial":
         yield "partial_counters"
     if kernel.workload != "kernel":

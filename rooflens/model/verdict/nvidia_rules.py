@@ -21,8 +21,12 @@ _ACHIEVED = re.compile(
 _TITLE_OF_TEXT = (
     ("low compute throughput and memory bandwidth", "Latency Issue"),
     ("grid is too small", "Small Grid"),
+    ("of the available compute or memory performance", "High Throughput"),
+    ("Compute is more heavily utilized than Memory", "High Compute Throughput"),
+    ("Memory is more heavily utilized than Compute", "High Memory Throughput"),
+    ("Compute and Memory are well-balanced", "Balanced Throughput"),
 )
-"""Old versions gave the bottleneck no title: a phrase of the text -> the title that later versions give it."""
+"""Old versions and exports give the bottleneck no title: a phrase of the text -> the title of later reports."""
 
 SAME_CLASSES: Mapping[str, frozenset[str]] = {
     "High Throughput": frozenset({"at_roof"}),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, factor, percent, si, significant
+from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.datasheets import ANY_MEMORY, memory_label
 from rooflens.model.roofline.levels import binding_stage
-from rooflens.model.roofline.occupancy import occupancy_limiter
+from rooflens.model.roofline.occupancy import occupancy_limiters
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.bottleneck import both_sides, in_order
 
@@ -63,6 +65,7 @@ class Facts:
     phases: Phases | None = None
 
 
+@lru_cache(maxsize=1024)
 def resource_label(resource: str | None, *gpus: str | None) -> str:
     """Name a level or a pipe for people: DRAM, ALU pipe, FP32, tensor bf16; device memory by the kind the GPUs have."""
     if resource is None:
@@ -259,7 +262,7 @@ def _none_above(facts: Facts) -> str:
 
 def _unknown(facts: Facts) -> str:
     if facts.kernel.failed:
-        return "Unknown: profiling this kernel failed, every counter is NaN"
+        return f"Unknown: {facts.kernel.status_reason or ALL_NAN}"
     duration_too = "" if facts.kernel.duration_ns is not None else "duration and no "
     return f"Unknown: the report has no {duration_too}throughput counters, so what limits it cannot be told"
 
@@ -301,8 +304,8 @@ def _residency(kernel: Kernel, gap_share: float) -> Iterator[str]:
     achieved, allowed = (kernel.counters.get(f"{which}_occupancy") for which in ("achieved", "theoretical"))
     if achieved is not None:
         is_reached = allowed is not None and allowed - achieved <= gap_share
-        limiter = occupancy_limiter(kernel) if is_reached else None
-        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiter}" if limiter else "")
+        limiters = occupancy_limiters(kernel) if is_reached else ()
+        yield f"occupancy {percent(min(1.0, achieved))}" + (f", limited by {limiters[0]}" if limiters else "")
     eligible = kernel.counters.get("eligible_warps_per_cycle")
     if eligible is not None:
         yield f"{significant(eligible)} warps ready per cycle and scheduler"

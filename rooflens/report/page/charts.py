@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens import format as fmt
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
+from rooflens.report.page.time_chart import time_spec
 from rooflens.report.plane.plane import plane
 from rooflens.report.roofline.bars import NO_BYTES, NONE, UNCOUNTED, UNPLACED, reasons
 from rooflens.report.roofline.boost import boost
@@ -99,9 +100,6 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     ranks = {row.group.worst.key: row.rank for row in ranking(content)}
     specs = {f.key: _spec(f, content, ranks) for f in figures if f.drawable}
     if content.total_ns and len(content.groups) > 1:
-        # Altair takes as long to import as a small page to build: only a page with this chart waits for it.
-        from rooflens.report.page.time_chart import time_spec  # noqa: PLC0415 - see above
-
         specs["time"] = time_spec(content)
     untimed = sum(not group.duration_ns for group in content.groups)
     blocks = [json_block(f"spec-{key}", spec) for key, spec in specs.items()]
@@ -123,7 +121,7 @@ def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
 
 
 def _spec(figure: RooflineFigure, content: Content, ranks: Mapping[str, int]) -> dict[str, Any]:
-    keys = {point.launch.key for point in figure.plane.placed}
+    keys = dict.fromkeys(point.launch.key for point in figure.plane.placed)
     picked = next((key for key in ranks if key in keys), next(iter(keys), ""))
     numbers = ranks if len(content.groups) > 1 else {}
     title = f"{figure.caption}: synthetic data" if content.synthetic else figure.caption

@@ -248,7 +248,7 @@ def _unit(key: str) -> str:
 def _other(gpu: Datasheet, homes: Sequence[Home], placed: Sequence[Placed]) -> Other:
     roofs = gpu_roofs(gpu)
     effect = sum_up(change(kernel.here, roofs) for kernel in placed)
-    return Other(gpu, roofs, effect, profiled=all(home.gpu is gpu for home in homes))
+    return Other(gpu, roofs, effect, profiled=all(home.gpu is not None and home.gpu.id == gpu.id for home in homes))
 
 
 def _changes(other: Other, content: Content) -> tuple[str, str]:

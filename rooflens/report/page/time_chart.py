@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import altair as alt
-
 from rooflens import format as fmt
 from rooflens.format import plain_name
 from rooflens.model.records import BOUNDS
+from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent
+from rooflens.report.plane.marks import Rows, expr, nominal, quantity, values
 from rooflens.report.plane.names import short_names
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.launches import Launch
     from rooflens.report.content import Content
+    from rooflens.report.plane.marks import Layer
 
 WIDTH = 400
 ROW_PX = 34
@@ -47,17 +48,17 @@ def time_spec(content: Content) -> dict[str, Any]:
     """
     pieces = time_pieces(content)
     count = min(MAX_ROWS, len({piece["g"] for piece in pieces}))
-    chart = alt.layer(*_layers(count), data=alt.NamedData(name="pieces"))
-    spec: dict[str, Any] = chart.properties(width=WIDTH, height=ROW_PX * count).to_dict(validate=False)
-    spec.pop("config", None)
-    spec["params"] = [{"name": "hidden", "value": {}}, {"name": "kernel", "value": ""}, {"name": "w", "value": WIDTH}]
-    spec["transform"] = [
-        *_summed(),
-        *_placed(content.other.kernels if content.other else 0),
-        *_stacked(content.total_ns),
-    ]
-    spec["datasets"] = {"pieces": pieces}
-    return spec
+    undrawn = content.other.kernels if content.other else 0
+    return {
+        "$schema": SCHEMA_URL,
+        "width": WIDTH,
+        "height": ROW_PX * count,
+        "params": values(hidden={}, kernel="", w=WIDTH),
+        "data": {"name": "pieces"},
+        "transform": [*_summed(), *_placed(undrawn), *_stacked(content.total_ns)],
+        "layer": _layers(count),
+        "datasets": {"pieces": pieces},
+    }
 
 
 def time_pieces(content: Content) -> list[dict[str, Any]]:
@@ -175,49 +176,56 @@ def _duration(ns: str) -> str:
     return f"({steps}format({ns}, ',.3r') + ' ns')"
 
 
-def _layers(count: int) -> list[alt.Chart]:
+def _layers(count: int) -> list[Layer]:
     """Draw a line of words per kernel, and its bar below it."""
-    rows = alt.Scale(domain=[count, 0], nice=False, zero=False)
-    words = alt.Chart().transform_filter("datum.x === 0").transform_calculate(mid="datum.i + 0.32")
-    y = alt.Y("mid:Q", axis=None, scale=rows)
-    lit = alt.ExprRef(_LIT)
-    name = words.mark_text(style="label", align="left", limit=alt.ExprRef("w - 130"), opacity=lit)
-    time = words.mark_text(style="note", align="right", opacity=lit)
+    scale = {"domain": [count, 0], "nice": False, "zero": False}
+    words = Rows().where("datum.x === 0").having(mid="datum.i + 0.32")
+    at = {"y": quantity("mid", axis=None, scale=scale)}
+    named = {**at, "x": {"value": 18}, "text": nominal("text"), "tooltip": _told("title", "Kernel")}
     return [
-        _symbols(words, y),
-        name.encode(y, alt.Text("text:N"), x=alt.value(18), tooltip=alt.Tooltip("title:N", title="Kernel")),
-        time.encode(y, alt.Text("timeText:N"), x=alt.value("width")),
-        _bars(rows),
+        _symbols(words, at),
+        words.mark("text", named, style="label", align="left", limit=expr("w - 130"), opacity=expr(_LIT)),
+        words.mark(
+            "text",
+            {**at, "x": {"value": "width"}, "text": nominal("timeText")},
+            style="note",
+            align="right",
+            opacity=expr(_LIT),
+        ),
+        _bars(scale),
     ]
 
 
-def _symbols(words: alt.Chart, y: alt.Y) -> alt.Chart:
+def _symbols(words: Rows, at: Layer) -> Layer:
     """Draw the shape of the verdict with most of the kernel's time before its name."""
-    shapes = alt.Scale(domain=list(BOUNDS), range=[LOOKS[bound].shape for bound in BOUNDS])
-    symbol = words.mark_point(filled=True, size=70, strokeWidth=1.5, opacity=alt.ExprRef(_LIT))
-    drawn: alt.Chart = symbol.encode(
-        y,
-        alt.Shape("main:N", scale=shapes, legend=None),
-        _colour(alt.Fill, "main:N"),
-        _colour(alt.Stroke, "main:N"),
-        x=alt.value(6),
-        fillOpacity=alt.condition("datum.main === 'unknown'", alt.value(0), alt.value(1)),
-    )
-    return drawn
+    shapes = {"domain": list(BOUNDS), "range": [LOOKS[bound].shape for bound in BOUNDS]}
+    channels = {
+        **at,
+        "x": {"value": 6},
+        "shape": nominal("main", scale=shapes, legend=None),
+        "fill": _colour("main"),
+        "stroke": _colour("main"),
+        "fillOpacity": {"condition": {"test": "datum.main === 'unknown'", "value": 0}, "value": 1},
+    }
+    return words.mark("point", channels, filled=True, size=70, strokeWidth=1.5, opacity=expr(_LIT))
 
 
-def _bars(rows: alt.Scale) -> alt.Chart:
-    bars = alt.Chart().transform_calculate(top="datum.i + 0.56", bottom="datum.i + 0.86")
-    drawn: alt.Chart = bars.mark_rect(cursor="pointer", cornerRadius=1, opacity=alt.ExprRef(_LIT)).encode(
-        alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, 1])),
-        alt.X2("x2"),
-        alt.Y("top:Q", axis=None, scale=rows),
-        alt.Y2("bottom"),
-        _colour(alt.Fill, "bound:N"),
-        tooltip=[alt.Tooltip("title:N", title="Kernel"), alt.Tooltip("pieceText:N", title="Time")],
-    )
-    return drawn
+def _bars(scale: Layer) -> Layer:
+    channels = {
+        "x": quantity("x", axis=None, scale={"domain": [0, 1]}),
+        "x2": {"field": "x2"},
+        "y": quantity("top", axis=None, scale=scale),
+        "y2": {"field": "bottom"},
+        "fill": _colour("bound"),
+        "tooltip": [_told("title", "Kernel"), _told("pieceText", "Time")],
+    }
+    bars = Rows().having(top="datum.i + 0.56", bottom="datum.i + 0.86")
+    return bars.mark("rect", channels, cursor="pointer", cornerRadius=1, opacity=expr(_LIT))
 
 
-def _colour(channel: type[alt.Fill | alt.Stroke], field: str) -> alt.Fill | alt.Stroke:
-    return channel(field, scale=alt.Scale(domain=list(BOUNDS)), legend=None)
+def _colour(field: str) -> Layer:
+    return nominal(field, scale={"domain": list(BOUNDS)}, legend=None)
+
+
+def _told(field: str, title: str) -> Layer:
+    return nominal(field, title=title)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
+from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -136,14 +136,18 @@ class Canvas:
     def take(self, places: Iterable[Place], own: Boxes | None = None) -> Row | None:
         """Take the first place that is free and crosses no line, else the first free one, clear of `own` boxes too."""
         taken = (self.taken,) if own is None else (own, self.taken)
+        edges = [Edge.of(line) for line in self.lines]
         best = None
         for place in places:
-            if not self._is_free(place, taken):
-                continue
-            if not any(box.crossed_by(line) for box in place.boxes for line in self.lines):
+            if best is None:
+                if not self._is_free(place, taken):
+                    continue
+                best = place
+                if not crossed(place.boxes, edges):
+                    break
+            elif not crossed(place.boxes, edges) and self._is_free(place, taken):
                 best = place
                 break
-            best = best or place
         if best is None:
             return None
         self.taken.extend(best.boxes)

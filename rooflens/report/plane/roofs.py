@@ -136,15 +136,17 @@ def _along(line: Line, name: str) -> Iterator[Place]:
     length_px, whole_px = text_px(name), hypot(line.x1 - line.x0, line.y1 - line.y0)
     right, down = (line.x1 - line.x0) / whole_px, (line.y1 - line.y0) / whole_px
     half, count = LINE_PX / 2 - 1, max(1, round(length_px / LINK_PX))
+    turned_px = [length_px * link / count for link in range(count + 1)]
+    links = [(px, half + TURN_PART * px) for px in turned_px]
     for side in (ABOVE, BELOW):
         x0, y0 = line.x0 + side * MIDDLE_PX * down, line.y0 - side * MIDDLE_PX * right
         for step in range(max(1, int((whole_px - length_px) / STEP_PX))):
             part = round(step * STEP_PX / whole_px, 3)
-            boxes = []
-            for link in range(count + 1):
-                turned_px = length_px * link / count
-                x, y = (at + way * (part * whole_px + turned_px) for at, way in ((x0, right), (y0, down)))
-                boxes.append(Box(x, y, half, half + TURN_PART * turned_px, x))
+            begin_px = part * whole_px
+            boxes = [
+                Box(x := x0 + right * (begin_px + px), y0 + down * (begin_px + px), half, height, x)
+                for px, height in links
+            ]
             yield Place([name, part, side], boxes)
 
 

@@ -77,8 +77,10 @@ def roofline_spec(
 
 
 def default_level(plane: Plane) -> str:
-    """Choose the level shown first: the farthest one that has data."""
-    return plane.first_level or "all"
+    """Choose the level shown first: the one that limits all that is drawn, else the farthest one that has data."""
+    limits = {point.launch.analysis.verdict.resource for point in plane.points}
+    shared = next(iter(limits)) if len(limits) == 1 else None
+    return shared if shared in plane.levels else plane.first_level or ALL
 
 
 def _subtitle(plane: Plane) -> str:
@@ -131,7 +133,7 @@ def _plane_params(plane: Plane, gpus: Sequence[DatasheetRoofs], drawn: Drawings)
     """Declare the roofs' numbers, the whole range of the plane by level, and what is seen of it."""
     numbers: dict[str, Any] = {
         "ranges": {level: [*x, *y] for level in drawn for x, y in [domains(plane, level)]},
-        "far": default_level(plane),
+        "far": plane.first_level or ALL,
         "slopes": {key: rows.rounded(roof.peak) for roof in plane.level_roofs for key in roof.keys},
         "top": rows.rounded(plane.top),
         "topAttained": _highest(plane.pipe_roofs, attained=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
@@ -18,6 +17,7 @@ from rooflens.model.compare.sentences import (
     total_sentence,
     wall_sentence,
 )
+from rooflens.report.text.data import json_text
 from rooflens.report.text.markdown_parts import code_cell, prose, table
 from rooflens.report.text.terminal import new_table
 
@@ -53,7 +53,7 @@ def to_json(compared: Sequence[Compared], gate: Gate | None = None, sides: Sides
         "unpaired": [{"where": one.where, "programs": list(one.programs)} for one in sides.unpaired],
         "gate": _gate(compared, gate),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document)
 
 
 def _across(program: Across) -> dict[str, Any]:

@@ -235,6 +235,7 @@ KERNEL = fixed(
     Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu")),
     Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability")),
     Key("status", choice(*get_args(Status)), attrgetter("kernel.status")),
+    Key("status_reason", TEXT_OR_NULL, attrgetter("kernel.status_reason"), "why it failed; null where it did not"),
     Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
     Key("grid_size", NUMBER, _counter("grid_size")),
     Key("block_size", NUMBER, _counter("block_size")),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
 from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof
 from rooflens.model.verdict.sentences import resource_label
+from rooflens.report.text.data import csv_text, json_text
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
 
@@ -37,7 +35,7 @@ def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
     document = objects[0] if len(objects) == 1 else {"predictions": objects}
-    return json.dumps(document, indent=2, allow_nan=False)
+    return json_text(document)
 
 
 def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
@@ -98,11 +96,7 @@ def to_csv(rows: Sequence[Row]) -> str:
         row.pop("parts")
         sizes = row.pop("sizes")
         row.update({f"size_{name}": value for name, value in sizes.items()})
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=list(objects[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(objects)
-    return file.getvalue().rstrip("\n")
+    return csv_text(list(objects[0]), objects).rstrip("\n")
 
 
 _OF_A_LINK = frozenset({"sent", "FLOP/link B", "T comms"})

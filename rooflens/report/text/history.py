@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from rooflens.format import cut_name, date, duration, percent, plain_name, printable, significant
 from rooflens.model.verdict.sentences import wall_words
+from rooflens.report.text.data import json_text
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def run_cells(kernel: Series) -> Iterator[tuple[str, ...]]:
 def to_json(series: Sequence[Series]) -> str:
     """Write every kernel with its runs: SI base units, null where nothing was measured."""
     document = {"schema_version": SCHEMA_VERSION, "kernels": [_series(kernel) for kernel in series]}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document)
 
 
 def _series(kernel: Series) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path, PurePath
@@ -28,6 +25,7 @@ from rooflens.report.text.contract import (
     items,
     mapping,
 )
+from rooflens.report.text.data import csv_text, json_text
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
@@ -182,18 +180,14 @@ _LISTING = fixed(
 def to_json(shown: Iterable[Listing]) -> str:
     """Write every listing: the keys of `analyze`'s hot spots, and the kernel's totals by measure."""
     document = {"schema_version": SCHEMA_VERSION, "kernels": [_LISTING.write(listing) for listing in shown]}
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(document)
 
 
-def to_csv(shown: Iterable[Listing]) -> str:
+def to_csv(shown: Iterable[Listing], *, raw_cells: bool = False) -> str:
     """Write one line a hot spot: what was not measured is empty, and what was measured and not found is 0."""
     rows = [row for listing in shown for row in _csv_rows(listing)]
     stalls = sorted({name for row in rows for name in row if name.startswith(STALL)})
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, [*CSV_COLUMNS, *stalls], lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    return csv_text([*CSV_COLUMNS, *stalls], rows, raw_cells=raw_cells)
 
 
 def _csv_rows(listing: Listing) -> Iterator[dict[str, Any]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import TYPE_CHECKING, Any
 
 from rooflens.model.records import LEVELS
 from rooflens.report.text.contract import KERNEL, NUMBER, to_document
+from rooflens.report.text.data import csv_text, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -26,16 +24,24 @@ CSV_COLUMNS = (
 
 def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> str:
     """Write the analyses, and the programs of the reports, as the JSON contract has them, in the order given."""
-    return json.dumps(to_document(analyses, reports), indent=2, ensure_ascii=False, allow_nan=False)
+    return json_text(to_document(analyses, reports))
 
 
-def to_csv(analyses: Iterable[Analysis]) -> str:
+def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
+    """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    head = json_text(to_document((), reports), dense=True)
+    yield f"{head.removesuffix(']}')}\n"
+    before = ""
+    for analysis in analyses:
+        line = json_text(KERNEL.write(analysis), dense=True)
+        yield f"{before}{line}"
+        before = ",\n"
+    yield "\n]}\n"
+
+
+def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:
     """Write one line a kernel with the columns `CSV_COLUMNS`; missing values are empty."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n", extrasaction="ignore")
-    writer.writeheader()
-    writer.writerows(_csv_row(analysis) for analysis in analyses)
-    return stream.getvalue()
+    return csv_text(CSV_COLUMNS, map(_csv_row, analyses), raw_cells=raw_cells)
 
 
 def _csv_row(analysis: Analysis) -> dict[str, Any]:

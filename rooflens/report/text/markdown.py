@@ -19,6 +19,7 @@ from rooflens.report.summary import (
     counts,
     earlier_versions,
     facts,
+    failure_counts,
     flag_counts,
     note_counts,
     ranking,
@@ -42,6 +43,9 @@ MAX_ROWS = 20
 
 MAX_NAMED = 5
 """Failed kernels, unread reports and reports that are named; of more, only the count is told."""
+
+_MOST_REASONS = 3
+"""Reasons for which kernels were not analyzed that are told."""
 
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
@@ -201,7 +205,9 @@ def _failed(page: Content) -> list[str]:
     if not page.failed_count:
         return []
     names = _named([_code_name(launch.shown) for launch in page.failed], page.failed_count)
-    return [f"{fmt.count(page.failed_count, 'launch')} failed while being profiled, in no number here: {names}."]
+    why = [f"{fmt.count(amount, 'launch')}: {prose(_cut(reason))}." for reason, amount in failure_counts(page.analyses)]
+    what = "failed" if why else "failed while being profiled"
+    return [f"{fmt.count(page.failed_count, 'launch')} {what}, in no number here: {names}.", *why[:_MOST_REASONS]]
 
 
 def _unread(page: Content) -> list[str]:

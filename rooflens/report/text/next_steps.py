@@ -9,7 +9,7 @@ from rooflens.format import count, cut_name, plain_name, printable
 from rooflens.model.launches import counted_ns, grouped, keyed, ranked_launches
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.report.labels import flag_label
-from rooflens.report.summary import first_move, flag_counts, rank
+from rooflens.report.summary import failure_counts, first_move, flag_counts, rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +44,13 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
 
 
 def caveat_lines(analyses: Sequence[Analysis]) -> list[str]:
-    """Explain each flag that changes a verdict, with its launches; at most three lines, the most frequent ones."""
-    return [f"{count(amount, 'launch')}: {printable(flag_label(flag))}" for flag, amount in flag_counts(analyses)][
-        :MOST_LINES
-    ]
+    """Say why launches were not analyzed, and explain each flag that changes a verdict; at most three lines.
+
+    The most frequent ones are said.
+    """
+    failed = (f"{count(amount, 'launch')} not analyzed: {printable(why)}" for why, amount in failure_counts(analyses))
+    flags = (f"{count(amount, 'launch')}: {printable(flag_label(flag))}" for flag, amount in flag_counts(analyses))
+    return [*failed, *flags][:MOST_LINES]
 
 
 def _move(row: Ranked) -> str:

@@ -1,15 +1,29 @@
-"""The tables of the terminal: bold headings, no lines, two spaces between columns."""
+"""The terminal: a console that shows no control characters, and tables with bold headings, no lines, two spaces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich.console import Console
 from rich.table import Table
+
+from rooflens.format import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from rich.console import ConsoleOptions, RenderableType
+    from rich.segment import Segment
     from rich.text import Text
+
+
+class Terminal(Console):
+    """A console that is steered by nothing that it prints: what was no control of rich's own is text."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as rich does, without control characters in the text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=harmless(segment.text))
 
 
 def new_table(

@@ -13,6 +13,7 @@ from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
+from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,11 +100,11 @@ def test_a_report_a_folder_and_a_store_are_sides(base: Path, tmp_path: Path) -> 
 
 
 def test_a_run_of_a_store_is_a_side(base: Path, tmp_path: Path) -> None:
-    """Two runs of one store are compared by the names of their files."""
+    """Two reports of one store are compared by the first digits of their digests."""
     store = tmp_path / "store"
     run("ingest", base, "--store", store)
-    first, second, _ = sorted((store / "runs").glob("*.parquet"))
-    (program,) = compared(first, second)["programs"]
+    first, second, _ = sorted(Store(store).digests())
+    (program,) = compared(store / first[:12], store / "runs" / f"{second}.parquet")["programs"]
     assert [side["recordings"] for side in (program["base"], program["head"])] == [1, 1]
     assert program["base"]["sources"] != program["head"]["sources"]
 

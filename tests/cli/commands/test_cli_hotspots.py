@@ -74,7 +74,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     run_ = Run("d", "a.ncu-rep", 1, 3, synthetic=False)
     found = Analyzed((AnalyzedReport(run_, tuple(analyze(one) for one in kernels)),), read_thresholds(None))
-    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", lambda *_: found)
+    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", lambda *_, **__: found)
 
 
 @pytest.mark.usefixtures("known")

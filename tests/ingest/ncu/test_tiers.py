@@ -14,7 +14,7 @@ from support.tier_metrics import SHARE, stored_metrics
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu import tiers
 from rooflens.ingest.ncu.tiers import PM_SAMPLING, metrics_for, sections_for
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import read_report
 from rooflens.model.analyze import analyze
 from rooflens.model.counters import chips, execution, memory, metric, recipes, table, tensor
 from rooflens.model.counters.chips import CHIPS, FAMILIES, SOC, TCGEN05, TU11X, chip_of
@@ -70,7 +70,7 @@ BY_ADDRESS = {"warp_inst", "thread_inst", "load_sectors", "load_excess_sectors",
 def collected(folder: Path, chip: str, detail: str) -> Analysis:
     """Analyze a report that holds what a tier collects on a chip, read by NVIDIA's own reader."""
     kernel = KernelSpec("kernel(float *)", stored_metrics(chip, detail))
-    report = read_report(write_report(folder / "tier.ncu-rep", ReportSpec([kernel])), "tier", with_raw=False)
+    report = read_report(write_report(folder / "tier.ncu-rep", ReportSpec([kernel])), "tier")
     return analyze(report.kernels[0])
 
 

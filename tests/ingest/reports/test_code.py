@@ -9,7 +9,8 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.ncu_reader import read_with_nvidia
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.hotspots import hottest, leading_stall, places
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ EXECUTED = {"inst_executed": Instances({LOAD: 10, STORE: 10, COPY: 4, OTHER: 2},
 
 def _read(tmp_path: Path, metrics: Mapping[str, MetricValue]) -> Kernel:
     file = write_report(tmp_path / "code.ncu-rep", ReportSpec([KernelSpec("kernel()", {**DURATION, **metrics})]))
-    (kernel,) = read_report(file, "code", with_raw=False).kernels
+    (kernel,) = read_with_nvidia(file, "code", ReadOptions()).kernels
     return kernel
 
 

@@ -9,8 +9,8 @@ from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 
 from rooflens.errors import InputError
+from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.messages import message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +74,15 @@ def test_the_session_states_who_wrote_the_report(path: Path) -> None:
     assert found.created_unix_s == 1_700_000_000
 
 
+@pytest.mark.parametrize("seconds", [2**40, 2**63, 2**33 + 1])
+def test_a_date_that_cannot_be_is_left_out(path: Path, seconds: int) -> None:
+    """A time thousands of years ahead is damage that no calendar takes: the report has no date, and a note says why."""
+    (found,) = inspect(write_report(path, ReportSpec([KERNEL], SessionSpec(created_unix_s=seconds)))).sessions
+    assert found.created_unix_s is None
+    (note,) = found.notes
+    assert f"{seconds} s" in note
+
+
 def test_modes_stand_in_the_command_line_too(path: Path) -> None:
     """A clock mode that only the command line states is found, and one that nothing states is None."""
     session = SessionSpec(command_line="ncu --clock-control boost -o out ./program")
@@ -119,7 +128,7 @@ def test_an_empty_file_is_named_as_such(path: Path) -> None:
         ("a.nsys-rep", b"\x01\x02\x03\x04\x05", "Nsight Systems"),
         ("a.qdrep", b"QDSTRM", "Nsight Systems"),
         ("a.sqlite", b"SQLite format 3\0....", "SQLite"),
-        ("a.csv", b'"ID","Process ID"\n', "text export"),
+        ("a.csv", b'"ID","Process ID"\n', "--page raw --csv"),
         ("a.ncu-rep", b"\x1f\x8b\x08\x00", "gzip"),
         ("a.ncu-rep", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.ncu-rep", b"\x97\0\0\0\x08\0\x10\x01", "first bytes are not"),
@@ -222,7 +231,7 @@ def test_drawings_of_graphs_stand_before_the_results(path: Path) -> None:
 def test_a_kernel_result_must_decode(path: Path) -> None:
     """A result without its required fields is damage, with the place."""
     error = _error(path, _container({"NumResults": 1}, _framed(b"\x08\x01")))
-    assert str(error) == "damaged: kernel result 0 of block 0, 2 bytes at offset 24, cannot be decoded"
+    assert str(error) == "damaged: kernel result 0, 2 bytes at offset 24, cannot be decoded"
 
 
 def test_a_report_without_results_is_an_error(path: Path) -> None:
@@ -236,7 +245,7 @@ def test_metric_names_must_be_there(path: Path) -> None:
     """A result whose metric names are gone is damage, as after a cut between two blocks."""
     result = _first_result(encode_report(ReportSpec([KERNEL])))
     error = _error(path, _container({"NumResults": 1}, _framed(result)))
-    assert str(error).startswith("damaged: kernel result 0 refers to string 1, but the report holds 0 strings")
+    assert str(error).startswith("damaged: result 0 refers to string 1, but the report holds 0 strings")
 
 
 def _first_result(data: bytes) -> bytes:

@@ -11,11 +11,11 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
+from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import ingest_reports
-from rooflens.ingest.reports.nvtx import range_path
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import read_report
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _two_processes(path: Path) -> Path:
 
 
 def _read(path: Path) -> Sequence[Kernel]:
-    return read_report(path, path.name, with_raw=False).kernels
+    return read_report(path, path.name).kernels
 
 
 def _path(tmp_path: Path, ranges: Sequence[NvtxRange], thread_id: int = 1) -> str | None:
@@ -73,8 +73,8 @@ def test_the_store_gives_the_origin_back(tmp_path: Path) -> None:
     file = _two_processes(tmp_path / "two.ncu-rep")
     store = Store(tmp_path / "store")
     ingest_reports(find_inputs([str(file)]).jobs, store)
-    ((_, stored),) = store.load()[0]
-    assert [_origin(kernel) for kernel in stored] == [_origin(kernel) for kernel in _read(file)]
+    (stored,) = store.reports()
+    assert [_origin(kernel) for kernel in stored.kernels] == [_origin(kernel) for kernel in _read(file)]
 
 
 def test_ranges_of_both_kinds_and_all_domains_stand_in_the_order_they_began(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.reader import read_report
+from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.analyze import analyze
 from rooflens.report.text.json_csv import to_json
 
@@ -23,22 +23,23 @@ def test_opcode_tables_and_every_value_are_read(tmp_path: Path) -> None:
     table = Instances({"FFMA": 2**53 - 1, "HMMA.16816.F32.BF16": 5}, 0)
     metrics = {**DURATION, "sass__inst_executed_per_opcode_with_modifier_all": table, "a__text": "as it was"}
     file = write_report(tmp_path / "one.ncu-rep", ReportSpec([KernelSpec("void kernel<int>(float *)", metrics)]))
-    report = read_report(file, "one", with_raw=True)
+    report = read_report(file, "one", ReadOptions(raw="all"))
     (kernel,) = report.kernels
     assert kernel.warp_opcodes == {"FFMA": 2**53 - 1, "HMMA.16816.F32.BF16": 5}
     assert (kernel.name, kernel.function_name) == ("kernel<int>", "kernel")
     assert report.raw is not None
-    stored = report.raw.to_pydict()
+    assert report.instances is not None
+    stored = report.instances.to_pydict()
     values = list(zip(stored["name"], stored["instance_key"], stored["value_uint64"], strict=True))
     assert ("sass__inst_executed_per_opcode_with_modifier_all", "FFMA", 2**53 - 1) in values
-    assert "as it was" in stored["value_string"]
+    assert "as it was" in report.raw["value_string"].to_pylist()
 
 
 def test_a_kernel_of_nan_is_failed_and_has_no_counters(tmp_path: Path) -> None:
     """A kernel whose profiling failed keeps its place, and none of its NaN becomes a number."""
     kernels = [KernelSpec("good()", DURATION), KernelSpec("bad()", {"gpu__time_duration.sum": math.nan})]
     file = write_report(tmp_path / "nan.ncu-rep", ReportSpec(kernels))
-    good, bad = read_report(file, "nan", with_raw=False).kernels
+    good, bad = read_report(file, "nan").kernels
     assert (good.status, bad.status) == ("ok", "failed")
     assert bad.index == 1
     assert bad.counters == {}
@@ -48,7 +49,7 @@ def test_different_metric_lists_in_one_report_stay_apart(tmp_path: Path) -> None
     """A counter that one kernel has and its neighbour lacks is missing there, not zero."""
     kernels = [KernelSpec("first()", {**DURATION, "dram__bytes.sum": 64.0}), KernelSpec("second()", DURATION)]
     file = write_report(tmp_path / "lists.ncu-rep", ReportSpec(kernels))
-    first, second = read_report(file, "lists", with_raw=False).kernels
+    first, second = read_report(file, "lists").kernels
     assert first.counters["dram_bytes"] == 64.0
     assert "dram_bytes" not in second.counters
 
@@ -57,7 +58,7 @@ def test_a_metric_without_a_value_has_none(tmp_path: Path) -> None:
     """NVIDIA's module says 0 of it; the raw columns hold its name and no number, and no counter is made of it."""
     metrics = {**DURATION, "dram__bytes.sum": None}
     file = write_report(tmp_path / "empty.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
-    report = read_report(file, "empty", with_raw=True)
+    report = read_report(file, "empty", ReadOptions(raw="all"))
     assert report.raw is not None
     (row,) = [row for row in report.raw.to_pylist() if row["name"] == "dram__bytes.sum"]
     assert (row["value_double"], row["value_uint64"], row["value_string"]) == (None, None, None)
@@ -68,7 +69,7 @@ def test_a_report_without_results_is_an_error(tmp_path: Path) -> None:
     """A report of no kernels is refused: it is never `0 kernels`."""
     file = write_report(tmp_path / "none.ncu-rep", ReportSpec([]))
     with pytest.raises(InputError):
-        read_report(file, "none", with_raw=False)
+        read_report(file, "none")
 
 
 def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
     data = encode_report(ReportSpec([KernelSpec("kernel_XX(int)", DURATION)])).replace(b"kernel_XX", b"kernel_\xe9\xff")
     file = tmp_path / os.fsdecode(b"caf\xe9.ncu-rep")
     file.write_bytes(data)
-    report = read_report(file, str(file), with_raw=True)
+    report = read_report(file, str(file), ReadOptions(raw="all"))
     (kernel,) = report.kernels
     assert kernel.function_name == "kernel_\ufffd\ufffd"
     to_json([analyze(kernel)]).encode("utf-8")
@@ -84,27 +85,36 @@ def test_text_that_is_no_utf8_is_replaced(tmp_path: Path) -> None:
 
 
 def test_numbers_that_are_none_do_not_stop_the_reading(tmp_path: Path) -> None:
-    """Infinite launch figures and impossible instruction counts are left out, and the kernel is read."""
-    table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
+    """Infinite launch figures are left out, and the kernel is read."""
     metrics = {
         **DURATION,
         "launch__grid_dim_x": math.inf,
         "launch__grid_dim_y": 1.0,
         "launch__grid_dim_z": 1.0,
-        "sass__inst_executed_per_opcode_with_modifier_all": table,
     }
     file = write_report(tmp_path / "odd.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
-    (kernel,) = read_report(file, "odd", with_raw=False).kernels
-    assert kernel.grid is None
-    assert kernel.warp_opcodes == {"FADD": 7}
+    (kernel,) = read_report(file, "odd").kernels
+    assert (kernel.grid, kernel.status) == (None, "ok")
+
+
+def test_an_impossible_count_of_an_opcode_fails_its_kernel(tmp_path: Path) -> None:
+    """A count that the store could not hold is damage: the kernel fails with the reason, and the report is read."""
+    table = Instances({"FFMA": 2**63 + 5, "FADD": 7}, 0)
+    metrics = {**DURATION, "sass__inst_executed_per_opcode_with_modifier_all": table}
+    file = write_report(
+        tmp_path / "odd.ncu-rep", ReportSpec([KernelSpec("odd()", metrics), KernelSpec("k()", DURATION)])
+    )
+    odd, good = read_report(file, "odd").kernels
+    assert (odd.status, odd.warp_opcodes, good.status) == ("failed", {}, "ok")
+    assert "FFMA" in (odd.status_reason or "")
 
 
 def test_values_are_packed_in_blocks_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report larger than a block gives the rows of all its blocks, in order."""
-    monkeypatch.setattr("rooflens.ingest.reports.raw.ROWS_PER_BLOCK", 3)
+    monkeypatch.setattr("rooflens.ingest.metrics.raw.ROWS_PER_BLOCK", 3)
     metrics = {f"m__{number}.sum": float(number) for number in range(10)}
     file = write_report(tmp_path / "blocks.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
-    raw = read_report(file, "blocks", with_raw=True).raw
+    raw = read_report(file, "blocks", ReadOptions(raw="all")).raw
     assert raw is not None
     assert raw["value_double"].to_pylist() == [float(number) for number in range(10)]
-    assert raw["digest"].combine_chunks().dictionary.to_pylist() == [read_report(file, "b", with_raw=False).run.digest]
+    assert raw["digest"].combine_chunks().dictionary.to_pylist() == [read_report(file, "b").run.digest]

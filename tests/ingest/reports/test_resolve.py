@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
-from rooflens.ingest.reports.resolve import Resolver
-from rooflens.model.counters.table import NAMES
+from rooflens.ingest.reports.resolve import plan_for, resolve, step_of, ways_of
+from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
+from rooflens.model.counters.table import COUNTERS, NAMES
+
+FORMS = (
+    "sum",
+    "sum.per_second",
+    "sum.per_cycle_elapsed",
+    "sum.peak_sustained",
+    "sum.peak_sustained_elapsed.per_second",
+    *(f"{rollup}.pct_of_peak_sustained_{period}" for rollup in ("sum", "avg") for period in ("elapsed", "active")),
+)
 
 TIME = {"gpu__time_duration.sum": 2e6}
 """A launch of 2 ms."""
@@ -16,13 +27,6 @@ CLOCKS = {
 }
 SMS = {"device__attribute_multiprocessor_count": 100.0}
 ALL = {**TIME, **CLOCKS, **SMS}
-
-
-def resolve(stored: dict[str, float]) -> Resolver:
-    """Resolve every counter from the metrics stored."""
-    resolver = Resolver(stored)
-    resolver.run()
-    return resolver
 
 
 def value(stored: dict[str, float], name: str) -> float | None:
@@ -40,14 +44,14 @@ def source(stored: dict[str, float], name: str) -> str | None:
 
 def test_nothing_stored_nothing_resolved() -> None:
     """A missing counter is absent: it is never 0 and never a default."""
-    resolver = resolve({})
-    assert resolver.values == {}
-    assert resolver.sources == {}
+    resolved = resolve({})
+    assert resolved.values == {}
+    assert resolved.sources == {}
 
 
 def test_every_value_has_its_source() -> None:
     """Each number can say which stored names gave it."""
-    resolver = resolve(
+    resolved = resolve(
         {
             **ALL,
             "dram__bytes.sum": 1.0,
@@ -55,9 +59,9 @@ def test_every_value_has_its_source() -> None:
             "sm__throughput.avg.pct_of_peak_sustained_elapsed": 4.0,
         }
     )
-    assert resolver.values.keys() == resolver.sources.keys()
-    assert resolver.values.keys() <= NAMES
-    assert all(resolver.sources.values())
+    assert resolved.values.keys() == resolved.sources.keys()
+    assert resolved.values.keys() <= NAMES
+    assert all(resolved.sources.values())
 
 
 def test_a_measured_zero_is_kept() -> None:
@@ -104,9 +108,9 @@ DRAM_FORMS: list[tuple[dict[str, float], float, str]] = [
 @pytest.mark.parametrize(("stored", "expected", "formula"), DRAM_FORMS)
 def test_each_form_of_an_amount(stored: dict[str, float], expected: float, formula: str) -> None:
     """Sum, parts, rate x t, rate a cycle x f x t, Pascal's bare names and sectors give the amount, and say so."""
-    resolver = resolve({**ALL, **stored})
-    assert resolver.values["dram_bytes"] == pytest.approx(expected)
-    assert resolver.sources["dram_bytes"] == formula
+    resolved = resolve({**ALL, **stored})
+    assert resolved.values["dram_bytes"] == pytest.approx(expected)
+    assert resolved.sources["dram_bytes"] == formula
 
 
 @pytest.mark.parametrize("first", range(len(DRAM_FORMS)))
@@ -172,8 +176,8 @@ def test_l2_bytes_are_those_of_the_sms() -> None:
 
 def test_l1_runs_on_the_sm_clock_where_it_has_none() -> None:
     """A missing L1 clock is the SM's, and says so."""
-    resolver = resolve(CLOCKS)
-    assert (resolver.values["l1_clock_hz"], resolver.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
+    resolved = resolve(CLOCKS)
+    assert (resolved.values["l1_clock_hz"], resolved.sources["l1_clock_hz"]) == (1.5e9, "= sm_clock_hz")
     assert value({**CLOCKS, "l1tex__cycles_elapsed.avg.per_second": 1.4e9}, "l1_clock_hz") == 1.4e9
 
 
@@ -219,9 +223,9 @@ def test_the_sm_clock_has_many_names(stored: dict[str, float], expected: float) 
 )
 def test_each_form_of_a_peak(stored: dict[str, float], expected: float, formula: str) -> None:
     """Peak a cycle x f, peak a second, and rate over per cent give the peak, and say so."""
-    resolver = resolve({**ALL, **stored})
-    assert resolver.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
-    assert resolver.sources["dram_peak_bytes_per_s"] == formula
+    resolved = resolve({**ALL, **stored})
+    assert resolved.values["dram_peak_bytes_per_s"] == pytest.approx(expected)
+    assert resolved.sources["dram_peak_bytes_per_s"] == formula
 
 
 def test_peaks_are_tried_in_order() -> None:
@@ -264,11 +268,11 @@ def test_the_peak_of_a_part_is_that_of_the_whole() -> None:
 
 def test_constants_of_the_architecture_stand_in() -> None:
     """128 bytes and four instructions a cycle and SM, 100 SMs at 1.5 GHz: 19.2 TB/s and 600e9 instructions."""
-    resolver = resolve(ALL)
-    assert resolver.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
-    assert resolver.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
-    assert resolver.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
-    assert resolver.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
+    resolved = resolve(ALL)
+    assert resolved.values["l1_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolved.values["l1_tag_peak_bytes_per_s"] == pytest.approx(19.2e12)
+    assert resolved.values["issue_peak_inst_per_s"] == pytest.approx(6e11)
+    assert resolved.sources["l1_peak_bytes_per_s"] == "128 per SM and cycle x SMs x f"
 
 
 @pytest.mark.parametrize("stored", [CLOCKS, SMS, {}])
@@ -432,3 +436,62 @@ def test_the_device_s_own_bandwidth_is_two_bits_a_pin_and_cycle() -> None:
 def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, float]) -> None:
     """An Orin states its GPU clock there, a GB10 twice the right one, a Thor 0: no bandwidth is made of those."""
     assert value({**ALL, **BUS, **changes}, "device_dram_peak_bytes_per_s") is None
+
+
+# Plans
+
+EVERYTHING = frozenset(
+    name
+    for counter in COUNTERS
+    for recipe in counter.recipes
+    for base in bases_of(recipe)
+    for name in (
+        base,
+        *(recipe.names if isinstance(recipe, (Exact, CyclesOverTime)) else ()),
+        *(f"{base}.{form}" for form in FORMS),
+    )
+)
+"""Every name that a recipe may read, and more."""
+
+
+def resolved_without_a_plan(stored: dict[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """Try every way of every recipe in order, those that need what is not stored too, and skip them one by one."""
+    values: dict[str, float] = {}
+    sources: dict[str, str] = {}
+    for counter in COUNTERS:
+        ways = [way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)]
+        for way in step_of(counter, ways).ways:
+            found = way.find(stored, values) if all(name in stored for name in way.needs) else None
+            if found is not None and math.isfinite(found):
+                values[counter.name], sources[counter.name] = found, way.source
+                break
+    return values, sources
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
+    """What is left out for a set of names is only what could not apply: values, sources and order are the same."""
+    chance = random.Random(seed)  # noqa: S311 - a choice of names, not a secret
+    names = sorted(EVERYTHING)
+    for share in (0.02, 0.2, 0.7):
+        stored = {name: chance.choice((0.0, 1.0, chance.uniform(0, 1e9))) for name in names if chance.random() < share}
+        found = resolve(stored)
+        values, sources = resolved_without_a_plan(stored)
+        assert list(found.values.items()) == list(values.items())
+        assert found.sources == sources
+
+
+def test_kernels_of_one_report_share_a_plan_and_the_names_of_their_sources() -> None:
+    """The recipes of a set of names are pruned once; sources are one mapping, however many kernels there are."""
+    plan_for.cache_clear()
+    first, second = resolve({**ALL, "dram__bytes.sum": 1.0}), resolve({**ALL, "dram__bytes.sum": 2.0})
+    assert plan_for.cache_info().misses == 1
+    assert first.sources is second.sources
+    assert first.values != second.values
+
+
+def test_a_clock_of_zero_was_not_measured() -> None:
+    """Nothing runs at 0 Hz: the clock is missing, and so is what would be made of it."""
+    found = resolve({**ALL, "sm__cycles_elapsed.avg.per_second": 0.0}).values
+    assert "sm_clock_hz" not in found
+    assert "issue_peak_inst_per_s" not in found

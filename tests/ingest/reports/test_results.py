@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.results import THREAD_TABLES, WARP_TABLE, RawResult, is_measured, short_name, to_kernel
-from rooflens.model.records import Rule
+from rooflens.model.records import Hotspot, Rule, Series
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
@@ -210,3 +211,71 @@ def test_counters_carry_their_sources() -> None:
     assert record.counter_sources["dram_bytes"] == "dram__bytes_read.sum + dram__bytes_write.sum"
     assert record.counters.keys() == record.counter_sources.keys()
     assert record.duration_ns == 1e6
+
+
+# What cannot be
+
+LAUNCH = {f"launch__{what}_dim_{axis}": 4.0 for what in ("grid", "block") for axis in "xyz"}
+DURATION = "gpu__time_duration.sum"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "named"),
+    [
+        ({"sm__cycles_elapsed.avg.per_second": 1e308}, "sm_clock_hz = 1e+308, of `sm__cycles_elapsed.avg.per_second`"),
+        ({DURATION: 0.0}, "duration_ns = 0"),
+        ({DURATION: -1e6}, "duration_ns = -1e+06"),
+        ({"dram__bytes_read.sum": -3.0, "dram__bytes_write.sum": 1.0}, "dram_bytes = -2"),
+        ({"launch__grid_dim_y": 1e308}, "launch__grid_dim_y = 1e+308"),
+        ({"launch__block_dim_x": 2.0**40}, "launch__block_dim_x"),
+        ({"device__attribute_compute_capability_major": 1e300}, "device__attribute_compute_capability_major"),
+        ({f"{SAMPLED}wait": -5.0, f"{SAMPLED}barrier": 50.0}, f"{SAMPLED}wait = -5"),
+        ({f"{TENSOR}.sum": 1e300}, "operations of src_bf16_dst_fp32"),
+        ({f"{TENSOR}.sum.peak_sustained": 1e40}, "peak of src_bf16_dst_fp32"),
+    ],
+)
+def test_an_impossible_value_fails_its_kernel(numbers: dict[str, float], named: str) -> None:
+    """One bit can make a clock of 1e308 Hz: no number of such a kernel is used, and it says which one cannot be."""
+    record = kernel(LAUNCH | numbers)
+    assert record.status == "failed"
+    assert named in (record.status_reason or "")
+    assert "is impossible: " in (record.status_reason or "")
+    assert [record.counters, record.stalls, record.tensor_ops, record.tensor_peaks_per_s] == [{}] * 4
+    assert record.name == "scale<float>"
+
+
+@pytest.mark.parametrize("name", [*THREAD_TABLES, WARP_TABLE])
+def test_more_instructions_than_a_kernel_executes_fail_it(name: str) -> None:
+    """A count of an opcode table over 2^62 is damage, and would not fit the store."""
+    record = kernel(tables={name: {"FFMA": 2**62 + 1}})
+    assert (record.status, record.thread_opcodes, record.warp_opcodes) == ("failed", {}, {})
+    assert "FFMA = 4.61e+18 is impossible" in (record.status_reason or "")
+
+
+def test_impossible_samples_and_offsets_fail_their_kernel() -> None:
+    """Samples over 10,000 % and code of 2^40 bytes are damage as counters are."""
+    assert kernel(series=Series(1e3, {"dram": (0.5, None, 1e9)})).status == "failed"
+    assert kernel(series=Series(1e300, {"dram": (0.5, 0.5)})).status == "failed"
+    assert kernel(series=Series(1e3, {"dram": (0.5, None, 1.2)})).status == "ok"
+    assert kernel(code=Code((Hotspot("sass", pc=2**50),))).status == "failed"
+    assert kernel(code=Code(totals={"warp_inst": 1e30})).status == "failed"
+
+
+def test_an_impossible_launch_size_is_not_known() -> None:
+    """What is possible of a failed kernel stays: its grid, where only its block is damaged."""
+    record = kernel(LAUNCH | {"launch__block_dim_x": 1e308, "device__attribute_compute_capability_minor": -1e300})
+    assert (record.grid, record.block, record.compute_capability) == ((4, 4, 4), None, None)
+
+
+def test_an_impossible_estimate_of_nvidia_is_left_out() -> None:
+    """A rule keeps its words: an estimate is nothing that was measured."""
+    record = kernel(rules=(Rule("CPIStall", "s", "t", "m", 1e300, 40.0), Rule("CPIStall", "s", "t", "m", 12.5, -1.0)))
+    assert [(rule.speedup_pct, rule.unit_speedup_pct) for rule in record.rules] == [(None, 40.0), (12.5, None)]
+    assert record.status == "ok"
+
+
+def test_a_failed_profile_says_so() -> None:
+    """Where every measurement is NaN the reason says that profiling failed."""
+    raw = RawResult(0, "k", "k()", "kernel", {}, {}, {}, 9, ())
+    assert "every counter is NaN" in (to_kernel(raw, "", "", synthetic=True).status_reason or "")
+    assert kernel().status_reason is None

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import ncu_report
@@ -19,9 +22,18 @@ from rooflens.errors import InputError
 from rooflens.ingest.reports import unpacking
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import ingest_reports, load_reports
-from rooflens.ingest.reports.pool import Job, read_reports
-from rooflens.ingest.reports.reader import Report, read_report
-from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES, is_packed, likely_bytes, unpacked
+from rooflens.ingest.reports.pool import Job, in_child
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.tasks import read_reports
+from rooflens.ingest.reports.unpacking import (
+    MAX_UNPACKED_BYTES,
+    is_packed,
+    likely_bytes,
+    spooled,
+    unpacked,
+)
+from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
@@ -45,7 +57,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _error(file: Path) -> InputError:
     """Return the error that reading `file` raises."""
     with pytest.raises(InputError) as caught:
-        read_report(file, file.name, with_raw=False)
+        read_report(file, file.name)
     return caught.value
 
 
@@ -55,17 +67,17 @@ def test_a_compressed_report_reads_like_the_plain_one(fixtures: Path, tmp_path: 
     plain = fixtures / "synthetic" / f"{name}.synthetic.ncu-rep"
     file = pack(plain, tmp_path / "report.ncu-repz")
     assert file.stat().st_size < plain.stat().st_size
-    assert read_report(file, "one", with_raw=True) == read_report(plain, "one", with_raw=True)
+    assert read_report(file, "one", ReadOptions(raw="all")) == read_report(plain, "one", ReadOptions(raw="all"))
     assert list(scratch.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["a.ncu-rep", "a.ncu-repz", "a.NCU-REPZ", "a.bin", "a", "\udce9.ncu-repz"])
-@pytest.mark.parametrize("compress", [packed, bytes], ids=["packed", "plain"])
+@pytest.mark.parametrize("compress", [packed, gzip.compress, bytes], ids=["zstd", "gzip", "plain"])
 def test_what_a_file_is_its_bytes_say(tmp_path: Path, scratch: Path, name: str, compress: Callable[..., bytes]) -> None:
     """A report is read under any name, compressed or not, though NVIDIA's reader goes by the name."""
     file = tmp_path / name
     file.write_bytes(compress(REPORT))
-    assert len(read_report(file, "one", with_raw=False).kernels) == 3
+    assert len(read_report(file, "one").kernels) == 3
     assert list(scratch.iterdir()) == []
 
 
@@ -77,7 +89,7 @@ def test_nvidias_own_reader_takes_what_these_tests_compress(tmp_path: Path) -> N
         file.write_bytes(data)
         context = ncu_report.load_report(str(file))
         assert context.range_by_idx(0).num_actions() == 3
-        assert len(read_report(file, "one", with_raw=False).kernels) == 3
+        assert len(read_report(file, "one").kernels) == 3
         other = ncu_report.load_report(str(shutil.copy(file, tmp_path / f"{name}.ncu-rep")))
         assert other is None or other.num_ranges() == 0
 
@@ -110,7 +122,7 @@ def test_a_flipped_byte_is_an_input_error_or_harmless(tmp_path: Path, scratch: P
         file = tmp_path / f"{offset}.ncu-repz"
         file.write_bytes(flipped)
         jobs.append(Job(file, str(offset)))
-    results = [outcome.result for outcome in read_reports(jobs, with_raw=False, children=2)]
+    results = [outcome.result for outcome in read_reports(jobs, children=2)]
     refused = [result for result in results if isinstance(result, InputError)]
     assert len(refused) > len(data) / 2
     assert [error for error in refused if "bug of rooflens" in error.hint] == []
@@ -127,7 +139,7 @@ def test_damage_inside_the_frame_is_found_as_in_a_plain_report(tmp_path: Path, s
     assert list(scratch.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"NV", b"a folder, archived", packed(REPORT)])
+@pytest.mark.parametrize("content", [b"", b"NV\0", b"a folder\0archived", b"PK\x03\x04\0" + REPORT])
 def test_what_holds_no_report_is_refused_before_it_is_unpacked(tmp_path: Path, scratch: Path, content: bytes) -> None:
     """Anything else that is zstd-compressed is named as what it is."""
     file = tmp_path / "archive.tar.zst"
@@ -138,6 +150,76 @@ def test_what_holds_no_report_is_refused_before_it_is_unpacked(tmp_path: Path, s
     assert list(scratch.iterdir()) == []
 
 
+LAYERS = {
+    "plain": bytes,
+    "zstd": packed,
+    "gzip": gzip.compress,
+    "zstd, then gzip": lambda data: gzip.compress(packed(data)),
+    "two members": lambda data: gzip.compress(data[:1000]) + gzip.compress(data[1000:]),
+}
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_the_plain_bytes_are_those_before_it_was_compressed(tmp_path: Path, scratch: Path, layers: str) -> None:
+    """Whatever a report was compressed with, its bytes are there again, and go with the block."""
+    file = tmp_path / "a"
+    file.write_bytes(LAYERS[layers](REPORT))
+    with unpacked(file) as plain:
+        assert plain.read_bytes() == REPORT
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_text_is_unpacked_for_its_reader_to_judge(tmp_path: Path) -> None:
+    """An export of a report is text: it is unpacked like a report, in UTF-16 too."""
+    for text in (b'"ID","Process ID"\n', '"ID"\n'.encode("utf-16")):
+        file = tmp_path / "export.csv.gz"
+        file.write_bytes(gzip.compress(text))
+        assert b"".join(unpacking.chunks(file)) == text
+
+
+def test_what_was_compressed_again_and_again_is_no_report(tmp_path: Path) -> None:
+    """Two layers happen, a third is refused: unpacking goes no deeper."""
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(gzip.compress(packed(REPORT))))
+    assert str(_error(file)) == "compressed more than 2 times over: no report is"
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda data: data[:-9], "ended before the end-of-stream marker"),
+        (lambda data: data + b"==PROF== Disconnected", "Not a gzipped file"),
+        (lambda data: data[:40] + bytes(20) + data[60:], "Error -3|CRC check failed|invalid"),
+    ],
+    ids=["cut", "tail", "overwritten"],
+)
+def test_a_damaged_gzip_file_is_an_input_error(
+    tmp_path: Path, scratch: Path, damage: Callable[[bytes], bytes], reason: str
+) -> None:
+    """A gzip file that was cut, appended to or overwritten is refused as damaged; nothing of it stays."""
+    file = tmp_path / "a.ncu-rep.gz"
+    file.write_bytes(damage(gzip.compress(REPORT)))
+    with pytest.raises(InputError, match=f"^damaged: the compressed report cannot be unpacked: .*({reason})"):
+        list(unpacking.chunks(file))
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_comes_out_of_a_pipe_is_kept_while_it_is_read(scratch: Path) -> None:
+    """All of a pipe is there under a path, which goes with the block."""
+    with spooled(io.BytesIO(REPORT)) as file:
+        assert file.read_bytes() == REPORT
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_pipe_without_end_is_refused(scratch: Path) -> None:
+    """What a pipe sends counts against the limit too; reading stops there."""
+    sent = io.BytesIO(bytes(3 << 20))
+    with pytest.raises(InputError, match="sends more than 1 MiB"), spooled(sent, 1 << 20):
+        pass
+    assert sent.tell() <= 2 << 20
+    assert list(scratch.iterdir()) == []
+
+
 def test_a_wrong_name_gets_a_hint(tmp_path: Path) -> None:
     """A file called `.ncu-repz` that is neither kind of report is refused with a word about its name."""
     file = tmp_path / "a.ncu-repz"
@@ -145,18 +227,16 @@ def test_a_wrong_name_gets_a_hint(tmp_path: Path) -> None:
     assert "first bytes are not" in _error(file).hint
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused(
-    tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, scratch: Path) -> None:
     """A report may unpack to the limit and not to a byte more; unpacking stops there, and nothing of it stays."""
     file = tmp_path / "large.ncu-repz"
     file.write_bytes(packed(REPORT))
-    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT))
-    assert len(read_report(file, "one", with_raw=False).kernels) == 3
-    monkeypatch.setattr(unpacking, "MAX_UNPACKED_BYTES", len(REPORT) - 1)
-    error = _error(file)
+    assert len(read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT))).kernels) == 3
+    with pytest.raises(InputError) as caught:
+        read_report(file, "one", ReadOptions(max_unpacked_bytes=len(REPORT) - 1))
+    error = caught.value
     assert str(error).startswith("unpacks to more than ")
-    assert "zstd -d" in error.hint
+    assert "--max-unpacked" in error.hint
     assert list(scratch.iterdir()) == []
 
 
@@ -172,6 +252,36 @@ def test_no_more_than_the_limit_is_written(tmp_path: Path, monkeypatch: pytest.M
     assert 0 < sum(sizes) <= 4 << 20
 
 
+_SKIPPED = b"\x50\x2a\x4d\x18" + (1 << 20).to_bytes(4, "little") + bytes(1 << 20)
+"""A frame of zstd's that unpacks to nothing."""
+
+
+def _bombs() -> dict[str, bytes]:
+    """Return some kilobytes that unpack to 64 MiB, made in several ways."""
+    content = b"NVR\0" + bytes(64 << 20)
+    return {
+        "zstd": packed(content),
+        "gzip": gzip.compress(content, 1),
+        "gzip in gzip": gzip.compress(gzip.compress(content, 1)),
+        "zstd in gzip": gzip.compress(packed(content)),
+        "gzip in zstd": packed(gzip.compress(content, 1)),
+        "many small ones": gzip.compress(content[: 1 << 20]) * 64,
+        "nothing in it": gzip.compress(packed(b"NVR\0") + _SKIPPED * 64, 1),
+    }
+
+
+@pytest.mark.parametrize("kind", _bombs())
+def test_what_unpacks_without_end_is_stopped_early(tmp_path: Path, scratch: Path, kind: str) -> None:
+    """However it is compressed, a file that grows is refused when its limit is met, and nothing of it stays."""
+    file = tmp_path / "bomb"
+    file.write_bytes(_bombs()[kind])
+    with pytest.raises(InputError, match="unpacks to more than 4 MiB, the most that is taken"):
+        list(unpacking.chunks(file, 4 << 20))
+    with pytest.raises(InputError, match="unpacks to more than 4 MiB"), unpacked(file, 4 << 20):
+        pass
+    assert list(scratch.iterdir()) == []
+
+
 def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing can be unpacked to, the hint names TMPDIR; plain reports are read all the same."""
     file, plain = tmp_path / "a.ncu-repz", tmp_path / "a.ncu-rep"
@@ -181,11 +291,11 @@ def test_a_temporary_folder_without_room_is_named(tmp_path: Path, monkeypatch: p
     error = _error(file)
     assert str(error) == "cannot be unpacked: No such file or directory"
     assert "TMPDIR" in error.hint
-    (outcome,) = read_reports([Job(plain, "a")], with_raw=False)
+    (outcome,) = read_reports([Job(plain, "a")])
     assert isinstance(outcome.result, Report)
 
 
-def unpack_and_abort(path: Path, source: str, *, with_raw: bool) -> Report:  # noqa: ARG001 - a reader's signature
+def unpack_and_abort(path: Path, source: str, options: ReadOptions) -> Report:  # noqa: ARG001 - a reader's signature
     """Die with a temporary file open, as NVIDIA's reader may on damage."""
     with unpacked(path) as plain:
         assert plain.exists()
@@ -196,7 +306,7 @@ def test_a_reader_that_dies_leaves_no_unpacked_file(tmp_path: Path, scratch: Pat
     """What a child had unpacked when it died is removed."""
     file = tmp_path / "a.ncu-repz"
     file.write_bytes(packed(REPORT))
-    (outcome,) = read_reports([Job(file, "a")], with_raw=False, read=unpack_and_abort)
+    (outcome,) = read_reports([Job(file, "a")], read=partial(in_child, unpack_and_abort))
     assert "SIGABRT" in str(outcome.result)
     assert list(scratch.iterdir()) == []
 
@@ -223,15 +333,14 @@ def test_a_store_takes_a_compressed_report_once(fixtures: Path, tmp_path: Path) 
     read = {}
     for first, second in ((plain, file), (file, plain)):
         store = Store(tmp_path / f"store-{first.suffix}")
-        assert len(ingest_reports(find_inputs([str(first)]).jobs, store).reports) == 1
+        assert ingest_reports(find_inputs([str(first)]).jobs, store).report_count == 1
         again = ingest_reports(find_inputs([str(second)]).jobs, store)
-        assert (len(again.reports), again.failures, again.skipped_count) == (0, [], 1)
-        (report,), _ = store.load()
-        assert report[0].digest == hashlib.sha256(plain.read_bytes()).hexdigest()
-        read[first.suffix] = (
-            replace(report[0], source=""),
-            tuple(replace(kernel, source="") for kernel in report[1]),
-        )
+        assert (again.report_count, again.failures, again.skipped_count) == (0, [], 1)
+        (report,) = store.reports()
+        assert isinstance(report, StoredReport)
+        assert report.run.digest == hashlib.sha256(plain.read_bytes()).hexdigest()
+        kernels = tuple(replace(kernel, source="") for kernel in report.kernels)
+        read[first.suffix] = replace(report.run, source=""), kernels
     assert read[".ncu-rep"] == read[".ncu-repz"]
 
 
@@ -270,8 +379,8 @@ def test_only_compressed_reports_need_pyarrow(
     file = tmp_path / "a.ncu-rep"
     file.write_bytes(compress(REPORT))
     code = f"""import pathlib, sys
-from rooflens.ingest.reports.reader import read_report
-read_report(pathlib.Path({str(file)!r}), "a", with_raw=False)
+from rooflens.ingest.reports.read import read_report
+read_report(pathlib.Path({str(file)!r}), "a")
 print("pyarrow" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout == f"{needs_pyarrow}\n"

@@ -33,6 +33,19 @@ def _find(reason: str) -> Callable[[Facts], Found | None]:
     return next(rule.find for rule in RULES if rule.id == f"stall_{reason}")
 
 
+@pytest.mark.parametrize("share", [0.05, 0.29, 0.31, 0.6])
+def test_a_rule_that_is_not_asked_finds_nothing(share: float) -> None:
+    """Asking only for the long waits, counted or sampled, leaves out no wait that a rule would find."""
+    counted = make_facts(_counted("barrier", share))
+    sampled = make_facts(kernel={"stalls": {"wait": share, "no_instructions": share / 2, "selected": 0.1}})
+    unissued = make_facts(
+        {"issued_samples": 50.0, "stall_samples": 100.0}, kernel={"stalls": {"drain": share, "lg_throttle": 2 * share}}
+    )
+    for facts in (counted, sampled, unissued):
+        asked = list(stalls.long_waits(facts))
+        assert not [rule.id for rule in stalls.STALLED if rule not in asked and rule.find(facts) is not None]
+
+
 @pytest.mark.parametrize("reason", REASONS)
 @pytest.mark.parametrize(("share", "issued", "said"), [(0.30, 0.4, False), (0.31, 0.79, True), (0.5, 0.80, False)])
 def test_each_reason_is_said_above_30_percent_where_schedulers_issue_in_less_than_80(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens.cache import keep, kept
 from rooflens.errors import InputError
 from rooflens.model.roofline import datasheets as gpu_module
 from rooflens.model.roofline.datasheets import (
@@ -384,6 +386,31 @@ def test_a_name_claimed_twice_is_an_error() -> None:
     other = VALID.replace("NVIDIA Test", "test")
     with pytest.raises(InputError, match="two GPU files claim the name `test`"):
         index_by_name([parse_datasheet("a.toml", VALID), parse_datasheet("b.toml", other)])
+
+
+def test_every_name_finds_its_own_file() -> None:
+    """A look-up reads only files in which the name stands, and finds what an index of all files would."""
+    by_name = {name: gpu for gpu in GPUS for name in gpu.names}
+    assert {name: datasheet_of(name) for name in by_name} == by_name
+    assert datasheet_of("") is None
+    assert datasheet_of("H") is None
+
+
+def test_gpu_files_are_read_anew_where_the_cache_holds_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all files hold is taken from the cache only where it was made of these very files."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert load_datasheets.__wrapped__() == GPUS
+    good = kept("gpus.json")
+    assert good is not None
+    other = json.loads(good)
+    other["files"]["t4.toml"]["chip"] = "gh100"
+    keep("gpus.json", json.dumps(other).encode())
+    changed = next(gpu for gpu in load_datasheets.__wrapped__() if gpu.id == "t4")
+    assert changed.chip == "gh100"  # so this is where it is read from
+    for bad in (json.dumps(other | {"digest": "0"}).encode(), b"", b"[]", b'{"digest": 1}'):
+        keep("gpus.json", bad)
+        assert load_datasheets.__wrapped__() == GPUS
+        assert kept("gpus.json") == good
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H200", "nvidia h200", "H200", " NVIDIA H200 "])

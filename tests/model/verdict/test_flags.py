@@ -8,6 +8,7 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.failed import failed_kernel
 from rooflens.model.launches import cautions, notes
 from rooflens.model.records import Outside
 from rooflens.model.roofline import flops
@@ -36,6 +37,7 @@ def flags_of(counters: Mapping[str, float] | None = None, **fields: Any) -> tupl
 
 CASES: dict[str, tuple[Kernel, Kernel]] = {
     "all_counters_nan": (make_kernel(status="failed"), make_kernel(status="partial")),
+    "not_analyzed": (failed_kernel(make_kernel(), "a clock of 1e308 Hz"), make_kernel(status="failed")),
     "atomics_cross_twice": (
         make_kernel({"l2_bytes": 1e4, "l2_atomic_bytes": 201.0}, **LOOKED_UP),
         make_kernel({"l2_bytes": 1e4, "l2_atomic_bytes": 200.0}, **LOOKED_UP),

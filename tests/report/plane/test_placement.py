@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
+from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 from rooflens.report.plane.placement import Canvas, Spot, Text, around
 
 
@@ -44,6 +44,20 @@ def test_boxes_overlap(other: Box, *, overlap: bool) -> None:
     """Boxes overlap where they share room, whichever is asked; boxes that only touch do not."""
     assert box(0, 0).hits(other) is overlap
     assert other.hits(box(0, 0)) is overlap
+
+
+def test_a_row_of_boxes_is_crossed_by_what_crosses_one_of_them() -> None:
+    """The look at all boxes of some words at once finds what a look at each of them finds."""
+    rows = [[Box(x + 10 * i, 40 + rise * i, 6, 6 + i, x) for i in range(8)] for x in (0, 60) for rise in (-4, 0, 7)]
+    lines = [Line(x, y, x + dx, y + dy) for x in (-30, 20, 90) for y in range(-20, 120, 9) for dx, dy in _WAYS]
+    told = [crossed(row, [Edge.of(line)]) for row in rows for line in lines]
+    assert told == [any(one.crossed_by(line) for one in row) for row in rows for line in lines]
+    assert {True, False} == set(told)
+    assert crossed(rows[0], map(Edge.of, lines))
+    assert not crossed(rows[0], [])
+
+
+_WAYS = ((200, 0), (-200, 0), (0, 60), (30, -60), (-90, 35), (7, 7))
 
 
 def test_boxes_are_found_in_whatever_band_they_reach_into() -> None:

@@ -17,11 +17,21 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.theme import DARK, LIGHT, LOOKS, vega_config
 from rooflens.report.page.time_chart import time_spec
+from rooflens.report.roofline.chart import default_level
 from rooflens.report.roofline.layers import LEVEL_DASHES
 from rooflens.report.roofline.selection import LEVEL_MARKS
 
 if TYPE_CHECKING:
     from rooflens.model.records import Analysis
+
+
+def test_it_opens_at_the_level_that_limits_everything() -> None:
+    """A page of one wall opens at that wall; where kernels hit several, at the farthest level."""
+    moved = {"dram": 1e9, "l2": 4e9}
+    by_l2 = samples.analysis(samples.Sample("a", "memory", 400, "l2", moved, {"fp32": 1e9}), 0)
+    by_dram = samples.analysis(samples.Sample("b", "memory", 400, "dram", moved, {"fp32": 1e9}), 1)
+    assert default_level(make_plane([by_l2])) == "l2"
+    assert default_level(make_plane([by_l2, by_dram])) == "dram"
 
 
 def test_points_stand_at_intensity_and_performance() -> None:

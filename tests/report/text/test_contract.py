@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator
 
 from rooflens.analyzing import analyze_paths
 from rooflens.report.text.contract import schema_text, to_document, to_schema
+from rooflens.report.text.json_csv import json_lines, to_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +19,17 @@ SHIPPED = files("rooflens.report").joinpath("analysis.schema.json")
 def test_the_shipped_schema_is_that_of_the_table() -> None:
     """`schema_text()` writes the file anew: keys, types and meanings stand in one place."""
     assert SHIPPED.read_text(encoding="utf-8") == schema_text()
+
+
+def test_dense_json_is_the_same_document_a_line_for_each_kernel(fixtures: Path) -> None:
+    """What programs read holds the same keys and values as what people read, and can be taken line by line."""
+    reports = analyze_paths([fixtures / "synthetic" / "attention.synthetic.ncu-rep"]).reports
+    analyses = [analysis for report in reports for analysis in report.analyses]
+    text = "".join(json_lines(analyses, reports))
+    assert text == "".join(json_lines(iter(analyses), reports))
+    assert json.loads(text) == json.loads(to_json(analyses, reports))
+    assert [json.loads(line.rstrip(",")) for line in text.splitlines()[1:-1]] == json.loads(text)["kernels"]
+    assert json.loads("".join(json_lines([]))) == json.loads(to_json([]))
 
 
 def test_documents_keep_to_the_schema(fixtures: Path) -> None:

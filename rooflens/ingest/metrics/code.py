@@ -13,15 +13,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Hotspot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.ingest.metrics.stored import Metrics, Stored, Texts
     from rooflens.model.records import Grain
 
 ByAddress: TypeAlias = "dict[int, float]"
@@ -42,6 +43,13 @@ _SAMPLES = "smsp__pcsamp_sample_count"
 _STALLED = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _ISSUED = "selected"
 """Samples in which the warp issued: part of the samples, and no stall."""
+
+_ACCESS, _MEMORY = "memory_access_type", "memory_type"
+_FUNCTIONS = "launch__function_pcs"
+_LAUNCH = ("launch__grid_size", "launch__block_size")
+_OF_ONE_NAME = (_LOCAL, _SHARED, _IDEAL_SHARED, _SAMPLES)
+_NAMES = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY, _FUNCTIONS))
+_OF_MEMORY = ("local_sectors", "shared_wavefronts", "shared_excess_wavefronts")
 
 _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 """Bits of `memory_access_type`, and of `memory_type`: a copy from global to shared memory is a load and a store."""
@@ -68,10 +76,39 @@ class Code:
     Attributes:
         hotspots: The hottest lines, instructions and functions, each with its whole amounts.
         totals: Sum over all instructions by measure, 0 where measured and none found.
+        needs_texts: A measure is missing that the text of the instructions would have given.
     """
 
     hotspots: tuple[Hotspot, ...] = ()
     totals: Mapping[str, float] = field(default_factory=dict)
+    needs_texts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What a report stores by instruction of one kernel, zeros left out.
+
+    Attributes:
+        amounts: Amount by address, by measure.
+        sectors: Sectors of global memory, of loads and stores together; None where they are not stored.
+        excess_sectors: Those of them that a better access would not need.
+        access: Bits that tell loads from stores, by address.
+        memory: Bits that tell the kinds of memory, by address.
+        opcodes: Executed opcodes with their counts; empty where unknown.
+        function_name: Of the kernel.
+        starts: Address of the first instruction of each function, sorted.
+        warps: How many warps were launched.
+    """
+
+    amounts: Mapping[str, ByAddress]
+    sectors: ByAddress | None
+    excess_sectors: ByAddress | None
+    access: ByAddress
+    memory: ByAddress
+    opcodes: Mapping[str, int]
+    function_name: str
+    starts: Sequence[int]
+    warps: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,82 +119,96 @@ class _Function:
     name: str
 
 
-def read_code(action: Any, opcodes: Mapping[str, int], clean: Callable[[str], str]) -> Code:
-    """Read one result's instructions.
+def uses(name: str) -> bool:
+    """Return whether something is read of the instances of this metric."""
+    return name in _NAMES or _STALLED.match(name) is not None
+
+
+def needs(name: str) -> bool:
+    """Return whether this metric's own value is read."""
+    return name in _LAUNCH
+
+
+def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> Instructions | None:
+    """Gather what is stored by instruction; None where nothing is.
 
     Args:
-        action: The result, as NVIDIA's reader gives it.
+        metrics: Of the result.
         opcodes: Its executed opcodes with their counts; empty where unknown.
-        clean: Makes text of a report valid.
+        function_name: Of the kernel.
     """
-    reader = _Reader(action, clean)
-    measured = reader.measured(opcodes)
+    shared = _amounts(metrics, _SHARED)
+    sectors = _amounts(metrics, *_GLOBAL)
+    found: dict[str, ByAddress | None] = {
+        **_samples(metrics),
+        **{measure: _amounts(metrics, name) for measure, name in _EXECUTED.items()},
+        "local_sectors": _amounts(metrics, _LOCAL),
+        "shared_wavefronts": shared,
+        "shared_excess_wavefronts": _excess(shared, _amounts(metrics, _IDEAL_SHARED)),
+    }
+    amounts = {measure: by_address for measure, by_address in found.items() if by_address is not None}
+    if not amounts and sectors is None:
+        return None
+    starts = metrics.metric(_FUNCTIONS)
+    return Instructions(
+        amounts=amounts,
+        sectors=sectors,
+        excess_sectors=_excess(sectors, _amounts(metrics, *_IDEAL_GLOBAL)),
+        access=_amounts(metrics, _ACCESS) or {},
+        memory=_amounts(metrics, _MEMORY) or {},
+        opcodes=opcodes,
+        function_name=function_name,
+        starts=sorted({int(start) for start in starts.values if not isinstance(start, str)}) if starts else (),
+        warps=_warps(metrics),
+    )
+
+
+def read_code(instructions: Instructions, texts: Texts | None) -> Code:
+    """Sum a kernel's instructions and find the hottest ones.
+
+    Args:
+        instructions: What is stored of them.
+        texts: What they are in text, and where they come from; None where nobody can say.
+    """
+    reader = _Reader(instructions, texts)
+    measured = reader.measured()
     if not measured:
-        return Code()
+        return Code(needs_texts=reader.needs_texts)
     totals = {measure: sum(amounts.values(), 0.0) for measure, amounts in measured.items()}
-    return Code(tuple(_hotspots(reader, measured, totals)), totals)
+    needs_texts = reader.needs_texts
+    return Code(tuple(_hotspots(reader, measured, totals)), totals, needs_texts)
 
 
 @dataclass(slots=True)
 class _Reader:
     """Access to the instructions of one result."""
 
-    action: Any
-    clean: Callable[[str], str]
-    _texts: dict[int, str | None] = field(default_factory=dict)
+    stored: Instructions
+    texts: Texts | None
+    needs_texts: bool = False
+    _known: dict[int, str | None] = field(default_factory=dict)
 
-    def measured(self, opcodes: Mapping[str, int]) -> dict[str, ByAddress]:
-        """Read every measure the report holds by instruction."""
-        found: dict[str, ByAddress | None] = {**self._samples()}
-        found |= {measure: self.amounts(name) for measure, name in _EXECUTED.items()}
+    def measured(self) -> dict[str, ByAddress]:
+        """Find every measure that the report holds by instruction."""
+        amounts = self.stored.amounts
+        found = {measure: amounts[measure] for measure in amounts if measure == "samples" or measure.startswith(STALL)}
+        found |= {measure: amounts[measure] for measure in _EXECUTED if measure in amounts}
         found |= self._global()
-        found["local_sectors"] = self.amounts(_LOCAL)
-        found["shared_wavefronts"] = shared = self.amounts(_SHARED)
-        found["shared_excess_wavefronts"] = _excess(shared, self.amounts(_IDEAL_SHARED))
-        found["fp16_constant_threads"] = self._fp16_constants(found["thread_inst"], opcodes)
-        return {measure: amounts for measure, amounts in found.items() if amounts is not None}
+        found |= {measure: amounts[measure] for measure in _OF_MEMORY if measure in amounts}
+        constants = self._fp16_constants(amounts.get("thread_inst"))
+        return found if constants is None else {**found, "fp16_constant_threads": constants}
 
-    def amounts(self, *names: str) -> ByAddress | None:
-        """Read the first of some metrics that is stored by instruction, or as 0 for all of them; None where none is."""
-        for name in names:
-            metric = self.action.metric_by_name(name)
-            if metric is not None and _is_by_address(metric):
-                return _by_address(metric)
-            if metric is not None and _is_zero(metric):
-                return {}
-        return None
-
-    def _samples(self) -> dict[str, ByAddress]:
-        """Read the samples and the stalls among them; where only reasons are stored, their sum are the samples."""
-        reasons: dict[str, ByAddress] = {}
-        for name in self.action.metric_names():
-            if (match := _STALLED.match(name)) and not match[1].endswith("_not_issued") and match[1] not in reasons:
-                metric = self.action.metric_by_name(name)
-                if _is_zero(metric):
-                    reasons[match[1]] = {}
-                elif _is_by_address(metric):
-                    reasons[match[1]] = _by_address(metric)
-        samples = self.amounts(_SAMPLES)
-        if samples is None and reasons:
-            samples = _summed(reasons.values())
-        stalls = {f"{STALL}{reason}": amounts for reason, amounts in reasons.items() if reason != _ISSUED}
-        return stalls if samples is None else {"samples": samples, **stalls}
-
-    def _global(self) -> dict[str, ByAddress | None]:
+    def _global(self) -> dict[str, ByAddress]:
         """Divide the sectors of global memory into those of loads and those of stores."""
-        sectors = self.amounts(*_GLOBAL)
-        if sectors is None:
+        sectors, excess = self.stored.sectors, self.stored.excess_sectors
+        is_load = None if sectors is None else self._loads(sectors)
+        if sectors is None or is_load is None:
             return {}
-        excess = _excess(sectors, self.amounts(*_IDEAL_GLOBAL))
-        is_load = self._loads(sectors)
-        if is_load is None:
-            return {}
-        divided: dict[str, ByAddress | None] = {}
+        divided: dict[str, ByAddress] = {}
         for what, wanted in (("load", True), ("store", False)):
             divided[f"{what}_sectors"] = {pc: n for pc, n in sectors.items() if is_load[pc] is wanted}
-            divided[f"{what}_excess_sectors"] = (
-                None if excess is None else {pc: n for pc, n in excess.items() if is_load[pc] is wanted}
-            )
+            if excess is not None:
+                divided[f"{what}_excess_sectors"] = {pc: n for pc, n in excess.items() if is_load[pc] is wanted}
         return divided
 
     def _loads(self, addresses: Iterable[int]) -> dict[int, bool] | None:
@@ -165,24 +216,23 @@ class _Reader:
 
         Copies to shared memory are loads. Atomics and reductions are stores: they write.
         """
-        access, kind = self.amounts("memory_access_type"), self.amounts("memory_type") or {}
         loads: dict[int, bool] = {}
         for address in addresses:
-            bits = int((access or {}).get(address, 0))
+            bits = int(self.stored.access.get(address, 0))
             if bits & (_LOADS | _STORES):
-                loads[address] = bool(bits & _LOADS) and not (
-                    bits & _STORES and not int(kind.get(address, 0)) & _OF_SHARED
-                )
+                is_copy = bits & _STORES and int(self.stored.memory.get(address, 0)) & _OF_SHARED
+                loads[address] = bool(bits & _LOADS and (is_copy or not bits & _STORES))
             elif text := self.text(address):
                 loads[address] = re.search(r"(?:^|\s)LD", text) is not None
             else:
                 return None
         return loads
 
-    def _fp16_constants(self, threads: ByAddress | None, opcodes: Mapping[str, int]) -> ByAddress | None:
+    def _fp16_constants(self, threads: ByAddress | None) -> ByAddress | None:
         """Find the packed fp16 multiply-adds that only load a constant; None where their text is missing."""
         if threads is None:
             return None
+        opcodes = self.stored.opcodes
         unseen: float = sum(count for opcode, count in opcodes.items() if opcode.startswith(_PACKED))
         found: ByAddress = {}
         for address, count in threads.items():
@@ -201,22 +251,23 @@ class _Reader:
 
     def text(self, address: int) -> str | None:
         """Return the instruction at an address in text."""
-        if address not in self._texts:
-            text = (self.action.sass_by_pc(address) or "").strip()
-            self._texts[address] = None if text in _NO_TEXT else self.clean(text)[:_MOST_CHARACTERS]
-        return self._texts[address]
+        if self.texts is None:
+            self.needs_texts = True
+            return None
+        if address not in self._known:
+            text = (self.texts.sass(address) or "").strip()
+            self._known[address] = None if text in _NO_TEXT else text[:_MOST_CHARACTERS]
+        return self._known[address]
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line an instruction was compiled from."""
-        info = self.action.source_info(address)
-        if info is None:
-            return None
-        file, line = info.file_name(), info.line()
-        return (self.clean(file)[:_MOST_CHARACTERS], line) if file and line > 0 else None
+        place = self.texts.line(address) if self.texts else None
+        return (place[0][:_MOST_CHARACTERS], place[1]) if place and place[0] and place[1] > 0 else None
 
     def source_lines(self) -> dict[str, list[str]]:
         """Return the embedded source files, divided into lines."""
-        return {self.clean(name): text.splitlines() for name, text in self.action.source_files().items() if text}
+        files = self.texts.source_files() if self.texts else {}
+        return {name: text.splitlines() for name, text in files.items() if text}
 
     def functions(self, lowest: int, entered: Mapping[int, float]) -> tuple[_Function, ...]:
         """Find the functions of the kernel's code by address; only its own has a known name.
@@ -227,55 +278,67 @@ class _Reader:
             lowest: Address of the kernel's lowest instruction.
             entered: Warp instructions executed by address.
         """
-        starts = self._starts()
+        starts, warps = self.stored.starts, self.stored.warps
         if not starts or starts[0] > lowest:
             starts = [lowest]
-        warps = self._warps()
         entries = [start for start in starts if warps and entered.get(start) == warps]
         own = starts if len(starts) == 1 else entries if len(entries) == 1 else []
-        name = self.clean(self.action.name())
+        name = self.stored.function_name
         return tuple(
             _Function(start, name if start in own else f"function at +0x{start - starts[0]:x}") for start in starts
         )
 
-    def _starts(self) -> list[int]:
-        metric = self.action.metric_by_name("launch__function_pcs")
-        if metric is None:
-            return []
-        return sorted({metric.as_uint64(instance) for instance in range(metric.num_instances())})
 
-    def _warps(self) -> float | None:
-        """Return how many warps were launched."""
-        blocks, threads = (self.action.metric_by_name(f"launch__{what}_size") for what in ("grid", "block"))
-        if blocks is None or threads is None:
-            return None
-        return float(blocks.as_double() * math.ceil(threads.as_double() / WARP_THREADS))
-
-
-def _numbers(metric: Any) -> tuple[int, ...]:
-    return metric.ValueKind_UINT64, metric.ValueKind_UINT32, metric.ValueKind_DOUBLE, metric.ValueKind_FLOAT
-
-
-def _is_zero(metric: Any) -> bool:
-    """Return whether a metric says that it counted nothing: then its instances are zeros, or left out."""
-    return bool(metric.has_value() and metric.kind() in _numbers(metric) and not metric.as_double())
+def _samples(metrics: Metrics) -> dict[str, ByAddress | None]:
+    """Read the samples and the stalls among them; where only reasons are stored, their sum are the samples."""
+    reasons: dict[str, ByAddress] = {}
+    for name in metrics.names():
+        match = _STALLED.match(name)
+        if match and not match[1].endswith("_not_issued") and match[1] not in reasons:
+            stored = metrics.metric(name)
+            if stored is not None and stored.is_zero:
+                reasons[match[1]] = {}
+            elif stored is not None and _is_by_address(stored):
+                reasons[match[1]] = _by_address(stored)
+    samples = _amounts(metrics, _SAMPLES)
+    if samples is None and reasons:
+        samples = _summed(reasons.values())
+    stalls = {f"{STALL}{reason}": amounts for reason, amounts in reasons.items() if reason != _ISSUED}
+    return {"samples": samples, **stalls}
 
 
-def _is_by_address(metric: Any) -> bool:
-    if not metric.num_instances() or not metric.has_correlation_ids():
+def _amounts(metrics: Metrics, *names: str) -> ByAddress | None:
+    """Read the first of some metrics that is stored by instruction, or as 0 for all of them; None where none is."""
+    for name in names:
+        stored = metrics.metric(name)
+        if stored is not None and _is_by_address(stored):
+            return _by_address(stored)
+        if stored is not None and stored.is_zero:
+            return {}
+    return None
+
+
+def _warps(metrics: Metrics) -> float | None:
+    """Return how many warps were launched."""
+    stored = [metrics.metric(name) for name in _LAUNCH]
+    blocks, threads = (found.value if found else None for found in stored)
+    if not isinstance(blocks, (int, float)) or not isinstance(threads, (int, float)):
+        return None
+    return float(blocks * math.ceil(threads / WARP_THREADS)) if math.isfinite(threads) else None
+
+
+def _is_by_address(stored: Stored) -> bool:
+    if not stored.values or not stored.keys:
         return False
-    numbers = _numbers(metric)
-    return metric.kind(0) in numbers and metric.correlation_ids().kind(0) in numbers[:2]
+    return isinstance(stored.keys[0], int) and not isinstance(stored.values[0], str)
 
 
-def _by_address(metric: Any) -> ByAddress:
+def _by_address(stored: Stored) -> ByAddress:
     """Read the instances, leaving out what no count can be."""
-    addresses = metric.correlation_ids()
     amounts: ByAddress = defaultdict(float)
-    for instance in range(metric.num_instances()):
-        amount = metric.as_double(instance)
-        if 0 < amount <= _MOST_EVENTS:
-            amounts[addresses.as_uint64(instance)] += amount
+    for address, amount in zip(stored.keys or (), stored.values, strict=True):
+        if 0 < amount <= _MOST_EVENTS:  # type: ignore[operator]  # the first is a number, and so are the others
+            amounts[address] += amount  # type: ignore[index, operator]  # as above
     return dict(amounts)
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from rooflens.ingest.reports.messages import decode
+from rooflens.ingest.messages.messages import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

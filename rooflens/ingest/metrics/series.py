@@ -11,12 +11,14 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from rooflens.model.records import RESIDENT, Series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.ingest.metrics.stored import Metrics, Stored, Value
 
 _PCT = ".avg.pct_of_peak_sustained_elapsed"
 
@@ -40,6 +42,7 @@ _ON_THE_SM = (*_RESIDENT, *(name for unit, names in _UNITS.items() if unit not i
 
 _SAMPLED = re.compile(r"(?:pmsampling:|(?:\w+\.)?Triage\w*\.)(?P<name>.+)")
 """The names that ncu has given to sampled metrics: with the group of its passes until 2024, with a prefix since."""
+_WANTED = frozenset(name for group in (*_UNITS.values(), _RESIDENT) for name in group)
 _START, _END = "profiler__timestamp_workload_start_", "profiler__timestamp_workload_end_"
 
 Course = tuple[float | None, ...]
@@ -61,17 +64,22 @@ class _Samples:
     values: tuple[float, ...]
 
 
-def read_series(action: Any) -> Series | None:
+def uses(name: str) -> bool:
+    """Return whether something is read of the instances of this metric."""
+    match = _SAMPLED.fullmatch(name)
+    return name.startswith((_START, _END)) or (match is not None and match["name"] in _WANTED)
+
+
+def read_series(metrics: Metrics) -> Series | None:
     """Read the series of one result; None where nothing, or too little, was sampled while it ran.
 
     Args:
-        action: A result as `ncu_report` gives it.
+        metrics: Of the result.
     """
-    names = {match["name"]: name for name in action.metric_names() if (match := _SAMPLED.fullmatch(name))}
-    wanted = {name for group in (*_UNITS.values(), _RESIDENT) for name in group}
-    stored = {short: _samples(action.metric_by_name(name)) for short, name in names.items() if short in wanted}
+    names = {match["name"]: name for name in metrics.names() if (match := _SAMPLED.fullmatch(name))}
+    stored = {short: _samples(metrics.metric(name)) for short, name in names.items() if short in _WANTED}
     samples = {name: found for name, found in stored.items() if found is not None}
-    windows = _windows(action) or _active_windows(samples)
+    windows = _windows(metrics) or _active_windows(samples)
     interval_ns = _interval_ns(samples.values())
     if not windows or interval_ns is None:
         return None
@@ -107,25 +115,29 @@ def _thinned(course: Course, step: int) -> Course:
     return tuple(sum(part) / len(part) if part else None for part in parts)
 
 
-def _samples(metric: Any) -> _Samples | None:
-    count = metric.num_instances()
-    if not metric.has_correlation_ids() or not MIN_SAMPLES <= count <= MOST_SAMPLES:
+def _samples(stored: Stored | None) -> _Samples | None:
+    if stored is None or not stored.keys or not MIN_SAMPLES <= len(stored.values) <= MOST_SAMPLES:
         return None
-    keys = metric.correlation_ids()
-    pairs = sorted((int(keys.as_uint64(i)), float(metric.as_double(i))) for i in range(count))
+    if not (_are_numbers(stored.keys) and _are_numbers(stored.values)):
+        return None
+    pairs = sorted((int(time), float(value)) for time, value in zip(stored.keys, stored.values, strict=True))
     if any(value < 0 or not math.isfinite(value) for _, value in pairs):
         return None
     return _Samples(tuple(time for time, _ in pairs), tuple(value for _, value in pairs))
 
 
-def _windows(action: Any) -> list[tuple[int, int]]:
+def _are_numbers(values: Sequence[Value]) -> TypeGuard[Sequence[float]]:
+    return all(isinstance(value, (int, float)) and math.isfinite(value) for value in values)
+
+
+def _windows(metrics: Metrics) -> list[tuple[int, int]]:
     """Return start and end of the kernel in each pass."""
     stamps: dict[str, int] = {}
-    for name in action.metric_names():
+    for name in metrics.names():
         if name.startswith((_START, _END)):
-            metric = action.metric_by_name(name)
-            if metric.has_correlation_ids() and metric.num_instances():
-                stamps[name] = int(metric.correlation_ids().as_uint64(0))
+            stored = metrics.metric(name)
+            if stored is not None and stored.keys and isinstance(stored.keys[0], int):
+                stamps[name] = stored.keys[0]
     starts = {name.removeprefix(_START): time for name, time in stamps.items() if name.startswith(_START)}
     ends = {number: stamps.get(f"{_END}{number}") for number in starts}
     return [(start, end) for number, start in starts.items() if (end := ends[number]) is not None and end > start]

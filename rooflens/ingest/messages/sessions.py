@@ -13,6 +13,8 @@ SYNTHETIC_PROVIDER = "rooflens synthetic report"
 """Provider of the version entry that a generated report carries beside Nsight Compute's own."""
 
 _NCU_PROVIDER = "Nsight Compute Target"
+_LATEST_UNIX_S = 2**33
+"""In the year 2242: a later time is damage, and dates end with the year 9999."""
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
@@ -27,6 +29,7 @@ class Session:
         cache_control: The same of its cache mode, which only a command line states.
         replay_mode: The same of its replay mode.
         created_unix_s: When ncu made the report.
+        notes: What stands there and cannot be.
     """
 
     process_id: int
@@ -38,6 +41,7 @@ class Session:
     cache_control: str | None = None
     replay_mode: str | None = None
     created_unix_s: int | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def process_label(self) -> str | None:
@@ -85,6 +89,8 @@ def _session(process_id: int, known: dict[str, Any]) -> Session:
     """Make a session of its gathered facts; what the settings lack is taken from ncu's command line."""
     command_line = known.get("command_line") or ""
     options = {name: known.get(name) or _option(command_line, name) for name in _MODES}
+    created_unix_s = known.get("created_unix_s")
+    is_odd = created_unix_s is not None and not 0 < created_unix_s <= _LATEST_UNIX_S
     return Session(
         process_id=process_id,
         process_name=known.get("process_name"),
@@ -92,7 +98,8 @@ def _session(process_id: int, known: dict[str, Any]) -> Session:
         host=known.get("host") or known.get("address"),
         ncu_version=known.get("ncu_version"),
         command_line=known.get("command_line"),
-        created_unix_s=known.get("created_unix_s"),
+        created_unix_s=None if is_odd else created_unix_s,
+        notes=(f"the report's date is left out: nothing is made {created_unix_s} s after 1970",) if is_odd else (),
         **{name: mode.lower() if mode else None for name, mode in options.items()},
     )
 

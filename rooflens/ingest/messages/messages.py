@@ -87,10 +87,53 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("required", "uint64", "Y", 2),
         ("required", "uint64", "Z", 3),
     ),
+    # The same message read fast: metrics come as bytes, and what is known but not needed stands here, so that fields
+    # that nobody knows are told from it.
+    "FastResult": (
+        ("required", "uint32", "ThreadID", 1),
+        ("required", "uint64", "APICallID", 2),
+        ("required", "uint64", "ProgramHandle", 3),
+        ("required", "uint64", "KernelID", 4),
+        ("required", "bytes", "KernelMangledName", 5),
+        ("required", "bytes", "KernelFunctionName", 6),
+        ("required", "bytes", "KernelDemangledName", 7),
+        ("required", "uint32", "WorkDimensions", 8),
+        ("required", "bytes", "GlobalWorkOffset", 9),
+        ("required", "bytes", "GridSize", 10),
+        ("required", "bytes", "BlockSize", 11),
+        ("repeated", "bytes", "MetricResults", 13),
+        ("required", "bytes", "Source", 15),
+        ("repeated", "RuleResult", "RuleResults", 19),
+        ("optional", "bytes", "Nvtx", 21),
+    ),
     "MetricResult": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
         ("repeated", "MetricValuePair", "MetricValueList", 3),
+        ("optional", "uint32", "Kind", 4),
+    ),
+    # A metric read fast: without its instances, or with them merged, as its definition has them in no ncu.
+    "MetricHead": (
+        ("required", "uint32", "NameId", 1),
+        ("optional", "MetricValue", "MetricValue", 2),
+        ("optional", "uint32", "Kind", 4),
+    ),
+    "MergedMetric": (
+        ("required", "uint32", "NameId", 1),
+        ("optional", "MetricValue", "MetricValue", 2),
+        ("optional", "MergedPairs", "MetricValueList", 3),
+        ("optional", "uint32", "Kind", 4),
+    ),
+    "MergedPairs": (
+        ("optional", "MergedValues", "CorrelationId", 1),
+        ("optional", "MergedValues", "ElementValue", 2),
+    ),
+    "MergedValues": (
+        ("repeated", "bytes", "StringValue", 1),
+        ("repeated", "float", "FloatValue", 2),
+        ("repeated", "double", "DoubleValue", 3),
+        ("repeated", "uint32", "Uint32Value", 4),
+        ("repeated", "uint64", "Uint64Value", 5),
     ),
     "MetricValuePair": (
         ("optional", "MetricValue", "CorrelationId", 1),
@@ -110,17 +153,37 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "bytes", "SectionIdentifier", 4),
     ),
     "RuleBody": (("repeated", "RuleItem", "Items", 1),),
-    "RuleItem": (("optional", "RuleMessage", "Message", 1),),
+    "RuleItem": (
+        ("optional", "RuleMessage", "Message", 1),
+        ("optional", "RuleSpeedup", "Speedup", 10),
+    ),
+    "RuleSpeedup": (
+        ("optional", "uint32", "Kind", 1),
+        ("optional", "double", "Value", 2),
+    ),
     "RuleMessage": (
         ("optional", "bytes", "Text", 1),
         ("optional", "uint32", "Kind", 2),
         ("optional", "bytes", "Title", 4),
     ),
-    # What is profiled as a range, a graph or a command list: well-formed, and launched by whom.
+    # What is profiled as a range, a command list or a graph: well-formed, and launched by whom.
     "OtherResult": (
         ("optional", "uint32", "ThreadID", 1),
+        ("repeated", "MetricResult", "MetricResults", 4),
         ("optional", "bytes", "Nvtx", 10),
     ),
+    # The same read fast; they differ in where they keep their rules.
+    **{
+        name: (
+            ("required", "uint32", "ThreadID", 1),
+            ("required", "uint64", "APICallID", 2),
+            ("repeated", "bytes", "MetricResults", 4),
+            ("optional", "bytes", "Nvtx", 10),
+            *((("optional", "bytes", "KernelFunctionName", 18),) if name == "FastCommandListResult" else ()),
+            ("repeated", "RuleResult", "RuleResults", rules),
+        )
+        for name, rules in (("FastRangeResult", 20), ("FastCommandListResult", 21), ("FastGraphResult", 22))
+    },
     "NvtxState": (
         ("repeated", "NvtxDomain", "Domains", 1),
         ("repeated", "NvtxThread", "Threads", 2),
@@ -169,6 +232,14 @@ def decode(name: str, encoded: bytes) -> Any:
     except DecodeError:
         return None
     return decoded if decoded.IsInitialized() else None
+
+
+def unknown_fields(decoded: Any) -> set[int]:
+    """Return the numbers of the fields of a decoded message that its definition here lacks; not those inside others."""
+    from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - as above
+
+    unknown = UnknownFieldSet(decoded)
+    return {unknown[place].field_number for place in range(len(unknown))}
 
 
 @cache

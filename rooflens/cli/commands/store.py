@@ -1,0 +1,68 @@
+"""`rooflens store`: what is done to a store as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflens.cli.console import show_error
+from rooflens.format import count, printable, quantity
+
+_DIR = click.argument("store", metavar="DIR", type=click.Path(file_okay=False))
+
+
+@click.group()
+def store() -> None:
+    """Compact a store, or bring an older one to this version."""
+
+
+@store.command()
+@_DIR
+@click.option("--drop-damaged", is_flag=True, help="Remove the parts that cannot be read, and what was in them.")
+@click.pass_context
+def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
+    """Merge many small parts into few large ones, packed harder.
+
+    Nothing is lost: what is damaged stays, and is named, unless --drop-damaged says otherwise.
+    """
+    from rooflens.model.store.compacting import compact as compact_store
+    from rooflens.model.store.store import Store
+
+    opened = Store.existing(store)
+    done = compact_store(opened, drop_damaged=drop_damaged)
+    for error in done.damaged.values():
+        show_error(error)
+    before, after = quantity(done.bytes_before, "B"), quantity(done.byte_count, "B")
+    click.echo(printable(f"{count(done.parts_before, 'part')} of {before} are now {done.parts} of {after}"), err=True)
+    click.echo(f"wrote {store}", err=True)
+    if done.damaged and not drop_damaged:
+        context.exit(1)
+
+
+@store.command()
+@_DIR
+@click.option(
+    "--raw",
+    type=click.Choice(["values", "all"]),
+    default="values",
+    show_default=True,
+    help="Which raw values to take over: one a metric, or those of its instances too.",
+)
+def migrate(store: str, raw: str) -> None:
+    """Bring a store of an older rooflens (schema 2, 3 or 4) to this version.
+
+    The old one is kept beside it. Hot spots are read from reports only: from a store of schema 2 there are none.
+    """
+    from rooflens.ingest.old_stores.migrate import migrate as migrate_store
+
+    done = migrate_store(Path(store), with_instances=raw == "all")
+    for source, error in done.failures:
+        show_error(error, source)
+    click.echo(f"stored {count(done.report_count, 'report')} of schema {done.version}", err=True)
+    if done.without_hotspots:
+        click.echo(f"note: schema {done.version} kept no hot spots: ingest the reports again to have them", err=True)
+    click.echo(printable(f"the old store is now {done.kept}"), err=True)
+    click.echo(f"wrote {store}", err=True)
+    if done.failures:
+        click.get_current_context().exit(1)

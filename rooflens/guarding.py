@@ -1,0 +1,73 @@
+"""Write something of many kernels: one that meets a bug on the way is written as failed, and costs no other one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rooflens.errors import InputError, RooflensError
+from rooflens.model.analyze import analyze
+from rooflens.model.failed import BUG_HINT, blame, bug_reason, failed_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.model.verdict.thresholds import Thresholds
+
+T = TypeVar("T")
+Reports = tuple["AnalyzedReport", ...]
+Place = tuple[int, int]
+"""Position of a report, and of a kernel in it."""
+
+
+def write_all(reports: Reports, limits: Thresholds, write: Callable[[Reports], T]) -> T:
+    """Write something of reports.
+
+    Args:
+        reports: All that is to be written.
+        limits: Thresholds of the verdicts.
+        write: Writes some reports; it may be called several times.
+
+    Returns:
+        What `write` returned for all reports, with the kernels as failed ones that it cannot write.
+
+    Raises:
+        InputError: No kernel alone is to blame that it fails.
+    """
+    try:
+        return write(reports)
+    except RooflensError:
+        raise
+    except Exception as error:
+        sound = _without_culprits(reports, limits, write)
+        if sound is None:
+            raise InputError(bug_reason(error), BUG_HINT) from error
+    try:
+        return write(sound)
+    except RooflensError:
+        raise
+    except Exception as error:
+        raise InputError(bug_reason(error), BUG_HINT) from error
+
+
+def _without_culprits(reports: Reports, limits: Thresholds, write: Callable[[Reports], object]) -> Reports | None:
+    """Fail the kernels that cannot be written; None where there are none."""
+    places = [(i, j) for i, report in enumerate(reports) for j in range(len(report.analyses))]
+    found = dict(blame(places, lambda some: write(_only(reports, some))))
+    if not found:
+        return None
+    analyses = [list(report.analyses) for report in reports]
+    for (i, j), error in found.items():
+        analyses[i][j] = analyze(failed_kernel(analyses[i][j].kernel, bug_reason(error)), limits)
+    return tuple(replace(report, analyses=tuple(all_of)) for report, all_of in zip(reports, analyses, strict=True))
+
+
+def _only(reports: Reports, places: Sequence[Place]) -> Reports:
+    """Keep some kernels, and the reports that they stand in."""
+    kept: dict[int, list[int]] = {}
+    for i, j in places:
+        kept.setdefault(i, []).append(j)
+    return tuple(
+        replace(reports[i], analyses=tuple(reports[i].analyses[j] for j in positions)) for i, positions in kept.items()
+    )

@@ -1,0 +1,1 @@
+"""Child processes that may die: whatever is called in one costs itself and nothing else."""

@@ -1,0 +1,190 @@
+"""The child's side: take calls from one pipe, make them, and answer over another until the parent is gone.
+
+Only the standard library is imported here: what a call needs, its pickle names. The process is one of its own and no
+`multiprocessing`: that starts none from daemonic workers, and runs a script without a main guard again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any
+
+from rooflens.ingest.children.memory import SHARERS
+from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PR_SET_PDEATHSIG = 1
+_ORPHAN_SECONDS = 10.0
+"""What a call may take over its deadline before the child ends by itself: its parent, which should end it, is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a child is told at its start.
+
+    Attributes:
+        parent: Process that started it.
+        memory_bytes: The most it may take; None for no limit.
+        scratch: Folder for temporary files; None for the usual one.
+        sharers: How many processes share the machine's memory, told to the child's own children.
+    """
+
+    parent: int
+    memory_bytes: int | None
+    scratch: str | None
+    sharers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a call.
+
+    Attributes:
+        value: What it returned, or the exception that it raised.
+        raised: It is an exception.
+        resident_bytes: Memory that the child holds now; None where the system does not say.
+    """
+
+    value: Any
+    raised: bool
+    resident_bytes: int | None
+
+
+def main(setup: Setup) -> None:
+    """Serve calls until the parent hangs up."""
+    calls, answers = _take_pipes()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its children
+    _die_with(setup.parent)
+    _limit_memory(setup.memory_bytes)
+    tempfile.tempdir = setup.scratch
+    os.environ[SHARERS] = str(setup.sharers)
+    _send(answers, READY)
+    while (payload := _next_call(calls)) is not None:
+        _forget_messages()
+        call = _unpickled(payload)  # imports what it needs: no part of the call's own time
+        _send(answers, TAKEN)
+        _send(answers, ANSWER, _answer(call))
+
+
+def _take_pipes() -> tuple[IO[bytes], IO[bytes]]:
+    """Take the pipes for ourselves: libraries that print or read must find nothing there."""
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    return calls, answers
+
+
+def _die_with(parent: int) -> None:
+    """Ask Linux to end us when the parent dies, however it dies; elsewhere a child that works ends at its deadline."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - only there
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(0)
+
+
+def _limit_memory(most_bytes: int | None) -> None:
+    """Take no more than this of data: what is allocated and what is mapped privately, not what files and code take."""
+    if most_bytes is None:
+        return
+    try:
+        import resource  # noqa: PLC0415 - POSIX only
+    except ImportError:
+        return
+    with suppress(ValueError, OSError):  # a lower limit of the system's stays
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, hard))
+
+
+def _next_call(calls: IO[bytes]) -> bytes | None:
+    """Return the next pickled call; None when the parent has hung up."""
+    head = calls.read(HEADER.size)
+    if len(head) < HEADER.size:
+        return None
+    kind, length = HEADER.unpack(head)
+    payload = calls.read(length)
+    return payload if kind == CALL and len(payload) == length else None
+
+
+def _forget_messages() -> None:
+    """Empty the file that stderr is, so that what stands there at our death is about this call."""
+    with suppress(OSError):
+        os.ftruncate(2, 0)
+        os.lseek(2, 0, os.SEEK_SET)
+
+
+def _unpickled(payload: bytes) -> Callable[[], Any]:
+    """Return the call as a function of nothing; where there is no such function, calling it says so."""
+    try:
+        function, arguments, deadline_s = pickle.loads(payload)  # noqa: S301 - our parent's
+    except Exception as error:  # noqa: BLE001 - importing runs any code
+        return partial(_raise, error)
+    return partial(_made, function, arguments, deadline_s)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _answer(call: Callable[[], Any]) -> bytes:
+    """Make a call and return its pickled answer; an answer that cannot be pickled is an error of the call."""
+    try:
+        try:
+            answer = Answer(call(), raised=False, resident_bytes=None)
+        except Exception as error:  # noqa: BLE001 - the parent raises it again
+            answer = Answer(_bare(error), raised=True, resident_bytes=None)
+        return pickle.dumps(Answer(answer.value, answer.raised, _resident_bytes()), protocol=5)
+    except MemoryError:
+        return pickle.dumps(Answer(MemoryError(), raised=True, resident_bytes=_resident_bytes()))
+    except Exception as error:  # noqa: BLE001 - pickling calls methods of any object
+        refused = TypeError(f"its answer cannot be sent: {type(error).__name__}: {error}")
+        return pickle.dumps(Answer(refused, raised=True, resident_bytes=_resident_bytes()))
+
+
+def _made(function: Callable[..., Any], arguments: tuple[Any, ...], deadline_s: float | None) -> Any:
+    _end_late(deadline_s)
+    try:
+        return function(*arguments)
+    finally:
+        _end_late(None)
+
+
+def _end_late(deadline_s: float | None) -> None:
+    """Let the system end us some time after the deadline, whatever hangs."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0.0 if deadline_s is None else deadline_s + _ORPHAN_SECONDS)
+
+
+def _bare(error: Exception) -> Exception:
+    """Leave what an exception was raised from behind: a parent may not be able to unpickle it."""
+    error.__cause__ = error.__context__ = None
+    return error
+
+
+def _resident_bytes() -> int | None:
+    try:
+        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - no pathlib where memory may be out
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, MemoryError):
+        return None
+
+
+def _send(answers: IO[bytes], kind: bytes, payload: bytes = b"") -> None:
+    try:
+        answers.write(frame(kind, payload))
+        answers.write(payload)
+        answers.flush()
+    except BrokenPipeError:  # nobody listens
+        os._exit(0)

@@ -1,0 +1,1 @@
+"""Work that is done elsewhere: in processes of this machine, on a Dask cluster, under MPI."""

@@ -1,0 +1,92 @@
+"""Say what a text is that holds no launches of an export, and what to do instead."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.exports.tables import header_of, open_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MOST_LINES = 20_000
+_LONGEST_LINE = 100_000
+_LONGEST_QUOTE = 200
+_SAMPLE_BYTES = 4096
+
+_RAW = "export it with `ncu --import REPORT --page raw --csv --print-units base`"
+_PROFILE = "`ncu --csv --page raw --print-units base PROGRAM` prints a table"
+
+_KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)"),
+        "ncu profiled nothing: {said}",
+        "mend that and profile again",
+    ),
+    (
+        re.compile(r"Time \(%\)|Total Time \(ns\)|\bStart \(ns\)|Duration \(ns\)", re.IGNORECASE),
+        "a table of Nsight Systems (`nsys`), which has no hardware counters",
+        "rooflens reads what Nsight Compute (`ncu`) exports",
+    ),
+    (
+        re.compile(r"NVPROF is profiling|==\d+== Profiling|\"?Metric Description\"?,\"?Min|\"?Time\(%\)\"?,"),
+        "a table of nvprof, which rooflens does not read",
+        "profile with Nsight Compute: `ncu --set full -o REPORT PROGRAM`",
+    ),
+    (
+        re.compile(r"\"?Metric Type\"?,|\"?Metric Name\"?,\"?Metric Description"),
+        "a list of the metrics of a chip, with no values",
+        _PROFILE,
+    ),
+    (
+        re.compile(r"\"?(?:Address|#)\"?,\"?(?:Address|Source)\"?,", re.IGNORECASE),
+        "a source page, which has no metrics of whole kernels",
+        _RAW,
+    ),
+    (
+        re.compile(r"^\s*Section: |^\s*-{20,}\s+-{4,}"),
+        "ncu's text output, which is no table",
+        f"add --csv; or {_RAW}",
+    ),
+    (
+        re.compile(r"(?:^|[,;\t\"])[a-z]\w*__\w+\.(?:sum|avg|min|max|pct|ratio)\b[^:]*[,;\t]|metric_name.*[,;\t]value"),
+        "a table that another program made of metrics: without the columns of ncu no launch can be told",
+        f"give what ncu itself printed; or {_RAW}",
+    ),
+    (re.compile(r"^==PROF=="), "ncu's messages alone, with no table behind them", _PROFILE),
+)
+"""Pattern of a line, what such a text is, and what to do."""
+
+
+def is_known(head: bytes) -> bool:
+    """Return whether a file, by its first bytes, is a text that can be named, though it is no export."""
+    stream = open_text(head)
+    if stream.encoding.startswith("utf-8") and b"\0" in head[:_SAMPLE_BYTES]:
+        return False
+    lines = [line[:_LONGEST_LINE] for line in islice(stream, _MOST_LINES)]
+    return any(pattern.search(line) for line in lines for pattern, _, _ in _KINDS)
+
+
+def refusal(data: bytes) -> InputError:
+    """Return the error for a text that holds no launches."""
+    if not data.strip():
+        return InputError("the file is empty", "profile again, or copy it again")
+    lines = [line[:_LONGEST_LINE] for line in islice(open_text(data), _MOST_LINES)]
+    if any(header_of(line) for line in lines):
+        return InputError("the export holds no launches", _said(lines) or "check ncu's filters, and export again")
+    for pattern, what, hint in _KINDS:
+        if found := next((match for line in lines if (match := pattern.search(line))), None):
+            said = next((part for part in found.groups() if part), "")
+            return InputError(what.format(said=said.strip()[:_LONGEST_QUOTE]), hint)
+    return InputError("no export of Nsight Compute: there is no table of kernels and metrics in it", _RAW)
+
+
+def _said(lines: Iterable[str]) -> str:
+    """Return what ncu said went wrong."""
+    pattern = _KINDS[0][0]
+    found = next((match for line in lines if (match := pattern.search(line))), None)
+    said = next((part for part in found.groups() if part), "") if found else ""
+    return f"ncu said: {said.strip()[:_LONGEST_QUOTE]}" if said else ""

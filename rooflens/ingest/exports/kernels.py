@@ -1,0 +1,157 @@
+"""What an export holds of one launch, and who it was."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rooflens.ingest.exports.tables import (
+    BLOCK,
+    CC,
+    CONTEXT,
+    DEVICE,
+    GRID,
+    HOST,
+    ID,
+    KERNEL,
+    PROCESS,
+    PROCESS_ID,
+    STREAM,
+    Header,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.records import Rule
+
+GPU_NAME = "device__attribute_display_name"
+_DEVICE_ID = "launch__device_id"
+_CC = "device__attribute_compute_capability"
+
+_DEFAULT_DOMAIN = "<default domain>"
+_RANGE = re.compile(r'"(?P<domain>.*?):(?P<name>.*?):[^:"]*:[^:"]*:(?:none|A?RGB)?:[^:"]*:\w*:.*?"(?=\s|$)')
+_UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
+_PAIRS = {")": "(", ">": "<", "]": "["}
+_MOST_DIGITS = 11
+_AXES = "xyz"
+_LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
+
+_WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
+"""Names that ncu gives what is no kernel; it has no block size."""
+
+UNNAMED = "unnamed"
+"""Name of the only kernel of a table without names."""
+
+
+@dataclass(slots=True)
+class ExportedKernel:
+    """One launch as an export shows it; the fields are those of a report's raw result.
+
+    Attributes:
+        launch: What the export says of which launch it is, to find it again in a second table; empty without numbers.
+        numbers: Metric -> value in base units.
+        texts: Metric -> word.
+        tables: Metric with instances -> {key: count}.
+        not_numbers: Metrics printed as `nan`.
+    """
+
+    function_name: str
+    signature: str
+    index: int = 0
+    workload: str = "kernel"
+    numbers: dict[str, float] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    not_numbers: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
+    launch: tuple[str, ...] = ()
+    process_name: str | None = None
+    process: str | None = None
+    nvtx_range: str | None = None
+
+
+def identified(cells: Sequence[str], header: Header) -> ExportedKernel:
+    """Start a kernel with what its row says of its launch."""
+
+    def cell(name: str) -> str:
+        place = header.columns.get(name)
+        return cells[place].strip() if place is not None and place < len(cells) else ""
+
+    signature = cell(KERNEL) or UNNAMED
+    kernel = ExportedKernel(function_of(signature), signature)
+    if number := cell(ID):
+        kernel.launch = (number, signature, *map(cell, _LAUNCH))
+    if signature.casefold() in _WORKLOADS and not _sizes(cell(BLOCK)):
+        kernel.workload = _WORKLOADS[signature.casefold()]
+    if name := cell(PROCESS):
+        kernel.process_name = name
+        kernel.process = f"{name} {cell(PROCESS_ID).translate(_UNGROUPED)}".strip()
+    kernel.nvtx_range = _ranges(cells[place] for place in header.range_columns if place < len(cells))
+    for what, sizes in (("block", _sizes(cell(BLOCK))), ("grid", _sizes(cell(GRID)))):
+        names = (f"launch__{what}_dim_{axis}" for axis in _AXES)
+        kernel.numbers.update(zip(names, map(float, sizes), strict=False))
+    _add_device(kernel, cell(DEVICE), cell(CC))
+    return kernel
+
+
+@lru_cache(maxsize=4096)
+def function_of(signature: str) -> str:
+    """Drop return type, namespaces, template arguments and parameters: `void a::f<int>(T1 *)` -> `f`."""
+    if signature.startswith("_Z"):
+        return _mangled_function(signature)
+    bare = _without_end(_without_end(signature.strip(), ")").rstrip(), ">").rstrip()
+    return re.split(r"::|[\s*&]", bare)[-1] or signature
+
+
+def _without_end(text: str, closing: str) -> str:
+    """Drop the bracket that ends a text, with all in it; a text without one stays."""
+    if not text.endswith(closing):
+        return text
+    depth = 0
+    for place in range(len(text) - 1, -1, -1):
+        depth += {closing: 1, _PAIRS[closing]: -1}.get(text[place], 0)
+        if depth == 0:
+            return text[:place]
+    return text
+
+
+def _mangled_function(symbol: str) -> str:
+    """Return the last name of an Itanium symbol: `_ZN1a1fEPf` -> `f`."""
+    place = re.match(r"_Z(?:N[KVrRO]*)?(?:St|L)?", symbol)
+    name, at = "", place.end() if place else 0
+    while length := re.match(r"L?(\d+)", symbol[at:]):
+        start = at + length.end()
+        at = start + int(length[1])
+        name = symbol[start:at] or name
+    return name or symbol
+
+
+@lru_cache(maxsize=4096)
+def _sizes(cell: str) -> tuple[int, ...]:
+    """Read `(32, 4, 1)`; empty unless three sizes are given."""
+    parts = [part.strip().translate(_UNGROUPED) for part in cell.strip("() ").split(", ")]
+    sizes = tuple(int(part) for part in parts if part.isascii() and part.isdigit() and len(part) < _MOST_DIGITS)
+    return sizes if len(sizes) == len(parts) == len(_AXES) else ()
+
+
+def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
+    """Note the number of the GPU, or its name where a version prints that, and its compute capability."""
+    if device.isascii() and device.isdigit() and len(device) < _MOST_DIGITS:
+        kernel.numbers[_DEVICE_ID] = float(device)
+    elif device:
+        kernel.texts[GPU_NAME] = device
+    if found := re.fullmatch(r"(\d{1,2})[.,](\d{1,2})", capability):
+        kernel.numbers[f"{_CC}_major"], kernel.numbers[f"{_CC}_minor"] = float(found[1]), float(found[2])
+
+
+def _ranges(cells: Iterable[str]) -> str | None:
+    """Join the names of the NVTX ranges, the outermost first; those of the default domain stand alone."""
+    names = []
+    for cell in cells:
+        for found in _RANGE.finditer(cell):
+            domain = "" if found["domain"] == _DEFAULT_DOMAIN else f"{found['domain']}:"
+            names.append(f"{domain}{found['name']}")
+    return "/".join(names) or None

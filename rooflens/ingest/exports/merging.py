@@ -1,0 +1,52 @@
+"""One launch in several tables: ncu printed its details, then its raw page, or other metrics of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflens.ingest.exports.kernels import ExportedKernel
+
+_TIME = "gpu__time_duration.sum"
+_MOST_APART = 0.01
+"""Times that differ by more are of two launches: no rounding in print moves one so far that has three digits."""
+
+
+def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
+    """Put the launches of all tables into one list, each once.
+
+    A launch comes again where process, number, name and sizes are those of one before, with other metrics. With the
+    same metrics it is one of another run: in a container every run may have the same process number.
+    """
+    found: list[ExportedKernel] = []
+    known: dict[tuple[str, ...], ExportedKernel] = {}
+    for table in tables:
+        new: dict[tuple[str, ...], ExportedKernel] = {}
+        for kernel in table:
+            before = known.get(kernel.launch) if kernel.launch else None
+            if before is not None and _is_again(before, kernel):
+                _add(before, kernel)
+                continue
+            kernel.index = len(found)
+            found.append(kernel)
+            new[kernel.launch] = kernel
+        known.update(new)
+    return found
+
+
+def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
+    if before.numbers.keys() == kernel.numbers.keys():
+        return False
+    first, second = before.numbers.get(_TIME), kernel.numbers.get(_TIME)
+    return first is None or second is None or abs(first - second) <= _MOST_APART * max(first, second)
+
+
+def _add(kernel: ExportedKernel, other: ExportedKernel) -> None:
+    """Add what another table has of a launch; what both have stays as the first has it."""
+    kernel.numbers |= {**other.numbers, **kernel.numbers}
+    kernel.texts |= {**other.texts, **kernel.texts}
+    kernel.tables |= {**other.tables, **kernel.tables}
+    kernel.not_numbers = [*dict.fromkeys((*kernel.not_numbers, *other.not_numbers))]
+    kernel.rules = kernel.rules or other.rules

@@ -1,0 +1,152 @@
+"""Numbers as ncu prints them: with the separators of the machine's locale, which the file does not name."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_SPACES = re.compile("(?<=\\d)[ '_\u00a0\u2009\u202f\u2019](?=\\d)")
+"""What groups digits where neither point nor comma does."""
+
+_NUMBER = re.compile(r"[-+]?(?P<digits>[\d.,]*\d[.,]?)(?P<power>[eE][-+]?\d{1,3})?")
+_NAN = re.compile(r"[-+]?nan(?:\(\w*\))?", re.IGNORECASE)
+_FLAG = "(!)"
+"""Stands before a value that ncu could not collect: `(!) n/a`, `(!) nan`."""
+
+_WITH_INSTANCES = re.compile(r"(?P<own>[^()]*?)\s*\((?P<instances>.*)\)\s*", re.DOTALL)
+"""A value with those of its instances: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
+
+_GROUP = 3
+_PLAIN_DIGITS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How the numbers of one table are written.
+
+    Attributes:
+        decimal: Mark before the fraction, `.` or `,`; the other one groups digits.
+        pct_digits: Most digits after it among the per cents: they are rounded there.
+    """
+
+    decimal: str = "."
+    pct_digits: int = _PLAIN_DIGITS
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """One printed value, to tell the style of its table from.
+
+    Attributes:
+        is_count: It counts something, so that it has no fraction.
+    """
+
+    text: str
+    is_pct: bool = False
+    is_count: bool = False
+
+
+def style_of(values: Iterable[Printed], default: Style) -> Style:
+    """Tell from values how their table writes numbers; `default` where they do not show it."""
+    votes: Counter[str] = Counter()
+    weak: Counter[str] = Counter()
+    digits = 0
+    for value in values:
+        written = _digits(value.text)
+        marks = [mark for mark in ".," if written and mark in written]
+        if not marks or written is None:
+            continue
+        mark = _decimal_of(written)
+        if mark is not None:
+            votes[mark] += 1
+        elif value.is_count:
+            weak["," if marks[0] == "." else "."] += 1
+        if value.is_pct:
+            digits = max(digits, len(written) - 1 - max(written.rfind("."), written.rfind(",")))
+    decided = votes or weak
+    decimal = decided.most_common(1)[0][0] if decided else default.decimal
+    return Style(decimal, digits or default.pct_digits)
+
+
+def parse(text: str, style: Style, power: int = 0) -> float | None:
+    """Read a number and multiply it by ten to `power`, rounded once.
+
+    Returns:
+        NaN where `nan` is printed; None where there is no number: empty, `n/a`, a word.
+    """
+    if style.decimal == "." and "_" not in text:
+        try:
+            return float(f"{text}e{power}" if power else text)
+        except ValueError:
+            pass
+    own = text.replace(_FLAG, "").strip()
+    if _NAN.fullmatch(own):
+        return math.nan
+    digits = _digits(own)
+    if digits is None:
+        return None
+    plain = _plain(digits, style.decimal)
+    return None if plain is None else _float(own, plain, power)
+
+
+def split_instances(text: str) -> tuple[str, str | None]:
+    """Part a value from those of its instances, which stand behind it in brackets."""
+    found = _WITH_INSTANCES.fullmatch(text) if text.endswith((")", ") ")) else None
+    if found is None or not (found["own"] == "" or _NUMBER.fullmatch(_SPACES.sub("", found["own"]))):
+        return text, None
+    return found["own"], found["instances"]
+
+
+def instance_counts(instances: str, style: Style) -> dict[str, int]:
+    """Read the instances of a count by key: `BRA: 1; EXIT: 9`; none where they are printed without keys."""
+    counts: dict[str, int] = {}
+    for item in instances.split(";"):
+        key, colon, written = item.rpartition(":")
+        value = parse(written.strip(), style) if colon else None
+        if value is not None and math.isfinite(value) and value >= 0:
+            counts[key.strip()] = counts.get(key.strip(), 0) + int(value)
+    return counts
+
+
+def _float(own: str, plain: str, power: int) -> float:
+    found = _NUMBER.fullmatch(_SPACES.sub("", own))
+    exponent = power + int((found["power"] or "e0")[1:]) if found else power
+    sign = "-" if own.startswith("-") else ""
+    return float(f"{sign}{plain}e{exponent}")
+
+
+def _digits(text: str) -> str | None:
+    """Return the digits and marks of a number, without sign and exponent; None where there is none."""
+    found = _NUMBER.fullmatch(_SPACES.sub("", text.replace(_FLAG, "").strip()))
+    return found["digits"] if found else None
+
+
+def _decimal_of(digits: str) -> str | None:
+    """Tell which mark stands before the fraction; None where `1,024` may be either."""
+    points, commas = digits.count("."), digits.count(",")
+    if points and commas:
+        return "." if digits.rfind(".") > digits.rfind(",") else ","
+    mark, other = (".", ",") if points else (",", ".")
+    if points + commas > 1:
+        return other
+    before, _, after = digits.partition(mark)
+    return None if _may_group(before, after) else mark
+
+
+def _may_group(before: str, after: str) -> bool:
+    """Return whether a mark with these digits around it can group them."""
+    return len(after) == _GROUP and 1 <= len(before) <= _GROUP and not before.startswith("0")
+
+
+def _plain(digits: str, decimal: str) -> str | None:
+    """Write digits with a point before the fraction and no groups; None where they are no number."""
+    mark = _decimal_of(digits) or decimal
+    other = "," if mark == "." else "."
+    plain = digits.replace(other, "")
+    return None if plain.count(mark) > 1 else plain.replace(mark, ".")

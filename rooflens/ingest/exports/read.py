@@ -1,0 +1,189 @@
+"""The door: text that ncu printed with `--csv` -> launches with values in base units by metric name."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.exports.facts import Facts
+from rooflens.ingest.exports.foreign import refusal
+from rooflens.ingest.exports.kernels import GPU_NAME
+from rooflens.ingest.exports.long import long_kernels
+from rooflens.ingest.exports.merging import merged
+from rooflens.ingest.exports.tables import Header, header_of, open_text, records
+from rooflens.ingest.exports.wide import wide_kernels
+from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rooflens.ingest.exports.kernels import ExportedKernel
+
+HEAD_BYTES = 1 << 20
+"""So many bytes of a file show whether it is an export: what the program printed comes first."""
+
+_CC = "device__attribute_compute_capability"
+_OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
+"""Parts of the names of metrics that tell how near a unit is to its peak, whatever GPU it is."""
+
+_ONE_HEADER = b"Kernel Name"
+_AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
+_MOST_NAMED = 3
+
+
+def is_export(head: bytes) -> bool:
+    """Return whether a file is a CSV export of Nsight Compute, by its first `HEAD_BYTES` or all of it."""
+    return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
+
+
+@dataclass(slots=True)
+class Export:
+    """The launches of one export; to be gone through once.
+
+    Attributes:
+        names_gpu: False where a launch does not say which GPU it ran on, and nobody did.
+        notes: What was left out or is not known, one sentence each; complete after the last launch.
+    """
+
+    _data: bytes
+    _gpu: str | None
+    _facts: Facts
+    names_gpu: bool = True
+    _has_peaks: bool = False
+    _capabilities: dict[str, None] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[ExportedKernel]:
+        """Yield the launches in the order of the text.
+
+        Raises:
+            InputError: There are none; the table is none that can be read; or the GPU that was named is another one.
+        """
+        count = 0
+        try:
+            for kernel in _kernels(self._data, self._facts):
+                self._name_gpu(kernel)
+                count += 1
+                yield kernel
+        except csv.Error as error:
+            raise InputError(f"the table cannot be read: {error}", _AGAIN) from error
+        if not count:
+            raise refusal(self._data)
+        if not self.names_gpu and not self._has_peaks:
+            raise InputError(
+                f"the export does not name its GPU{self._capability}, and holds no share of a peak", self._gpu_hint()
+            )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of how this was read."""
+        said = self._facts.notes()
+        if not self.names_gpu:
+            said.append(f"the export does not name its GPU{self._capability}: `--gpu NAME` adds its published roofs")
+        return tuple(said)
+
+    @property
+    def pct_digits(self) -> int:
+        """Digits after the point to which its per cents are rounded."""
+        return self._facts.style.pct_digits
+
+    @property
+    def _capability(self) -> str:
+        known = [f"compute capability {one}" for one in self._capabilities]
+        return f" ({', '.join(known)})" if known else ""
+
+    def _gpu_hint(self) -> str:
+        """Say how to name the GPU, with some names of its compute capability: several GPUs share each."""
+        names = [gpu.names[0] for gpu in load_datasheets() if gpu.compute_capability in self._capabilities]
+        some = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+        known = f"; of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
+        return f"name it with --gpu, as `rooflens gpus` spells it{known}"
+
+    def _name_gpu(self, kernel: ExportedKernel) -> None:
+        """Put down the GPU that the user named, where the launch names none; never guess one."""
+        capability = _capability_of(kernel)
+        if capability:
+            self._capabilities.setdefault(capability)
+        self._has_peaks = self._has_peaks or any(map(_is_share, kernel.numbers))
+        if GPU_NAME in kernel.texts:
+            return
+        if self._gpu is None:
+            self.names_gpu = False
+            return
+        known = datasheet_of(self._gpu)
+        if known and capability and known.compute_capability != capability:
+            raise InputError(
+                f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",
+                "name the GPU that it ran on with --gpu",
+            )
+        kernel.texts[GPU_NAME] = self._gpu
+
+
+def read_export(data: bytes, gpu: str | None = None, is_wanted: Callable[[str], bool] = lambda _: True) -> Export:
+    """Read a CSV export of Nsight Compute.
+
+    Args:
+        data: The file, or what came from a pipe: whatever else ncu and the program printed may stand in it.
+        gpu: Display name of the GPU, for launches that do not name theirs.
+        is_wanted: Says which metrics are read; all of them by default.
+    """
+    return Export(data, gpu, Facts(is_wanted))
+
+
+def _kernels(data: bytes, facts: Facts) -> Iterator[ExportedKernel]:
+    """Yield the launches of every table."""
+    index = 0
+    stream = _Peeked(records(open_text(data), facts.damage))
+    tables = _tables(stream, facts)
+    if data.count(_ONE_HEADER) > 1:
+        yield from merged(tables)
+        return
+    for table in tables:
+        for kernel in table:
+            kernel.index = index
+            index += 1
+            yield kernel
+
+
+def _tables(stream: _Peeked, facts: Facts) -> Iterator[Iterable[ExportedKernel]]:
+    """Yield the launches of each table; those of one must be gone through before the next."""
+    for header in stream.headers():
+        if header.is_summary:
+            raise InputError("a summary over launches (`--print-summary`): each launch is needed", _AGAIN)
+        read = long_kernels if header.is_long else wide_kernels
+        yield read(header, stream.rows(), facts)
+
+
+class _Peeked:
+    """A stream of headers and rows, gone through table by table."""
+
+    def __init__(self, found: Iterator[Header | list[str]]) -> None:
+        self._found = found
+        self._header: Header | None = None
+
+    def headers(self) -> Iterator[Header]:
+        """Yield the header of each table; the rows of the one before must have been read."""
+        first = next(self._found, None)
+        self._header = first if isinstance(first, Header) else None
+        while self._header is not None:
+            header, self._header = self._header, None
+            yield header
+
+    def rows(self) -> Iterator[list[str]]:
+        """Yield the rows up to the next header."""
+        for found in self._found:
+            if isinstance(found, Header):
+                self._header = found
+                return
+            yield found
+
+
+def _is_share(metric: str) -> bool:
+    """Return whether a metric tells how near a unit is to its peak, whatever GPU it is; occupancy does not."""
+    return "warps" not in metric and any(part in metric for part in _OWN_PEAKS)
+
+
+def _capability_of(kernel: ExportedKernel) -> str | None:
+    major, minor = kernel.numbers.get(f"{_CC}_major"), kernel.numbers.get(f"{_CC}_minor")
+    return None if major is None or minor is None else f"{major:.0f}.{minor:.0f}"

@@ -1,0 +1,190 @@
+"""The tables in a text that ncu printed: what is header, row or neither, whatever stands before, between and after."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+DELIMITERS = ",;\t|"
+
+ID, PROCESS_ID, PROCESS, HOST, KERNEL = "id", "process id", "process name", "host name", "kernel name"
+CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC = "context", "stream", "block size", "grid size", "device", "cc"
+KERNEL_TIME = "kernel time"
+SECTION, METRIC, UNIT, VALUE = "section name", "metric name", "metric unit", "metric value"
+RULE, RULE_TEXT = "rule name", "rule description"
+SPEEDUP_OF, SPEEDUP = "estimated speedup type", "estimated speedup"
+INVOCATIONS, AVERAGE = "invocations", "average"
+
+IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM, BLOCK, GRID, DEVICE, CC)
+"""Columns that say which launch a row is of, in ncu's order; versions before 2021 lack the last four."""
+
+_RANGES = ("Start/Stop_Range", "Push/Pop_Range")
+_PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
+_ROW_START = re.compile(r'\s*"?\d*"?\s*[,;\t|]\s*"?\d+"?\s*[,;\t|]')
+_HEADER_WORDS = ("Kernel Name", "Metric Name", "Kernel_Name", "Metric_Name", "kernel_name", "metric_name")
+_FIRST_CELLS = '"ID","Process ID"'
+_GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
+_MOST_LINES_OF_A_ROW = 500
+_LARGEST_CELL = 2**31 - 1
+_SAMPLE_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a table.
+
+    Attributes:
+        names: Its cells as they are written.
+        columns: Position by name in lower case, of metrics by their own; of equal names the first.
+        range_columns: Positions of the NVTX ranges, start/stop ranges first: they hold for every thread.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    columns: Mapping[str, int]
+    range_columns: tuple[int, ...] = ()
+
+    @property
+    def is_long(self) -> bool:
+        """True where each row holds one metric."""
+        return METRIC in self.columns
+
+    @property
+    def is_summary(self) -> bool:
+        """True where each row holds one metric of many launches (`--print-summary`)."""
+        return self.is_long and VALUE not in self.columns
+
+
+@dataclass(slots=True)
+class Damage:
+    """What was left out, counted while a text is read.
+
+    Attributes:
+        broken_rows: Rows that end within a quoted cell, or were cut by other output.
+    """
+
+    broken_rows: int = 0
+
+
+def open_text(data: bytes) -> io.TextIOWrapper:
+    """Open a text of whatever encoding ncu's output ends up in: UTF-8, UTF-16 of PowerShell, a Windows code page."""
+    return io.TextIOWrapper(io.BytesIO(data), encoding=_encoding(data[:_SAMPLE_BYTES]), errors="replace", newline="")
+
+
+def _encoding(sample: bytes) -> str:
+    if sample.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    pairs = len(sample) // 2
+    if pairs and sample[1::2].count(0) * 2 > pairs:
+        return "utf-16-le"
+    if pairs and sample[::2].count(0) * 2 > pairs:
+        return "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(sample)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def header_of(line: str) -> Header | None:
+    """Read a line as the header of an export; None where it is none."""
+    if not any(word in line for word in _HEADER_WORDS):
+        return None
+    start = max(line.find(_FIRST_CELLS), 0)  # what a program printed last may end without a line end
+    for delimiter in DELIMITERS:
+        try:
+            cells = _cells([line[start:]], delimiter)
+        except csv.Error:
+            return None
+        names = tuple(cell.strip() for cell in cells)
+        columns = {_key(name): place for place, name in reversed(list(enumerate(names)))}
+        if _is_header(columns, names):
+            return Header(names, delimiter, columns, _range_columns(names))
+    return None
+
+
+def _range_columns(names: Sequence[str]) -> tuple[int, ...]:
+    places = {kind: place for place, name in enumerate(names) for kind in _RANGES if kind in name}
+    return tuple(places[kind] for kind in _RANGES if kind in places)
+
+
+def _is_header(columns: Mapping[str, int], names: Sequence[str]) -> bool:
+    if METRIC in columns:
+        return VALUE in columns or AVERAGE in columns
+    return KERNEL in columns and any("__" in name for name in names)
+
+
+def records(lines: Iterable[str], damage: Damage) -> Iterator[Header | list[str]]:
+    """Yield each header, and the cells of each row below it; all other lines are left out.
+
+    Raises:
+        csv.Error: A row cannot be parted into cells.
+    """
+    limit = csv.field_size_limit(_LARGEST_CELL)
+    header: Header | None = None
+    try:
+        for record in _records(lines, damage):
+            found = header_of(record[0])
+            if found is not None:
+                header = found
+                yield header
+            elif header is not None and len(cells := _cells(record, header.delimiter)) > 1 and _is_row(cells, header):
+                yield cells
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _records(lines: Iterable[str], damage: Damage) -> Iterator[list[str]]:
+    """Join the lines of a cell that holds line ends; leave out the profiler's, and rows that are never closed."""
+    held: list[str] = []
+    for line in lines:
+        bare = line.lstrip("\ufeff")
+        if held and _starts_anew(bare, held):
+            damage.broken_rows += 1
+            held = []
+        is_odd = bare.count('"') % 2 == 1
+        if held:
+            held.append(bare)
+            if is_odd:
+                yield held
+                held = []
+        elif is_odd and bare.startswith('"'):
+            held = [bare]
+        elif not _PROFILER_LINE.match(bare):
+            yield [bare]
+    damage.broken_rows += bool(held)
+
+
+def _starts_anew(line: str, held: Sequence[str]) -> bool:
+    """Return whether a line begins a row or a table, so that the quote which is open was never closed."""
+    return (
+        len(held) > _MOST_LINES_OF_A_ROW
+        or _ROW_START.match(line) is not None
+        or _PROFILER_LINE.match(line) is not None
+        or header_of(line) is not None
+    )
+
+
+def _cells(lines: Sequence[str], delimiter: str) -> list[str]:
+    return next(csv.reader(lines, delimiter=delimiter, skipinitialspace=True), [])
+
+
+def _is_row(cells: Sequence[str], header: Header) -> bool:
+    """Tell a row from what a program printed in between: it has the number of its launch, the row of units has none."""
+    needed = header.columns[METRIC if header.is_long else KERNEL]
+    if len(cells) <= needed:
+        return False
+    place = header.columns.get(ID)
+    number = "" if place is None else cells[place].strip().translate(_GROUPING)
+    return not number or number.isdigit()
+
+
+def _key(name: str) -> str:
+    return name if "__" in name else " ".join(name.casefold().replace("_", " ").split())

@@ -1,0 +1,93 @@
+"""Units as ncu prints them, in the words of every version: which power of ten leads to the base unit."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Dimension = Literal["pct", "time", "byte", "byte/s", "hz", "cycle"]
+
+_TIMES: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("nsecond", "nseconds", "ns", "nsec"), -9),
+        **dict.fromkeys(("usecond", "useconds", "us", "usec", "µs", "μs"), -6),
+        **dict.fromkeys(("msecond", "mseconds", "ms", "msec"), -3),
+        **dict.fromkeys(("second", "seconds", "s", "sec"), 0),
+    }
+)
+"""Word -> power of ten in seconds."""
+
+_NS = 9
+"""Times are in nanoseconds: so many powers of ten a second."""
+
+_PREFIXES: Mapping[str, int] = MappingProxyType({"K": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18})
+_BYTES = frozenset({"byte", "bytes", "b"})
+_CYCLES = frozenset({"cycle", "cycles"})
+_COUNTED = frozenset(
+    word + plural
+    for word in ("byte", "inst", "cycle", "sector", "request", "thread", "warp", "block", "register", "sample", "op")
+    for plural in ("", "s")
+)
+_SCALED = _COUNTED | {"hz", "b", "pass", "flop", "wavefront", "transaction"}
+"""Words that ncu, or whoever wrote the file anew, puts a prefix to."""
+
+_BINARY = ("ki", "mi", "gi", "ti")
+
+
+@lru_cache(maxsize=1024)
+def power_of(unit: str) -> int | None:
+    """Return the power of ten that leads from `unit` to base units (ns, byte, 1/s, cycle, %); None where none does."""
+    upper, *lower = _words(unit)
+    powers = [_time_power(upper) if upper in _TIMES else _prefix_power(upper)]
+    powers += [-_TIMES[word] if word in _TIMES else _negative(_prefix_power(word)) for word in lower]
+    known = [power for power in powers if power is not None]
+    return sum(known) if len(known) == len(powers) else None
+
+
+@lru_cache(maxsize=1024)
+def dimension_of(unit: str) -> Dimension | None:
+    """Tell what a unit measures, of the things that a label could be mistaken for; None for all others."""
+    words = _words(unit)
+    upper = _bare(words[0])
+    if unit.strip() == "%":
+        return "pct"
+    if upper == "hz" or (upper in _CYCLES and words[-1] in _TIMES):
+        return "hz"
+    if upper in _BYTES:
+        return "byte" if len(words) == 1 else "byte/s" if words[-1] in _TIMES else None
+    if len(words) > 1:
+        return None
+    return "time" if words[0] in _TIMES else "cycle" if upper in _CYCLES else None
+
+
+def is_count(metric: str, unit: str) -> bool:
+    """Return whether a metric counts something, in a unit that is not scaled: then it has no fraction."""
+    return metric.endswith(".sum") and "/" not in unit and unit.strip() != "%" and power_of(unit) == 0
+
+
+def _words(unit: str) -> list[str]:
+    return [word.strip() for word in unit.strip().split("/")]
+
+
+def _time_power(word: str) -> int:
+    return _TIMES[word] + _NS
+
+
+def _prefix_power(word: str) -> int | None:
+    """Return the power of a prefix: `Kbyte`, `Ghz`, `MB`, `Minst`; 0 for a bare unit, None for powers of two."""
+    if word.casefold().startswith(_BINARY) and word.casefold()[2:] in _BYTES:
+        return None
+    is_scaled = word[:1].upper() in _PREFIXES and word[1:].casefold() in _SCALED
+    return _PREFIXES[word[0].upper()] if is_scaled else 0
+
+
+def _bare(word: str) -> str:
+    return (word[1:] if _prefix_power(word) else word).casefold()
+
+
+def _negative(power: int | None) -> int | None:
+    return None if power is None else -power

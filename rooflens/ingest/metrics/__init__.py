@@ -1,0 +1,1 @@
+"""What is stored of single instructions, samples and opcodes: metrics with instances, whoever read them."""

@@ -1,0 +1,111 @@
+"""The rows of the tables `metrics` and `instances`: stored values as they were, in packed blocks that stay small."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rooflens.model.store.schema import INSTANCES, METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflens.ingest.metrics.stored import Stored, Value
+
+ROWS_PER_BLOCK = 250_000
+"""Python lists of so many values take some 15 MB; packed they take a third."""
+
+
+class RawTable:
+    """Gather the values of one report, and pack them block by block.
+
+    Args:
+        digest: Of the report.
+        with_instances: Keep the values of instances, too.
+    """
+
+    def __init__(self, digest: str, *, with_instances: bool = True) -> None:
+        self._metrics = _Rows(digest, METRICS)
+        self._instances = _Rows(digest, INSTANCES) if with_instances else None
+
+    def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
+        """Add all values of one result.
+
+        Args:
+            kernel_index: Its position in the report.
+            values: By metric; None where one has no value of its own.
+            instances: What has instances; a value of the same name is the metric's own.
+        """
+        bare = [name for name, stored in instances.items() if stored.values and values[name] is None]
+        own = {name: value for name, value in values.items() if name not in bare} if bare else values
+        self._metrics.extend(kernel_index, own.keys(), own.values())
+        if self._instances is None:
+            return
+        for name, stored in instances.items():
+            count = len(stored.values)
+            keys = repeat(None, count) if stored.keys is None else map(str, stored.keys)
+            self._instances.extend(kernel_index, repeat(name, count), stored.values, range(count), keys)
+
+    def finish(self) -> tuple[pa.Table, pa.Table | None]:
+        """Return the rows of both tables."""
+        return self._metrics.finish(), self._instances.finish() if self._instances else None
+
+
+class _Rows:
+    """Rows on their way into Arrow columns."""
+
+    def __init__(self, digest: str, schema: pa.Schema) -> None:
+        self._digest = digest
+        self._schema = schema
+        self._blocks: list[pa.RecordBatch] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._indices: list[int] = []
+        self._names: list[str] = []
+        self._values: list[Value | None] = []
+        self._places: list[int] = []
+        self._keys: list[str | None] = []
+
+    def extend(
+        self,
+        kernel_index: int,
+        names: Iterable[str],
+        values: Iterable[Value | None],
+        places: Iterable[int] = (),
+        keys: Iterable[str | None] = (),
+    ) -> None:
+        """Add rows of one result; `places` and `keys` are those of instances."""
+        before = len(self._values)
+        self._names.extend(names)
+        self._values.extend(values)
+        self._places.extend(places)
+        self._keys.extend(keys)
+        self._indices.extend(repeat(kernel_index, len(self._values) - before))
+        if len(self._values) >= ROWS_PER_BLOCK:
+            self._pack()
+
+    def _pack(self) -> None:
+        columns: dict[str, Sequence[Any]] = {
+            "kernel_index": self._indices,
+            "name": self._names,
+            "instance": self._places,
+            "instance_key": self._keys,
+            "value_double": [value if isinstance(value, float) else None for value in self._values],
+            "value_uint64": [value if isinstance(value, int) else None for value in self._values],
+            "value_string": [value if isinstance(value, str) else None for value in self._values],
+        }
+        rows = len(self._values)
+        digests = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [self._digest])
+        arrays = [
+            digests if field.name == "digest" else pa.array(columns[field.name] or [None] * rows, type=field.type)
+            for field in self._schema
+        ]
+        self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._start()
+
+    def finish(self) -> pa.Table:
+        self._pack()
+        return pa.Table.from_batches(self._blocks, schema=self._schema)

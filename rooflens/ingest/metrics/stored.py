@@ -1,0 +1,70 @@
+"""What a report stores of one result, whichever reader takes it out of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Value: TypeAlias = "float | int | str"
+"""Amounts are floats, what ncu counts itself are ints, names and attributes are texts."""
+
+
+OPCODE_TABLES = (
+    "sass__thread_inst_executed_true_per_opcode_with_modifier_all",
+    "sass__inst_executed_per_opcode_with_modifier_all",
+    "sass__thread_inst_executed_true_per_opcode",
+)
+"""Metrics with instances that the model needs: opcode -> count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One metric of one result.
+
+    Attributes:
+        value: Its own value, over all instances; None where it has none.
+        keys: What each instance is of, as an address or an opcode; None where the instances have no keys.
+        values: One for each instance.
+    """
+
+    value: Value | None = None
+    keys: Sequence[Value] | None = None
+    values: Sequence[Value] = ()
+
+    @property
+    def is_zero(self) -> bool:
+        """True where it says that it counted nothing: then its instances are zeros, or left out."""
+        return not isinstance(self.value, str) and self.value == 0
+
+
+def opcode_table(stored: Stored) -> dict[str, int]:
+    """Return a metric's counts by key; empty where it has no keys."""
+    pairs = zip(stored.keys or (), stored.values, strict=False)
+    return {str(key): int(count) for key, count in pairs if not isinstance(count, str) and isfinite(count)}
+
+
+class Metrics(Protocol):
+    """The metrics of one result by name."""
+
+    def names(self) -> Iterable[str]:
+        """Return the names under which something is stored that may have instances."""
+
+    def metric(self, name: str) -> Stored | None:
+        """Return what is stored under a name; None where nothing is."""
+
+
+class Texts(Protocol):
+    """What a disassembler says of one result's instructions."""
+
+    def sass(self, address: int) -> str | None:
+        """Return the instruction at an address in text; None where there is none."""
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Return file and line, from 1, that an instruction was compiled from."""
+
+    def source_files(self) -> Mapping[str, str]:
+        """Return the embedded source files by name."""

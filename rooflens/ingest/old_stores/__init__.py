@@ -1,0 +1,1 @@
+"""Bring stores of older schema versions to this one."""

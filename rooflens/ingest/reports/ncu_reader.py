@@ -1,0 +1,289 @@
+"""Read reports with NVIDIA's `ncu_report` module: the only place that imports it.
+
+The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
+may die (`rooflens.ingest.reports.pool`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import tempfile
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooflens.errors import InputError
+from rooflens.ingest.metrics.code import Code, Instructions, gather, read_code
+from rooflens.ingest.metrics.series import read_series
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.reports.container import Origin, inspect
+from rooflens.ingest.reports.report import make_report, raw_table
+from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.model.records import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflens.ingest.metrics.raw import RawTable
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.report import ReadOptions, Report
+
+_OF_UNIT, _OF_KERNEL = 1, 2
+"""Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
+
+_READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
+"""What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
+
+_RERECORD = "record the report again, or copy it again from where it was made"
+
+
+def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
+    """Read one plain report.
+
+    Args:
+        path: The file.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it.
+
+    Raises:
+        InputError: The file is no report, is damaged, or reads back with fewer results than it holds.
+    """
+    container = inspect(path)
+    raw = raw_table(container.digest, options)
+    return make_report(_Nvidia(path, container.origins, raw), "ncu-report", container, source, raw)
+
+
+def read_texts(path: Path, wanted: Mapping[int, Instructions]) -> dict[int, Code]:
+    """Read the instructions of some results with their text and their source lines.
+
+    Args:
+        path: A plain report.
+        wanted: What is stored of the instructions, by number of the result.
+    """
+    chosen = ((index, action) for index, action in enumerate(_actions(path)) if index in wanted)
+    return {index: read_code(wanted[index], _Texts(action)) for index, action in chosen}
+
+
+class _Nvidia:
+    """NVIDIA's module at work on one report."""
+
+    def __init__(self, path: Path, origins: Sequence[Origin], raw: RawTable | None) -> None:
+        self._path = path
+        self._origins = origins
+        self._raw = raw
+
+    def results(self) -> Iterator[RawResult]:
+        """Read all results, in the order of the file."""
+        origins = chain(self._origins, repeat(Origin()))
+        for index, (action, origin) in enumerate(zip(_actions(self._path), origins, strict=False)):
+            with _damage_of(index):
+                result = _raw_result(action, index, origin, self._raw)
+            yield result
+
+    def codes(self, wanted: Sequence[int]) -> dict[int, Code]:
+        """Read the instructions of some results again, with their text."""
+        found: dict[int, Code] = {}
+        for index, action in enumerate(_actions(self._path)):
+            if index in wanted:
+                with _damage_of(index):
+                    instructions = _instructions(action)
+                    found[index] = read_code(instructions, _Texts(action)) if instructions else Code()
+        return found
+
+
+@contextlib.contextmanager
+def _damage_of(index: int) -> Iterator[None]:
+    try:
+        yield
+    except _READER_ERRORS as error:
+        raise InputError(f"damaged: result {index} cannot be read: {error}", _RERECORD) from error
+
+
+class _Metrics:
+    """What NVIDIA's module says a result stores."""
+
+    def __init__(self, action: Any) -> None:
+        self._action = action
+        self._names = tuple(action.metric_names())
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all metrics, sorted."""
+        return self._names
+
+    def metric(self, name: str) -> Stored | None:
+        """Return what is stored under a name; None where nothing is."""
+        metric = self._action.metric_by_name(name)
+        if metric is None:
+            return None
+        count = metric.num_instances()
+        keys = metric.correlation_ids() if count and metric.has_correlation_ids() else None
+        return Stored(_own(metric), _instances(keys, count) if keys else None, _instances(metric, count))
+
+
+def _own(metric: Any) -> Value | None:
+    """Return a metric's own value; without one the module says 0, which nobody measured."""
+    return _clean_value(metric.value()) if metric.has_value() else None
+
+
+def _instances(metric: Any, count: int) -> list[Value]:
+    """Return the values of all instances, which are of one kind."""
+    if not count:
+        return []
+    kind = metric.kind(0)
+    if kind == metric.ValueKind_STRING:
+        return [_clean(metric.as_string(instance)) for instance in range(count)]
+    read = metric.as_double if kind in {metric.ValueKind_DOUBLE, metric.ValueKind_FLOAT} else metric.as_uint64
+    return [read(instance) for instance in range(count)]
+
+
+def _clean_value(value: Any) -> Value | None:
+    return _clean(value) if isinstance(value, str) else value
+
+
+class _Texts:
+    """What NVIDIA's disassembler says of one result's instructions."""
+
+    def __init__(self, action: Any) -> None:
+        self._action = action
+
+    def sass(self, address: int) -> str | None:
+        """Return the instruction at an address in text."""
+        text = self._action.sass_by_pc(address)
+        return None if text is None else _clean(text)
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Return the file and the line that an instruction was compiled from."""
+        info = self._action.source_info(address)
+        return None if info is None else (_clean(info.file_name()), info.line())
+
+    def source_files(self) -> dict[str, str]:
+        """Return the embedded source files by name."""
+        return {_clean(name): text for name, text in self._action.source_files().items()}
+
+
+def _actions(path: Path) -> Iterator[Any]:
+    import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where a report is read
+
+    # The link of an odd name must last: the reader opens the file again for each result.
+    with _plain_path(path) as plain:
+        with contextlib.redirect_stdout(io.StringIO()):
+            context = ncu_report.load_report(plain)
+        if context is None or context.num_ranges() == 0:
+            raise InputError("damaged: no results can be read", _RERECORD)
+        for range_index in range(context.num_ranges()):
+            profiled_range = context.range_by_idx(range_index)
+            for action_index in range(profiled_range.num_actions()):
+                yield profiled_range.action_by_idx(action_index)
+
+
+@contextlib.contextmanager
+def _plain_path(path: Path) -> Iterator[str]:
+    """Give NVIDIA's reader a name it takes: one that is no UTF-8 or promises a compressed file is reached by a link."""
+    if _is_taken(path):
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
+        link = Path(folder) / f"report{PLAIN_SUFFIX}"
+        link.symlink_to(path.resolve())
+        yield str(link)
+
+
+def _is_taken(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return path.suffix != PACKED_SUFFIX
+
+
+def _clean(text: str) -> str:
+    """Replace what is no UTF-8: names and values come from whatever the profiled program was called."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
+    name = action.name()
+    if name is None:
+        raise InputError(f"damaged: result {index} has no name", _RERECORD)
+    metrics = _Metrics(action)
+    tables = _tables(metrics)
+    numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))
+    stored = gather(metrics, thread_opcodes(tables), _clean(name))
+    return RawResult(
+        index=index,
+        function_name=_clean(name),
+        signature=_clean(action.name(action.NameBase_DEMANGLED) or name),
+        workload=_workload(action),
+        numbers=numbers,
+        texts=texts,
+        tables=tables,
+        nan_count=nan_count,
+        rules=_rules(action),
+        series=read_series(metrics),
+        process=origin.process,
+        nvtx_range=origin.nvtx_range,
+        code=read_code(stored, None) if stored else Code(),
+    )
+
+
+def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
+    return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
+
+
+def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) -> dict[str, Value | None]:
+    """Read the values of a result by name: all, with their instances, where there is a table for them."""
+    values: dict[str, Value | None] = {}
+    instances: dict[str, Stored] = {}
+    for name in metrics.names():
+        if raw is None and is_wanted(name):
+            values[_clean(name)] = _own(action.metric_by_name(name))
+        elif raw is not None and (stored := metrics.metric(name)) is not None:
+            values[_clean(name)] = stored.value
+            if stored.values:
+                instances[_clean(name)] = stored
+    if raw is not None:
+        raw.add(index, values, instances)
+    return values
+
+
+def _instructions(action: Any) -> Instructions | None:
+    metrics = _Metrics(action)
+    return gather(metrics, thread_opcodes(_tables(metrics)), _clean(action.name()))
+
+
+def _workload(action: Any) -> str:
+    kinds = {
+        action.WorkloadType_KERNEL: "kernel",
+        action.WorkloadType_RANGE: "range",
+        action.WorkloadType_CMDLIST: "command list",
+        action.WorkloadType_GRAPH: "graph",
+    }
+    return kinds.get(action.workload_type(), "other")
+
+
+def _rules(action: Any) -> tuple[Rule, ...]:
+    rules = []
+    for result in action.rule_results_as_dicts():
+        message, estimation = result.get("rule_message") or {}, result.get("speedup_estimation") or {}
+        rules.append(
+            Rule(
+                identifier=_clean(result.get("rule_identifier", "")),
+                section=_clean(result.get("section_identifier", "")),
+                title=_clean(message.get("title", "")),
+                message=_clean(message.get("message", "")),
+                speedup_pct=_speedup_pct(estimation, _OF_KERNEL),
+                unit_speedup_pct=_speedup_pct(estimation, _OF_UNIT),
+            )
+        )
+    return tuple(rules)
+
+
+def _speedup_pct(estimation: Mapping[str, Any], of: int) -> float | None:
+    """Return an estimated speed-up of the type asked for; there are others, of nothing named."""
+    value = estimation.get("speedup")
+    if estimation.get("type") != of or not isinstance(value, (int, float)):
+        return None
+    return float(value) if math.isfinite(value) else None

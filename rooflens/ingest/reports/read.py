@@ -1,0 +1,322 @@
+"""Read one report: the one door to the readers.
+
+rooflens reads what ncu writes since 2019 itself. NVIDIA's module is asked, in a child that may die, for what is unknown
+here, and for the text and the source lines of instructions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.exports.foreign import is_known
+from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
+from rooflens.ingest.metrics.stored import Stored
+from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
+from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.pool import in_child, unchanged
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
+from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
+from rooflens.ingest.reports.unpacking import MAGIC, unpacked
+from rooflens.model.records import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from rooflens.ingest.exports.kernels import ExportedKernel
+    from rooflens.ingest.metrics.code import Code
+    from rooflens.ingest.reports.container import Bytes
+    from rooflens.model.records import Kernel
+
+__all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
+
+_MOST_IN_MEMORY_BYTES = 256 << 20
+"""Larger files are read piece by piece."""
+
+_CHUNK_BYTES = 1 << 20
+_LEAST_STEPS = 50
+"""A per cent of so many steps of its last printed digit is exact to one in a hundred."""
+
+_BUG = "this is a bug of rooflens: please report it with the file; --reader ncu-report asks NVIDIA's module"
+_NO_TEXTS = "SASS text and source lines are missing"
+
+
+def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:
+    """Read one report file.
+
+    Args:
+        path: The file, plain or compressed.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it.
+
+    Raises:
+        InputError: The file is no report, is damaged, reads back with fewer results than it holds, or changed while it
+            was read.
+    """
+    options = options or ReadOptions()
+    with unpacked(path, options.max_unpacked_bytes) as plain:
+        if _is_text(plain):
+            with _opened(plain) as (data, digest):
+                return _exported(data[:], digest, source, options)
+        if options.verify:
+            _verify(plain, source, options)
+        return (
+            _with_nvidia(plain, source, options)
+            if options.reader == "ncu-report"
+            else _directly(plain, source, options)
+        )
+
+
+def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
+    """Read a report that is in memory, with neither a file nor another process: instructions come without text.
+
+    Args:
+        data: A plain report, or a CSV export.
+        source: What records and messages show.
+        options: What is wanted of it.
+
+    Raises:
+        InputError: It is no report, or damaged.
+        UnknownContentError: It holds something that only NVIDIA's module may know.
+    """
+    digest = hashlib.sha256(bytes(data[:])).hexdigest()
+    if is_export(data[:HEAD_BYTES]):
+        return _exported(data[:], digest, source, options or ReadOptions())
+    return _read(data, digest, source, options or ReadOptions(), None)
+
+
+def _is_text(path: Path) -> bool:
+    """Tell text of ncu, and other text that we can name, from reports; errors are left to who reads it."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEAD_BYTES)
+    except OSError:
+        return False
+    return not head.startswith(MAGIC) and (is_export(head) or is_known(head))
+
+
+def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
+    """Read an export.
+
+    Args:
+        data: The whole text, unpacked.
+        digest: SHA-256 of it, in hex.
+        source: The path as the user gave it: what records and messages show.
+        options: What is wanted of it; it names the GPU where the export does not.
+
+    Raises:
+        InputError: This is no export, or one that cannot be read.
+    """
+    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    raw = raw_table(digest, options)
+    export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)
+    kernels = []
+    processes: dict[str | None, None] = {}
+    for found in export:
+        if raw is not None:
+            instances = {name: Stored(None, tuple(one), tuple(one.values())) for name, one in found.tables.items()}
+            raw.add(found.index, {**dict.fromkeys(instances), **found.numbers, **found.texts}, instances)
+        processes.setdefault(found.process_name)
+        kernel = to_kernel(_raw_result(found), digest, source, synthetic=False)
+        kernels.append(_without_coarse_peaks(kernel, found, export.pct_digits))
+    run = Run(
+        digest=digest,
+        source=source,
+        file_bytes=len(data),
+        kernel_count=len(kernels),
+        synthetic=False,
+        process_name=next(iter(processes)) if len(processes) == 1 else None,
+        reader="csv",
+    )
+    values, stored_instances = raw.finish() if raw else (None, None)
+    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+
+
+def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
+    """Leave out peaks that were divided out of a per cent with too few digits: of 0.01 %, they may be half or twice."""
+    least_pct = _LEAST_STEPS * 10.0**-pct_digits
+    small = [name for name, value in found.numbers.items() if value < least_pct and "pct_of_peak" in name]
+    ends = tuple(f" / {name}" for name in small)
+    coarse = {name for name, source in kernel.counter_sources.items() if ends and source.endswith(ends)}
+    if not coarse:
+        return kernel
+    return replace(
+        kernel,
+        counters={name: value for name, value in kernel.counters.items() if name not in coarse},
+        counter_sources={name: source for name, source in kernel.counter_sources.items() if name not in coarse},
+    )
+
+
+def _raw_result(found: ExportedKernel) -> RawResult:
+    return RawResult(
+        index=found.index,
+        function_name=found.function_name,
+        signature=found.signature,
+        workload=found.workload,
+        numbers=found.numbers,
+        texts=found.texts,
+        tables=found.tables,
+        nan_count=sum(map(is_measured, found.not_numbers)),
+        rules=tuple(found.rules),
+        process=found.process,
+        nvtx_range=found.nvtx_range,
+    )
+
+
+def _directly(path: Path, source: str, options: ReadOptions) -> Report:
+    """Read a plain report here, or have it read where something in it is unknown."""
+    try:
+        with _opened(path) as (data, digest):
+            return _read(data, digest, source, options, None if options.reader == "direct" else path)
+    except UnknownContentError as unknown:
+        if options.reader == "direct":
+            raise InputError(f"the direct reader does not know {unknown}", "--reader auto asks NVIDIA's") from unknown
+        report = _with_nvidia(path, source, options)
+        return replace(report, notes=(*report.notes, f"read with NVIDIA's module: {unknown} is unknown"))
+
+
+def _read(data: Bytes, digest: str, source: str, options: ReadOptions, path: Path | None) -> Report:
+    """Read a report whose bytes are at hand; with a path, NVIDIA's module adds the texts of instructions."""
+    found = outline(data, path.suffix.lower() if path else "")
+    container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
+    raw = raw_table(digest, options)
+    reading = _Reading(Direct(data, found, raw), path, options)
+    report = make_report(reading, "direct", container, source, raw)
+    return replace(report, notes=(*report.notes, *reading.notes))
+
+
+class _Reading:
+    """The direct reader at work, with NVIDIA's module for the texts."""
+
+    def __init__(self, direct: Direct, path: Path | None, options: ReadOptions) -> None:
+        self._direct = direct
+        self._path = path
+        self._options = options
+        self.notes: list[str] = []
+
+    def results(self) -> Iterator[RawResult]:
+        """Read all results, in the order of the file."""
+        return self._direct.results()
+
+    def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
+        """Have the instructions of some results read with their text: none without a file, or where the module dies."""
+        if self._path is None:
+            self.notes.append(f"{_NO_TEXTS}: they need NVIDIA's module")
+            return {}
+        from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
+
+        stored = {index: found for index in wanted if (found := self._direct.instructions(index))}
+        try:
+            texts: dict[int, Code] = in_child(read_texts, self._path, stored, deadline_s=self._options.deadline_s)
+        except InputError as error:
+            self.notes.append(f"{_NO_TEXTS}: {error}")
+            return {}
+        return texts
+
+
+def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
+    from rooflens.ingest.reports.ncu_reader import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
+
+    report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)
+    return report
+
+
+def _verify(path: Path, source: str, options: ReadOptions) -> None:
+    """Read a report with both readers, every stored value too, and hold them against each other.
+
+    Raises:
+        InputError: They differ, or only NVIDIA's can read it.
+    """
+    everything = replace(options, reader="auto", raw="all")
+    ours = _directly(path, source, everything)
+    if ours.run.reader != "direct":
+        raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")
+    differences = list(differences_of(ours, _with_nvidia(path, source, everything)))
+    if differences:
+        places = "1 place" if len(differences) == 1 else f"{len(differences):,} places"
+        raise InputError(f"the readers differ in {places}: {'; '.join(differences[:3])}", _BUG)
+
+
+def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
+    """Yield where two reports of one file differ, but for who read them."""
+    if replace(ours.run, reader="") != replace(theirs.run, reader=""):
+        yield "the run"
+    if len(ours.kernels) != len(theirs.kernels):
+        yield f"{len(ours.kernels)} kernels, not {len(theirs.kernels)}"
+    for kernel, other in zip(ours.kernels, theirs.kernels, strict=False):
+        names = [field.name for field in fields(kernel)]
+        yield from (
+            f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
+        )
+    for what, table, other_table in (("values", ours.raw, theirs.raw), ("instances", ours.instances, theirs.instances)):
+        if table is not None and other_table is not None and not _rows(table).equals(_rows(other_table)):
+            yield f"stored {what}"
+
+
+def _rows(table: pa.Table) -> pa.Table:
+    """Return the rows of a table in an order of their own, for readers differ in theirs, and doubles as their bits."""
+    import pyarrow as pa  # noqa: PLC0415 - only where stored values were asked for
+
+    columns: dict[str, pa.Array] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+        columns[name] = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.nulls(0, whole.type)
+    bits = columns["value_double"].view(pa.int64())
+    order = [(name, "ascending") for name in ("kernel_index", "name", "instance") if name in columns]
+    return pa.table(columns | {"value_double": bits}).sort_by(order)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Bytes, str]]:
+    """Give the bytes of a file and their digest: in memory, or where they are many as a window on the file.
+
+    Raises:
+        InputError: There is no file that can be read, or it changed in the meantime.
+    """
+    try:
+        file_bytes = regular_file_bytes(path)
+        with unchanged(path), path.open("rb") as file:
+            if file_bytes <= _MOST_IN_MEMORY_BYTES:
+                data = file.read()
+                yield data, hashlib.sha256(data).hexdigest()
+            else:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                yield _Window(file.fileno(), file_bytes), digest
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from error
+
+
+class _Window:
+    """The bytes of an open file, read where they are asked for: a mapped file that is cut ends the process."""
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self._descriptor = descriptor
+        self._size = size
+        self._start = 0
+        self._held = b""
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        offset = start - self._start
+        if offset < 0 or stop - self._start > len(self._held):
+            self._held = self._read(start, max(stop - start, _CHUNK_BYTES))
+            self._start, offset = start, 0
+        return self._held[offset : offset + stop - start]
+
+    def _read(self, start: int, count: int) -> bytes:
+        """Read that many bytes, or all up to the end: one call gives 2 GiB at most."""
+        parts: list[bytes] = []
+        while count > 0 and (part := os.pread(self._descriptor, count, start)):
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return b"".join(parts)

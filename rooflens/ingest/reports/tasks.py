@@ -1,0 +1,253 @@
+"""What is done with some reports at once, wherever that is: in this process, or by a worker that may die.
+
+All that is here can be pickled by its name, and what a task to the store returns is small whatever it read: the part
+files are written by whoever read the reports, and committed by whoever holds the store.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
+from rooflens.ingest.reports.pool import Outcome, end_children, said
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.model.failed import BUG_HINT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.report import Report
+    from rooflens.model.store.parts import PartSummary, PartWriter
+    from rooflens.model.store.place import Place
+    from rooflens.model.unprofiled import Unprofiled
+
+_SECONDS_PER_PART = 20.0
+"""What was read for so long makes a part: whoever is killed loses no more."""
+
+_MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
+_TASKS_PER_WORKER = 4
+_STOP_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of some jobs on their way to the store.
+
+    Attributes:
+        jobs: All that it is about.
+        failures: The source of each that could not be read, and why.
+        part: The reports of the others, written and not committed; None where there are none.
+        warnings: The source of each that was stored without its un-profiled run, and why.
+        notes: The source, and what a user should know of how that report was read.
+    """
+
+    jobs: tuple[Job, ...]
+    failures: tuple[tuple[str, InputError], ...]
+    part: PartSummary | None
+    warnings: tuple[tuple[str, InputError], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IngestTask:
+    """Reads some reports into the store: a function of the jobs that can be sent to a worker.
+
+    Attributes:
+        place: The store.
+        options: What is wanted of each report.
+        unprofiled_of: Finds the run without the profiler that belongs to a report.
+        run: Tells one ingest from the next, where a task is known by what it is given.
+    """
+
+    place: Place
+    options: ReadOptions
+    unprofiled_of: Callable[[Path], Unprofiled | None]
+    run: str = ""
+
+    def __call__(self, jobs: tuple[Job, ...]) -> list[Written]:
+        """Read the reports; return what is to be committed."""
+        try:
+            return list(self.parts(read_reports(jobs, self.options, children=1)))
+        except OSError as error:  # of the store: the readers' are errors of their reports
+            raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
+
+    def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
+        """Write reports as they are read, and yield each part when it is large enough or took long enough.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        from rooflens.model.store.parts import PartWriter  # noqa: PLC0415 - pyarrow: only where it is needed
+
+        waiting = iter(outcomes)
+        for first in waiting:
+            batch = _Batch()
+            try:
+                with PartWriter(self.place) as writer:
+                    self._fill(writer, batch, chain([first], waiting))
+            except (OSError, InputError):
+                raise
+            except Exception:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
+                if len(batch.jobs) > 1:
+                    yield from self._one_by_one(batch.jobs)
+                else:
+                    yield self._refused(first.job)
+            else:
+                yield batch.written(writer.summary)
+
+    def _fill(self, writer: PartWriter, batch: _Batch, outcomes: Iterator[Outcome]) -> None:
+        """Write reports until the part is large enough or took long enough."""
+        from rooflens.model.store.parts import PART_BYTES  # noqa: PLC0415 - as above
+
+        started_s = time.monotonic()
+        for outcome in outcomes:
+            batch.jobs.append(outcome.job)
+            self._write(writer, batch, outcome)
+            if writer.byte_count > PART_BYTES or time.monotonic() - started_s > _SECONDS_PER_PART:
+                return
+
+    def _write(self, writer: PartWriter, batch: _Batch, outcome: Outcome) -> None:
+        """Write a report, without its un-profiled run where that is damaged; note why not where it was not read."""
+        from rooflens.model.store.rows import ReportRows  # noqa: PLC0415 - as above
+
+        report = outcome.result
+        if isinstance(report, InputError):
+            batch.failures.append((outcome.job.source, report))
+            return
+        unprofiled = None
+        try:
+            with said():
+                unprofiled = self.unprofiled_of(outcome.job.path)
+        except InputError as error:
+            batch.warnings.append((outcome.job.source, error))
+        batch.notes += ((outcome.job.source, note) for note in report.notes)
+        writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+
+    def _one_by_one(self, jobs: Iterable[Job]) -> Iterator[Written]:
+        """Read reports again, each into a part of its own."""
+        for job in jobs:
+            yield from self.parts(read_reports([job], self.options, children=1))
+
+    def _refused(self, job: Job) -> Written:
+        error = InputError("it holds a value that the store cannot take", BUG_HINT)
+        return Written((job,), ((job.source, error),), None)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What went into one part."""
+
+    jobs: list[Job] = field(default_factory=list)
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def written(self, part: PartSummary) -> Written:
+        kept = part if part.files else None
+        return Written(tuple(self.jobs), tuple(self.failures), kept, tuple(self.warnings), tuple(self.notes))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTask:
+    """Reads some reports into memory: a function of the jobs that can be sent to a worker."""
+
+    options: ReadOptions
+    run: str = ""
+
+    def __call__(self, jobs: tuple[Job, ...]) -> list[Outcome]:
+        """Read the reports; return them all."""
+        return list(read_reports(jobs, self.options, children=1))
+
+
+def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
+    """Put reports together to so many bytes, unpacked, and no more than 2,000; one that is larger stays alone."""
+    group: list[Job] = []
+    group_bytes = 0
+    for job in jobs:
+        job_bytes = likely_bytes(job.path)
+        if group and (group_bytes + job_bytes > most_bytes or len(group) >= _MOST_JOBS):
+            yield tuple(group)
+            group, group_bytes = [], 0
+        group.append(job)
+        group_bytes += job_bytes
+    if group:
+        yield tuple(group)
+
+
+def task_bytes(total_bytes: int, workers: int) -> int:
+    """Return how much one task reads: each worker gets several, of at most 128 MB."""
+    return max(_LEAST_BYTES, min(_MOST_BYTES, total_bytes // (_TASKS_PER_WORKER * workers)))
+
+
+def read_reports(
+    jobs: Iterable[Job],
+    options: ReadOptions | None = None,
+    *,
+    children: int | None = None,
+    read: Callable[[Path, str, ReadOptions], Report] = read_report,
+) -> Iterator[Outcome]:
+    """Read reports in this process and yield each outcome as it comes, in no fixed order.
+
+    Args:
+        jobs: Files to read.
+        options: What is wanted of them.
+        children: How many to read at once. By default one after the other, but one a core where NVIDIA's reader is
+            asked for: its children work by themselves.
+        read: What reads one file; tests put one here that hangs or dies.
+    """
+    wanted = options or ReadOptions()
+    if children is None:
+        children = min(usable_cores(), MAX_CHILDREN) if wanted.reader == "ncu-report" else 1
+    try:
+        if children == 1:
+            for job in jobs:
+                yield _outcome(job, wanted, read)
+        else:
+            yield from _side_by_side(jobs, wanted, read, children)
+    finally:
+        end_children()
+
+
+def _side_by_side(
+    jobs: Iterable[Job], options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report], count: int
+) -> Iterator[Outcome]:
+    """Read in threads: they wait for children most of the time."""
+    threads: set[int] = set()
+
+    def outcome(job: Job) -> Outcome:
+        threads.add(threading.get_ident())
+        return _outcome(job, options, read)
+
+    waiting = deque(jobs)
+    executor = ThreadPoolExecutor(count)
+    running: set[Future[Outcome]] = set()
+    try:
+        while waiting or running:
+            while waiting and len(running) <= count:
+                running.add(executor.submit(outcome, waiting.popleft()))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        while wait(running, timeout=_STOP_SECONDS).not_done:
+            end_children(threads)
+
+
+def _outcome(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report]) -> Outcome:
+    try:
+        with said():
+            return Outcome(job, read(job.path, job.source, options))
+    except InputError as error:
+        return Outcome(job, error)

@@ -1,0 +1,168 @@
+"""What no GPU can have counted: the limits of every quantity, with the reason of each.
+
+A flipped bit in a report makes a clock of 1e308 Hz as easily as one of 2 GHz, and what is computed from it is noise at
+best. Limits are those of physics or of a format, with room to spare: real reports hold per cents well over 100 where
+replay passes disagree, and counters of programs that nobody has profiled yet. Within the limits damage cannot be told
+from a measurement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import TYPE_CHECKING
+
+from rooflens.model.counters.table import COUNTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NS_PER_S = 1e9
+_MOST_COUNTED = 2.0**62
+"""No kernel does more of anything, and the store's whole numbers end at 2^63."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a quantity can be.
+
+    Attributes:
+        low: Least value.
+        high: Greatest value.
+        why: What else it would be, as the end of a sentence.
+        least: Least value above 0: nothing that is measured is as small as numbers can be.
+        most_per_s: Most of it in a second of the launch's duration; None where that is no limit.
+    """
+
+    low: float
+    high: float
+    why: str
+    least: float = 1e-18
+    most_per_s: float | None = None
+
+
+_CLOCK = Limit(1e6, 1e10, "the clocks of GPUs are between 1 MHz and 10 GHz")
+SHARE = Limit(0.0, 100.0, "shares are from 0 on, and 10,000 % is more than passes disagree by")
+_BYTES = Limit(0.0, _MOST_COUNTED, "amounts are from 0 to 2^62 bytes", most_per_s=1e17)
+_CYCLES_EACH = Limit(0.0, 1e12, "no instruction takes 10^12 cycles")
+_OF_LAUNCH = Limit(0.0, 2.0**40, "no launch and no SM has 2^40 of anything", 0.5)
+COUNT = Limit(0.0, _MOST_COUNTED, "counts are from 0 to 2^62")
+OPERATIONS = Limit(0.0, 2.0**80, "no kernel does 2^80 operations")
+PEAK = Limit(1e3, 1e20, "peaks of GPUs are between a thousand and 10^20 a second")
+GRID = Limit(0.0, 2.0**32, "CUDA launches at most 2^31 blocks in a direction")
+BLOCK = Limit(0.0, 1e5, "CUDA launches at most 1,024 threads a block")
+CODE_BYTES = Limit(0.0, 2.0**40, "no kernel has 2^40 bytes of code")
+INTERVAL = Limit(1.0, 1e15, "samples are between a nanosecond and ten days apart")
+CAPABILITY = Limit(0.0, 99.0, "the parts of a compute capability have two digits at most")
+
+_BY_NAME: Mapping[str, Limit] = {
+    "duration_ns": Limit(1.0, 1e17, "launches take between a nanosecond and three years"),
+    "dram_clock_hz": Limit(1e6, 1e11, "the clocks of GPU memory are between 1 MHz and 100 GHz"),
+    "sm_count": Limit(1.0, 1e5, "GPUs have between 1 and 100,000 SMs"),
+    "grid_size": Limit(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
+    "waves": Limit(0.0, 2.0**63, "CUDA launches at most 2^63 blocks"),
+    "block_size": BLOCK,
+    **dict.fromkeys(("threads_per_inst", "threads_on_per_inst"), Limit(0.0, 100.0, "a warp has 32 threads")),
+    **dict.fromkeys(("sol_compute", "sol_memory"), SHARE),
+    **dict.fromkeys(
+        (
+            "passes",
+            "fp64_slower_factor",
+            "smem_per_block_bytes",
+            "smem_static_per_block_bytes",
+            "smem_dynamic_per_block_bytes",
+            "sm_smem_bytes",
+            "smem_config_bytes",
+            "smem_driver_bytes",
+        ),
+        _OF_LAUNCH,
+    ),
+}
+
+_BY_ENDING: tuple[tuple[tuple[str, ...], Limit], ...] = (
+    (("_clock_hz",), _CLOCK),
+    (("_per_s",), PEAK),
+    (("_share", "_rate", "_occupancy"), SHARE),
+    (("_per_cycle",), Limit(0.0, 1e4, "no SM does 10,000 instructions a cycle")),
+    (("_per_sector",), Limit(0.0, 1e4, "a sector has 32 bytes")),
+    (("_bytes",), _BYTES),
+    (("_cycles_active_avg", "_cycles_active_max", "_cycles_elapsed_avg", "elapsed_cycles"), COUNT),
+    (("_cycles",), _CYCLES_EACH),
+    (("_registers", "_warps", "_smem", "_blocks", "_barriers", "_per_thread"), _OF_LAUNCH),
+    (("_inst", "_threads", "_sectors", "_requests", "_wavefronts", "_samples", "_count"), COUNT),
+)
+"""Limits of what has none of its own, by how the name ends: that is its unit."""
+
+
+@cache
+def limits() -> dict[str, Limit]:
+    """Return the limit of every counter of the table.
+
+    Raises:
+        LookupError: A counter has none: its unit is new.
+    """
+    return {counter.name: _limit(counter.name) for counter in COUNTERS}
+
+
+def _limit(name: str) -> Limit:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    for endings, limit in _BY_ENDING:
+        if name.endswith(endings):
+            return limit
+    raise LookupError(f"no limits are known for counters like `{name}`")
+
+
+def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -> str | None:
+    """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
+    ranges, duration_ns = _ranges(), counters.get("duration_ns")
+    for name, value in counters.items():
+        low, high, least, most_per_ns = ranges[name]
+        if (
+            not low <= value <= high
+            or 0.0 < value < least
+            or (duration_ns is not None and value > most_per_ns * duration_ns)
+        ):
+            return reason(name, value, beyond(value, limits()[name], duration_ns) or "", sources.get(name))
+    return None
+
+
+@cache
+def _ranges() -> dict[str, tuple[float, float, float, float]]:
+    """Return the limits of every counter, per nanosecond for the last: thousands of kernels are held to them."""
+    return {
+        name: (limit.low, limit.high, limit.least, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)
+        for name, limit in limits().items()
+    }
+
+
+def first_impossible(values: Mapping[str, float], limit: Limit, what: str) -> str | None:
+    """Return why one of some values of a kind cannot be; None where all can.
+
+    Args:
+        values: By name.
+        limit: Of each.
+        what: What they are values of, for the reason: `warp instructions of`.
+    """
+    for name, value in values.items():
+        if (why := beyond(value, limit)) is not None:
+            return reason(f"{what} {name}", value, why)
+    return None
+
+
+def beyond(value: float, limit: Limit, duration_ns: float | None = None) -> str | None:
+    """Return why a value cannot be, for a launch of some duration where that is known; None where it can."""
+    if not limit.low <= value <= limit.high:
+        return limit.why
+    if 0.0 < value < limit.least:
+        return f"what is not 0 is at least {limit.least:g}"
+    if limit.most_per_s is not None and duration_ns is not None and value > limit.most_per_s / _NS_PER_S * duration_ns:
+        return f"no GPU moves {limit.most_per_s:.0e} of it in a second, and the launch took {duration_ns:.3g} ns"
+    return None
+
+
+def reason(name: str, value: float, why: str, source: str | None = None) -> str:
+    """Say in a sentence that a value is impossible, and why."""
+    origin = f", of `{source}`," if source else ""
+    return f"{name} = {value:.3g}{origin} is impossible: {why}"

@@ -1,0 +1,82 @@
+"""Kernels of which nothing can be said: why, and what is left of them."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rooflens.errors import RooflensError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.model.records import Kernel
+
+T = TypeVar("T")
+
+ALL_NAN = "profiling this kernel failed, every counter is NaN"
+BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
+_BUG = "rooflens failed on it"
+
+
+def failed_kernel(kernel: Kernel, why: str) -> Kernel:
+    """Make a failed kernel of one: what it is stays, its numbers go, for one that is wrong casts doubt on all."""
+    return replace(
+        kernel,
+        status="failed",
+        status_reason=why,
+        counters={},
+        counter_sources={},
+        thread_opcodes={},
+        warp_opcodes={},
+        tensor_ops={},
+        tensor_peaks_per_s={},
+        stalls={},
+        rules=(),
+        hotspots=(),
+        code_totals={},
+        series=None,
+    )
+
+
+def bug_reason(error: Exception) -> str:
+    """Say that a kernel, or a report, met a bug of rooflens, and where."""
+    where = f"{Path(place.filename).name}:{place.lineno}" if (place := _innermost(error)) else "an unknown place"
+    return f"{_BUG}: {type(error).__name__} at {where}: {error} (a bug of rooflens: please report it)"
+
+
+def is_bug(kernel: Kernel) -> bool:
+    """Return whether it is a bug of rooflens that a kernel failed of."""
+    return kernel.status_reason is not None and kernel.status_reason.startswith(_BUG)
+
+
+def failure_words(kernel: Kernel) -> str:
+    """Say in two words how a kernel failed."""
+    if kernel.status_reason in {None, ALL_NAN}:
+        return "profiling failed"
+    return "rooflens failed" if is_bug(kernel) else "impossible value"
+
+
+def _innermost(error: Exception) -> traceback.FrameSummary | None:
+    return next(reversed(traceback.extract_tb(error.__traceback__)), None)
+
+
+def blame(items: Sequence[T], attempt: Callable[[Sequence[T]], object]) -> list[tuple[T, Exception]]:
+    """Find the items for which an attempt at all of them fails, by trying halves; with what each one raised.
+
+    Args:
+        items: All of them.
+        attempt: Raises where one that is among its items cannot be dealt with.
+    """
+    try:
+        attempt(items)
+    except RooflensError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what is looked for
+        if len(items) <= 1:
+            return [(item, error) for item in items]
+        half = len(items) // 2
+        return [*blame(items[:half], attempt), *blame(items[half:], attempt)]
+    return []

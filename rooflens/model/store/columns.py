@@ -1,0 +1,128 @@
+"""Columns made of records and read back without a dict a row: maps, lists of records, and texts that repeat."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+
+def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
+    """Make a table of a list or an array for each column."""
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, type=field.type)
+        for field in schema
+        for column in (columns[field.name],)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
+    """Make a column of maps; None becomes null."""
+    offsets = [0]
+    keys: list[str] = []
+    items: list[Any] = []
+    for one in maps:
+        if one:
+            keys.extend(one)
+            items.extend(one.values())
+        offsets.append(len(keys))
+    starts = [None if one is None else start for one, start in zip(maps, offsets, strict=False)]
+    return pa.MapArray.from_arrays(
+        pa.array([*starts, offsets[-1]], pa.int32()),
+        pa.array(keys, kind.key_type),
+        pa.array(items, kind.item_type),
+        kind,
+    )
+
+
+def struct_lists(
+    lists: Sequence[Sequence[Any]], kind: pa.ListType, get: Callable[[Any, str], Any] = getattr
+) -> pa.Array:
+    """Make a column of lists of records; `get` gives the value of a record for a field of the struct."""
+    offsets = [0]
+    for one in lists:
+        offsets.append(offsets[-1] + len(one))
+    flat = list(chain.from_iterable(lists))
+    struct = kind.value_type
+    fields = [struct.field(position) for position in range(struct.num_fields)]
+    arrays = [pa.array([get(record, field.name) for record in flat], field.type) for field in fields]
+    values = pa.StructArray.from_arrays(arrays, fields=fields)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, kind)
+
+
+def texts(column: pa.Array) -> list[str | None]:
+    """Return the texts of a column, equal ones as one object: a text that repeats takes no memory of its own."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    known = column.dictionary.to_pylist()
+    return [None if index is None else known[index] for index in column.indices.to_pylist()]
+
+
+def maps(column: pa.Array) -> list[dict[str, Any] | None]:
+    """Return the maps of a column, equal ones as one object; null is None."""
+    first, last = _ends(column)
+    keys = texts(column.keys.slice(first, last - first))
+    items = column.items.slice(first, last - first)
+    values = texts(items) if pa.types.is_string(items.type) else items.to_pylist()
+
+    def make(start: int, end: int) -> dict[str, Any]:
+        return dict(zip(keys[start:end], values[start:end], strict=True))  # type: ignore[arg-type]  # a key is no null
+
+    shared = pa.types.is_string(items.type)
+    return _rows(column, first, make, (keys, values) if shared else None)
+
+
+def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
+    """Return the lists of records of a column, each made of the fields of its struct; equal records are one object."""
+    first, last = _ends(column)
+    values = column.values.slice(first, last - first)
+    fields = [_plain(values.field(position)) for position in range(values.type.num_fields)]
+    made: dict[tuple[Any, ...], Any] = {}
+    records = []
+    for row in zip(*fields, strict=True):
+        if row not in made:
+            made[row] = make(*row)
+        records.append(made[row])
+    return _rows(column, first, lambda start, end: tuple(records[start:end]), None)
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    is_text = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
+    return texts(column) if is_text else list(column.to_pylist())
+
+
+def _ends(column: pa.Array) -> tuple[int, int]:
+    """Return where the items of a column of lists begin and end among those of what it is a slice of."""
+    offsets = column.offsets
+    return (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
+
+
+def _rows(column: pa.Array, first: int, make: Callable[[int, int], Any], same: Iterable[list[Any]] | None) -> list[Any]:
+    """Cut the items of a column of lists into rows.
+
+    Args:
+        column: Of lists or maps.
+        first: Where its items begin.
+        make: Makes a row of the positions of its first item and of that after its last.
+        same: Items by which rows are told to be the same object; None where each is its own.
+    """
+    ends = [offset - first for offset in column.offsets.to_pylist()]
+    valid = column.is_valid().to_pylist()
+    found: list[Any] = []
+    known: dict[tuple[Any, ...], Any] = {}
+    for start, end, is_valid in zip(ends, ends[1:], valid, strict=False):
+        if not is_valid:
+            found.append(None)
+        elif same is None:
+            found.append(make(start, end))
+        else:
+            key = tuple(tuple(items[start:end]) for items in same)
+            if key not in known:
+                known[key] = make(start, end)
+            found.append(known[key])
+    return found

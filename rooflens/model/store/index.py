@@ -1,0 +1,144 @@
+"""Which parts a store has, which report stands in which, and whether their files are what was committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from rooflens.errors import InputError
+from rooflens.model.store.parts import FILE_NAME, Committed, read_commit
+from rooflens.model.store.place import hash_of
+from rooflens.model.store.rows import runs_from_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from rooflens.model.records import Run
+    from rooflens.model.store.place import Place
+
+_NAMED = 3
+"""Sources that a hint names; there may be thousands."""
+
+
+class MissingFileError(InputError):
+    """A file of a part is not there: it was lost, or a writer has replaced the part since it was listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A committed part.
+
+    Attributes:
+        rows: Its rows of `runs`, in the order in which its reports stand in its files.
+        runs: The same by digest.
+    """
+
+    commit: Committed
+    rows: pa.Table
+    runs: Mapping[str, Run]
+
+    @property
+    def key(self) -> str:
+        """Its name."""
+        return self.commit.key
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What a store holds.
+
+    Attributes:
+        parts: By key, in the order of commit; those that others replace are left out.
+        owner: Digest of each report -> key of the part that counts for it.
+        unreadable: Key -> why, of the parts whose file in `runs` cannot be read.
+        replaced: Keys of parts that still have files though another stands for them.
+        foreign: Names of files in `runs` that are not ours.
+    """
+
+    parts: Mapping[str, Part]
+    owner: Mapping[str, str]
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    replaced: frozenset[str] = frozenset()
+    foreign: tuple[str, ...] = ()
+
+    def digests_of(self, part: Part) -> tuple[str, ...]:
+        """Return the reports that a part counts for, in its order."""
+        return tuple(digest for digest in part.runs if self.owner[digest] == part.key)
+
+
+def read_index(place: Place) -> Index:
+    """Read every file in `runs`.
+
+    Raises:
+        InputError: The folder cannot be listed.
+    """
+    found: dict[str, Part] = {}
+    unreadable: dict[str, str] = {}
+    try:
+        names = [entry.name for entry in place.list("runs")]
+    except OSError as error:
+        raise InputError(f"cannot read the store `{place}`: {error}", "give a store that can be read") from error
+    keys = [match[1] for name in names if (match := FILE_NAME.fullmatch(name))]
+    for key in keys:
+        try:
+            commit, rows = read_commit(place, key)
+            found[key] = Part(commit, rows, {run.digest: run for run in runs_from_table(rows)})
+        except FileNotFoundError:
+            continue  # replaced by a writer meanwhile
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            unreadable[key] = str(error)
+    ordered = sorted(found.values(), key=lambda part: (part.commit.committed_unix_ns, part.key))
+    replaced = frozenset(old for part in ordered for old in part.commit.replaces) & {*keys}
+    parts = {part.key: part for part in ordered if part.key not in replaced}
+    owner = {digest: part.key for part in parts.values() for digest in part.runs}
+    foreign = tuple(name for name in names if not FILE_NAME.fullmatch(name) and not name.startswith("."))
+    return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced, foreign)
+
+
+def open_checked(place: Place, part: Part, table: str) -> Any:
+    """Open a file of a part that is what was committed; None where the part has no such table.
+
+    Raises:
+        MissingFileError: It is not there.
+        InputError: It is not what was committed.
+    """
+    summary = part.commit.files.get(table)
+    if summary is None:
+        return None
+    runs, name = tuple(part.runs.values()), f"{table}/{part.key}.parquet"
+    try:
+        file = place.open(name)
+        try:
+            if file.size() != summary.byte_count or hash_of(file) != summary.sha256:
+                raise ValueError("it is not the file that was committed")  # noqa: TRY301 - one message for all damage
+            if pq.ParquetFile(file).metadata.num_rows != summary.rows:
+                raise ValueError("it has not the rows that were committed")  # noqa: TRY301
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+    except FileNotFoundError as error:
+        raise damaged(place, name, "it is missing", runs, MissingFileError) from error
+    except (OSError, ValueError) as error:
+        raise damaged(place, name, error, runs) from error
+    return file
+
+
+def damaged(
+    place: Place,
+    name: str,
+    why: object,
+    runs: tuple[Run, ...] = (),
+    kind: type[InputError] = InputError,
+) -> InputError:
+    """Say that a file of a part is damaged, and how to mend it: the reports it holds take its place when read again."""
+    file = place.text_of(name)
+    others = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
+    sources = " ".join(f"`{run.source}`" for run in runs[:_NAMED]) or "its reports"
+    hint = f"ingest {sources}{others} again: they take the place of the file"
+    drop = f"; what is not to be had any more goes with `rooflens store compact {place} --drop-damaged`"
+    return kind(f"damaged store file `{file}`: {why}", hint + drop)

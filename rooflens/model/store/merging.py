@@ -1,0 +1,83 @@
+"""Make one part of several: to leave reports out that another part holds, and to compact a store."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rooflens.model.store.index import Part, open_checked
+from rooflens.model.store.parts import LEVEL, Committed, PartSummary, PartWriter
+from rooflens.model.store.rows import runs_from_table
+from rooflens.model.store.schema import DATA
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from rooflens.model.store.place import Place
+
+_ROWS_AT_ONCE = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some reports of a part.
+
+    Attributes:
+        digests: Those that are taken.
+    """
+
+    part: Part
+    digests: Collection[str]
+
+
+def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: Collection[str] = ()) -> PartSummary:
+    """Write the reports of some parts as one new part; nothing of the old ones is touched.
+
+    Args:
+        place: The store.
+        pieces: What to take.
+        level: How hard zstd tries.
+        healed: Sources that have been read since they failed: their rows of `failures` are left out.
+
+    Raises:
+        InputError: A file is damaged.
+        OSError: A file is gone, or the place cannot be written to.
+    """
+    with PartWriter(place, level=level) as writer:
+        for piece in pieces:
+            writer.add({"runs": _only(piece.part.rows, piece)})
+            for table in DATA:
+                for rows in _tables(place, piece, table):
+                    writer.add({table: rows.filter(_not_in(rows["source"], healed)) if table == "failures" else rows})
+    return writer.summary
+
+
+def uncommitted(summary: PartSummary) -> Part:
+    """Take a part that is written and not committed for one that is."""
+    runs = {run.digest: run for run in runs_from_table(summary.runs)}
+    return Part(Committed(summary.key, summary.files, (), 0), summary.runs, runs)
+
+
+def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
+    file: Any = open_checked(place, piece.part, table)
+    with file or contextlib.nullcontext():
+        if file is not None:
+            for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
+                rows = pa.Table.from_batches([batch])
+                yield _only(rows, piece) if "digest" in rows.column_names else rows
+
+
+def _only(rows: pa.Table, piece: Piece) -> pa.Table:
+    """Leave out the rows of reports that are not taken."""
+    if len(piece.digests) == len(piece.part.runs):
+        return rows
+    return rows.filter(pc.is_in(rows["digest"].cast(pa.string()), pa.array(piece.digests, pa.string())))
+
+
+def _not_in(column: pa.ChunkedArray, texts: Collection[str]) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(column, pa.array(texts, pa.string())))

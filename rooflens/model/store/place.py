@@ -1,0 +1,270 @@
+"""Where a store stands: a folder, or an address such as `s3://bucket/store`; the one place that joins paths.
+
+A local file is written beside, synced and renamed; an object is put whole, as object stores do by themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from rooflens.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
+_NATIVE = ("s3", "gs", "gcs", "hdfs", "abfs", "file")
+"""Schemes that pyarrow opens itself; others go through fsspec, where it is installed."""
+
+_PARTIAL = ".partial"
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of a folder of the store.
+
+    Attributes:
+        changed_unix_s: When it was last written; None where the file system does not say.
+    """
+
+    name: str
+    changed_unix_s: float | None
+
+
+class Hashing:
+    """A binary file that is written and hashed at once; Parquet's writer takes it for a file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.byte_count = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more bytes."""
+        return bool(self._file.closed)
+
+    @property
+    def sha256(self) -> str:
+        """Digest of what was written so far, in hex."""
+        return self._digest.hexdigest()
+
+    def write(self, data: Any) -> int:
+        """Write bytes."""
+        self._digest.update(data)
+        self._file.write(data)
+        self.byte_count += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self.byte_count
+
+    def flush(self) -> None:
+        """Hand on what is buffered."""
+        self._file.flush()
+
+    def readable(self) -> bool:
+        """Return False: it is for writing."""
+        return False
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return False: what is hashed is not written over."""
+        return False
+
+    def close(self) -> None:
+        """Leave the file open: whoever opened it syncs and closes it."""
+
+
+class Place:
+    """The folder or address of a store. It can be pickled, and opened on another machine that sees the same storage."""
+
+    def __init__(self, given: str | Path | Place) -> None:
+        self.text: str = given.text if isinstance(given, Place) else str(given)
+        self.is_remote = bool(_ADDRESS.match(self.text)) and not self.text.lower().startswith("file://")
+        root = self.text if _ADDRESS.match(self.text) else os.path.abspath(self.text)  # noqa: PTH100 - a worker may stand elsewhere
+        self._root: str = given._root if isinstance(given, Place) else root  # noqa: SLF001 - its own
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __reduce__(self) -> Any:
+        return _at, (self.text, self._root)
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        """The file system and the path in it."""
+        scheme, separator, _ = self._root.partition("://")
+        if not separator:
+            return pafs.LocalFileSystem(), self._root
+        try:
+            if scheme.lower() in _NATIVE:
+                system, path = pafs.FileSystem.from_uri(self._root)
+            else:
+                system, path = _by_fsspec(self._root)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise InputError(f"cannot open the store `{self.text}`: {error}", "check the address") from error
+        return system, path.rstrip("/")
+
+    def path_of(self, *names: str) -> str:
+        """Return the path of a file in its file system."""
+        return "/".join((self._opened[1], *names))
+
+    def text_of(self, *names: str) -> str:
+        """Return the path of a file as messages show it."""
+        return "/".join((self.text.rstrip("/"), *names))
+
+    def is_folder(self) -> bool:
+        """Return whether it is there."""
+        system, root = self._opened
+        return bool(system.get_file_info(root).type == pafs.FileType.Directory) or (
+            self.is_remote and bool(self.list())
+        )
+
+    def exists(self, *names: str) -> bool:
+        """Return whether a file of it is there."""
+        return bool(self._opened[0].get_file_info(self.path_of(*names)).type == pafs.FileType.File)
+
+    def make(self, *names: str) -> None:
+        """Make a folder, those above it too."""
+        self._opened[0].create_dir(self.path_of(*names) if names else self._opened[1], recursive=True)
+
+    def list(self, *names: str) -> list[Entry]:
+        """Return files and folders of a folder by name; none where there is no such folder."""
+        selector = pafs.FileSelector(self.path_of(*names) if names else self._opened[1], allow_not_found=True)
+        try:
+            found = self._opened[0].get_file_info(selector)
+        except NotADirectoryError:
+            return []
+        entries = (Entry(info.base_name, info.mtime_ns / 1e9 if info.mtime_ns else None) for info in found)
+        return sorted(entries, key=lambda entry: entry.name)
+
+    def open(self, *names: str) -> Any:
+        """Open a file for reading, as one that Arrow reads from and `hash_of` can go through before.
+
+        An object is fetched whole: hashing and reading it in pieces would fetch it twice.
+
+        Raises:
+            OSError: It is not there or cannot be read.
+        """
+        file = self._opened[0].open_input_file(self.path_of(*names))
+        if not self.is_remote:
+            return file
+        with file:
+            return pa.BufferReader(file.read_buffer())
+
+    @contextlib.contextmanager
+    def writing(self, *names: str) -> Iterator[Hashing]:
+        """Give a file to write to, which takes its place when it is whole, and leaves nothing where something fails.
+
+        Raises:
+            OSError: The place cannot be written to.
+        """
+        if self.is_remote:
+            with self._opened[0].open_output_stream(self.path_of(*names)) as stream:
+                yield Hashing(stream)
+            return
+        path = self.path_of(*names)
+        folder, _, name = path.rpartition("/")
+        partial = f"{folder}/.{name}{_PARTIAL}"
+        try:
+            with open(partial, "wb") as file:  # noqa: PTH123 - paths of this class are texts
+                yield Hashing(file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, path)  # noqa: PTH105
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(partial)  # noqa: PTH108
+        _sync_folder(folder)
+
+    def remove(self, *names: str) -> None:
+        """Remove a file, where it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            self._opened[0].delete_file(self.path_of(*names))
+
+    def read_bytes(self, *names: str) -> bytes:
+        """Return a small file.
+
+        Raises:
+            OSError: It is not there or cannot be read.
+        """
+        with self.open(*names) as file:
+            return bytes(file.read())
+
+    def write_bytes(self, content: bytes, *names: str) -> None:
+        """Write a small file.
+
+        Raises:
+            OSError: The place cannot be written to.
+        """
+        with self.writing(*names) as file:
+            file.write(content)
+
+    def lock_file(self) -> BinaryIO | None:
+        """Open the file that writers lock; None where no lock can be had: on object storage.
+
+        Raises:
+            OSError: The place cannot be written to.
+        """
+        return None if self.is_remote else open(self.path_of(".lock"), "a+b")  # noqa: PTH123 - closed by who locks
+
+
+def is_partial(name: str, of: re.Pattern[str]) -> bool:
+    """Return whether a name is that of a file half written, of one whose name the pattern matches."""
+    return name.startswith(".") and name.endswith(_PARTIAL) and bool(of.fullmatch(name[1 : -len(_PARTIAL)]))
+
+
+def hash_of(file: Any) -> str:
+    """Return the SHA-256 of an open file, in hex, and stand at its beginning again."""
+    digest = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _at(text: str, root: str) -> Place:
+    """Make a place again on the other side of a pipe."""
+    place = Place(text)
+    place._root = root  # noqa: SLF001 - its own
+    return place
+
+
+def _by_fsspec(address: str) -> tuple[Any, str]:
+    scheme = address.partition("://")[0]
+    try:
+        import fsspec  # noqa: PLC0415 - for addresses that pyarrow does not know, where it is installed
+    except ImportError as error:
+        raise InputError(f"cannot open `{address}`: pyarrow knows no `{scheme}`", "install fsspec for it") from error
+    try:
+        system, path = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise InputError(f"cannot open `{address}`: {error}", "check the address") from error
+    return pafs.PyFileSystem(pafs.FSSpecHandler(system)), path
+
+
+def _sync_folder(folder: str) -> None:
+    """Wait until the names in a folder are on the disk; systems that cannot open folders do so by themselves."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    descriptor = os.open(folder, os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,230 @@
+"""Read the reports of a part one after the other, in bounded memory."""
+
+from __future__ import annotations
+
+import operator
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+import pyarrow.parquet as pq
+
+from rooflens.errors import InputError
+from rooflens.model.store.columns import texts
+from rooflens.model.store.findings import hotspots_from_batch
+from rooflens.model.store.index import MissingFileError, damaged, open_checked, read_index
+from rooflens.model.store.rows import kernels_from_batch
+from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.where import for_run, to_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from rooflens.model.records import Hotspot, Kernel, Run
+    from rooflens.model.store.index import Index, Part
+    from rooflens.model.store.place import Place
+    from rooflens.model.store.where import Node
+    from rooflens.model.unprofiled import Unprofiled
+
+_ROWS_AT_ONCE = 2048
+"""Kernels that are decoded together: some 20 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """One report as it comes out of a store.
+
+    Attributes:
+        unprofiled: Its run without the profiler; None where none was kept.
+        chosen: Positions in the report of the kernels that were asked for, where more are here; None for all of them.
+    """
+
+    run: Run
+    kernels: tuple[Kernel, ...]
+    unprofiled: Unprofiled | None = None
+    chosen: frozenset[int] | None = None
+
+
+Failure = tuple[str, InputError]
+"""A file as messages show it, and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which kernels of a store are wanted.
+
+    Attributes:
+        where: A condition; True for all.
+        is_whole: Tells reports of which all kernels are needed, whichever were asked for; those with a run without the
+            profiler always are.
+    """
+
+    where: Node = True
+    is_whole: Callable[[Run], bool] = lambda _: False
+
+
+def read_reports(place: Place, choice: Choice) -> Iterator[StoredReport | Failure]:
+    """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
+
+    A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
+    kernel was asked for does not come.
+    """
+    seen: set[str] = set()
+    while not (yield from _read_parts(place, read_index(place), choice, seen)):
+        pass
+
+
+def _read_parts(
+    place: Place, index: Index, choice: Choice, seen: set[str]
+) -> Generator[StoredReport | Failure, None, bool]:
+    """Read what was not seen; return whether all parts were still there."""
+    for key, why in index.unreadable.items():
+        if key not in seen:
+            seen.add(key)
+            yield place.text_of("runs", f"{key}.parquet"), damaged(place, f"runs/{key}.parquet", why)
+    for part in index.parts.values():
+        left = {digest: for_run(choice.where, part.runs[digest]) for digest in index.digests_of(part)}
+        wanted = {digest: node for digest, node in left.items() if node not in {False, None} and digest not in seen}
+        if not wanted or part.key in seen:
+            continue
+        try:
+            for report in _read_part(place, part, wanted, choice.is_whole):
+                seen.add(report.run.digest)
+                yield report
+        except InputError as error:
+            if isinstance(error, MissingFileError) and not place.exists("runs", f"{part.key}.parquet"):
+                return False
+            seen.add(part.key)
+            yield place.text_of("runs", f"{part.key}.parquet"), error
+    return True
+
+
+def _read_part(
+    place: Place, part: Part, wanted: Mapping[str, Node], is_whole: Callable[[Run], bool]
+) -> Iterator[StoredReport]:
+    """Read reports of a part in its order.
+
+    Args:
+        place: The store.
+        part: The part.
+        wanted: The reports wanted, in the part's order, each with the condition on its kernels.
+        is_whole: Tells reports of which all kernels are needed.
+
+    Raises:
+        InputError: A file is damaged; a missing one is found out before the first report.
+    """
+    with ExitStack() as stack:
+        files = {table: open_checked(place, part, table) for table in ("kernels", "hotspots", "unprofiled")}
+        for file in files.values():
+            stack.enter_context(file or nullcontext())
+        try:
+            without = _unprofiled(files["unprofiled"])
+            partly = [digest for digest, node in wanted.items() if node is not True]
+            whole = {digest for digest in partly if digest in without or is_whole(part.runs[digest])}
+            chosen = _positions(files["kernels"], {digest: wanted[digest] for digest in whole})
+            conditions = {digest: True if digest in whole else node for digest, node in wanted.items()}
+            kernels = groupby(_kernels(files, part, conditions), key=lambda kernel: kernel.digest)
+            ahead = next(kernels, None)
+            for digest, node in wanted.items():
+                found: tuple[Kernel, ...] = ()
+                if ahead is not None and ahead[0] == digest:
+                    found = tuple(ahead[1])
+                    ahead = next(kernels, None)
+                only = frozenset(chosen[digest]) if digest in whole else None
+                if node is True or (found if only is None else only):
+                    yield StoredReport(part.runs[digest], found, without.get(digest), only)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise damaged(place, f"kernels/{part.key}.parquet", error, tuple(part.runs.values())) from error
+
+
+def unprofiled_of(place: Place, part: Part) -> dict[str, Unprofiled]:
+    """Return the runs without the profiler that a part keeps, by the report's digest.
+
+    Raises:
+        InputError: The file is damaged.
+    """
+    file = open_checked(place, part, "unprofiled")
+    if file is None:
+        return {}
+    with file:
+        return _unprofiled(file)
+
+
+def _unprofiled(file: Any) -> dict[str, Unprofiled]:
+    rows = pq.ParquetFile(file).read().to_pylist() if file is not None else []
+    return {row["digest"]: unprofiled_from_row(row) for row in rows}
+
+
+def _positions(file: Any, wanted: Mapping[str, Node]) -> dict[str, list[int]]:
+    """Return the positions in each report of the kernels that its condition chooses."""
+    found: dict[str, list[int]] = {digest: [] for digest in wanted}
+    if wanted and file is not None:
+        for batch in _scan(file, wanted, ["digest", "kernel_index"]):
+            for digest, index in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                found[digest].append(index)
+    return found
+
+
+def _scan(file: Any, wanted: Mapping[str, Node], columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Read the rows of `kernels` that the conditions of their reports choose; what has no match is skipped unread."""
+    by_node: dict[Node, list[str]] = {}
+    for digest, node in wanted.items():
+        by_node.setdefault(node, []).append(digest)
+    filters = (pc.field("digest").isin(digests) & to_expression(node) for node, digests in by_node.items())
+    fragment = pads.ParquetFileFormat().make_fragment(file)
+    scanner = fragment.scanner(columns=columns, filter=reduce(operator.or_, filters), batch_size=_ROWS_AT_ONCE)
+    yield from scanner.to_batches()
+
+
+def _kernels(files: Mapping[str, Any], part: Part, wanted: Mapping[str, Node]) -> Iterator[Kernel]:
+    """Read kernels with their hot spots; both files hold the reports in the same order."""
+    if files["kernels"] is None:
+        return
+    is_all = len(wanted) == len(part.runs) and all(node is True for node in wanted.values())
+    file, position = files["kernels"], {digest: at for at, digest in enumerate(part.runs)}
+    sources = {digest: run.source for digest, run in part.runs.items()}
+    spots = _HotspotsAhead(files["hotspots"], position)
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE) if is_all else _scan(file, wanted):
+        if batch.num_rows:
+            last = position[batch.column("digest")[-1].as_py()]
+            yield from kernels_from_batch(batch, sources, spots.until(last))
+
+
+class _HotspotsAhead:
+    """Read hot spots no further than kernels have been read."""
+
+    def __init__(self, file: Any, position: Mapping[str, int]) -> None:
+        batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE) if file is not None else ()
+        pieces = chain.from_iterable(_by_digest(batch) for batch in batches)
+        self._groups = groupby(pieces, key=lambda piece: piece[0])
+        self._position = position
+        self._held: dict[str, dict[int, tuple[Hotspot, ...]]] = {}
+        self._ahead = next(self._groups, None)
+
+    def until(self, last: int) -> Mapping[str, Mapping[int, tuple[Hotspot, ...]]]:
+        """Return the hot spots of the reports up to a position in the part; forget those before the last call's."""
+        while self._ahead is not None and self._position[self._ahead[0]] <= last:
+            digest, pieces = self._ahead
+            spots: dict[int, tuple[Hotspot, ...]] = {}
+            for _, batch in pieces:
+                for index, more in hotspots_from_batch(batch).items():
+                    spots[index] = spots.get(index, ()) + more
+            self._held[digest] = spots
+            self._ahead = next(self._groups, None)
+        held, self._held = self._held, {d: s for d, s in self._held.items() if self._position[d] >= last}
+        return held
+
+
+def _by_digest(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Cut a batch where the report changes."""
+    start = 0
+    for digest, rows in groupby(texts(batch.column("digest"))):
+        count = sum(1 for _ in rows)
+        yield str(digest), batch.slice(start, count)
+        start += count

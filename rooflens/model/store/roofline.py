@@ -1,0 +1,71 @@
+"""The rows of the table `roofline`: where each kernel stands at each level and pipe, with its verdict."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rooflens.model.store.columns import table_of
+from rooflens.model.store.schema import ROOFLINE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.records import Analysis
+
+_PLACED = ("kind", "resource", "unit", "amount", "amount_per_s", "peak_per_s", "share", "intensity_flop_per_byte")
+_Position = tuple[Any, ...]
+
+
+def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
+    """Make the rows of `roofline`: one a kernel and level or pipe, the verdict repeated on each.
+
+    A kernel that was placed nowhere has one row without a resource, so that it does not vanish.
+    """
+    positions = [[*_positions(analysis)] or [(None,) * len(_PLACED)] for analysis in analyses]
+    owner = pa.array([i for i, rows in enumerate(positions) for _ in rows], pa.int64())
+    rows = [*chain.from_iterable(positions)]
+    columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(_PLACED)}
+    for name, values in _verdicts(analyses).items():
+        columns[name] = pa.array(values, ROOFLINE.field(name).type).take(owner)
+    columns |= {"model_version": [model_version] * len(rows), "thresholds_digest": [thresholds_digest] * len(rows)}
+    return table_of(columns, ROOFLINE)
+
+
+def _verdicts(analyses: Sequence[Analysis]) -> dict[str, list[Any]]:
+    """Return what is said once of a kernel, by column."""
+    return {
+        "digest": [analysis.kernel.digest for analysis in analyses],
+        "kernel_index": [analysis.kernel.index for analysis in analyses],
+        "flop_total": [analysis.flop_total for analysis in analyses],
+        "flop_per_s": [analysis.flop_per_s for analysis in analyses],
+        "flop_peak_per_s": [analysis.flop_peak_per_s for analysis in analyses],
+        "bound": [analysis.verdict.bound for analysis in analyses],
+        "bound_resource": [analysis.verdict.resource for analysis in analyses],
+        "at_roof": [analysis.verdict.at_roof for analysis in analyses],
+        "cause": [analysis.verdict.cause for analysis in analyses],
+        "headroom": [analysis.verdict.distances.headroom for analysis in analyses],
+        "confidence": [analysis.verdict.confidence for analysis in analyses],
+        "sentence": [analysis.verdict.sentence for analysis in analyses],
+        "flags": [list(analysis.flags) for analysis in analyses],
+    }
+
+
+def _positions(analysis: Analysis) -> Iterator[_Position]:
+    """Give the values of the columns `_PLACED` for each level and pipe."""
+    for name, level in analysis.levels.items():
+        if level.amount_bytes is not None or level.share is not None:
+            yield (
+                "level",
+                name,
+                "byte",
+                level.amount_bytes,
+                level.bytes_per_s,
+                level.peak_bytes_per_s,
+                level.share,
+                level.intensity_flop_per_byte,
+            )
+    for name, pipe in analysis.pipes.items():
+        yield "pipe", name, pipe.unit, pipe.amount, pipe.amount_per_s, pipe.peak_per_s, pipe.share, None

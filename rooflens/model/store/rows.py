@@ -1,0 +1,157 @@
+"""The one way from records to the store's rows and back: runs, kernels and failures, column by column."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from rooflens.model.counters.table import COUNTERS
+from rooflens.model.records import Kernel, Rule, Run, Series
+from rooflens.model.store.columns import lists, map_column, maps, struct_lists, table_of, texts
+from rooflens.model.store.findings import hotspot_table
+from rooflens.model.store.schema import AXES, FAILURES, KERNELS, MAPS, RULES, RUNS, SCHEMA_VERSION, SERIES
+from rooflens.model.store.unprofiled import unprofiled_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflens.model.records import Hotspot
+    from rooflens.model.unprofiled import Unprofiled
+
+_RUN_FIELDS = tuple(field.name for field in fields(Run))
+_KERNEL_TEXTS = (
+    *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
+    *("process", "nvtx_range"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRows:
+    """What one report adds to a store.
+
+    Attributes:
+        unprofiled: Its run without the profiler, where there was one.
+        metrics: Rows of `METRICS`; None where raw values are not kept.
+        instances: Rows of `INSTANCES`; None where they are not kept.
+    """
+
+    run: Run
+    kernels: Sequence[Kernel]
+    unprofiled: Unprofiled | None = None
+    metrics: pa.Table | None = None
+    instances: pa.Table | None = None
+
+
+def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
+    """Make the tables of reports, those of many at once: most of the cost of a table is that of its columns."""
+    kernels = [kernel for report in reports for kernel in report.kernels]
+    tables = {
+        "runs": run_table([report.run for report in reports], int(time.time())),
+        "kernels": kernel_table(kernels),
+        "hotspots": hotspot_table(kernels),
+        "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
+    }
+    for name in ("metrics", "instances"):
+        raw = [table for report in reports if (table := getattr(report, name)) is not None]
+        if raw:
+            tables[name] = pa.concat_tables(raw)
+    return tables
+
+
+def failure_table(failures: Iterable[tuple[str, str, str]]) -> pa.Table:
+    """Make rows of `failures` of the source, message and hint of each report that could not be read."""
+    now = int(time.time())
+    rows = [*failures]
+    columns: dict[str, list[Any]] = {
+        name: [row[position] for row in rows] for position, name in enumerate(("source", "message", "hint"))
+    }
+    return table_of({**columns, "failed_unix_s": [now] * len(rows)}, FAILURES)
+
+
+def run_table(runs: Sequence[Run], ingested_unix_s: int) -> pa.Table:
+    """Make rows of `runs`."""
+    columns: dict[str, list[Any]] = {name: [getattr(run, name) for run in runs] for name in _RUN_FIELDS}
+    columns["ingested_unix_s"] = [ingested_unix_s] * len(runs)
+    columns["schema_version"] = [SCHEMA_VERSION] * len(runs)
+    return table_of(columns, RUNS)
+
+
+def runs_from_table(table: pa.Table) -> list[Run]:
+    """Make the runs of rows of `runs`."""
+    columns = [table[name].to_pylist() for name in _RUN_FIELDS]
+    return [Run(**dict(zip(_RUN_FIELDS, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
+    """Make the rows of `kernels`: every counter a column, missing ones null."""
+    columns: dict[str, Any] = {
+        "digest": [kernel.digest for kernel in kernels],
+        "kernel_index": [kernel.index for kernel in kernels],
+        **{name: [getattr(kernel, name) for kernel in kernels] for name in (*_KERNEL_TEXTS, "device", "synthetic")},
+        "rules": struct_lists([kernel.rules for kernel in kernels], RULES),
+        "series_interval_ns": [kernel.series.interval_ns if kernel.series else None for kernel in kernels],
+        "series": map_column([kernel.series.shares if kernel.series else None for kernel in kernels], SERIES),
+    }
+    for what in ("grid", "block"):
+        sizes = [getattr(kernel, what) for kernel in kernels]
+        columns |= {f"{what}_{axis}": [size and size[i] for size in sizes] for i, axis in enumerate(AXES)}
+    counters = [kernel.counters for kernel in kernels]
+    columns |= {counter.name: [values.get(counter.name) for values in counters] for counter in COUNTERS}
+    columns |= {name: map_column([getattr(kernel, name) for kernel in kernels], kind) for name, kind in MAPS.items()}
+    return table_of(columns, KERNELS)
+
+
+def kernels_from_batch(
+    batch: pa.RecordBatch, sources: Mapping[str, str], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
+) -> Iterator[Kernel]:
+    """Make the kernels of rows of `kernels`.
+
+    Args:
+        batch: Rows, all columns.
+        sources: The path of each report, by digest.
+        hotspots: By digest, hot spots by the kernel's position in the report.
+    """
+    counters = {
+        counter.name: batch.column(counter.name).to_pylist()
+        for counter in COUNTERS
+        if batch.column(counter.name).null_count < batch.num_rows
+    }
+    named = {name: texts(batch.column(name)) for name in ("digest", *_KERNEL_TEXTS)}
+    plain = {name: batch.column(name).to_pylist() for name in ("device", "synthetic")}
+    mapped: dict[str, list[Any]] = {name: maps(batch.column(name)) for name in MAPS}
+    sizes = {what: _sizes(batch, what) for what in ("grid", "block")}
+    rules: list[Any] = lists(batch.column("rules"), Rule)
+    series = _series(batch)
+    for row, index in enumerate(batch.column("kernel_index").to_pylist()):
+        fields_: dict[str, Any] = {
+            name: column[row] for columns in (named, plain, mapped, sizes) for name, column in columns.items()
+        }
+        digest = fields_["digest"]
+        yield Kernel(
+            source=sources[digest],
+            index=index,
+            counters={name: value for name, column in counters.items() if (value := column[row]) is not None},
+            rules=rules[row],
+            series=series[row],
+            hotspots=hotspots.get(digest, {}).get(index, ()),
+            **fields_,
+        )
+
+
+def _series(batch: pa.RecordBatch) -> list[Series | None]:
+    intervals: list[float | None] = batch.column("series_interval_ns").to_pylist()
+    if all(interval_ns is None for interval_ns in intervals):
+        return [None] * len(intervals)
+    shares = maps(batch.column("series"))
+    return [
+        None if interval_ns is None else Series(interval_ns, {unit: tuple(s) for unit, s in (samples or {}).items()})
+        for interval_ns, samples in zip(intervals, shares, strict=True)
+    ]
+
+
+def _sizes(batch: pa.RecordBatch, what: str) -> list[tuple[int, int, int] | None]:
+    columns = [batch.column(f"{what}_{axis}").to_pylist() for axis in AXES]
+    return [None if size[0] is None else size for size in zip(*columns, strict=True)]

@@ -1,0 +1,267 @@
+"""Whatever path is given: pipes, folders with anything in them, places that cannot be opened."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report, write_report
+from support.packing import packed
+
+from rooflens.cli.group import main
+from rooflens.cli.loading import _READING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPORT = encode_report(ReportSpec([KernelSpec("kernel(float *)", {"gpu__time_duration.sum": 1000.0})]))
+
+
+def run(*arguments: object, given: bytes = b"") -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=given)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder where temporary files go."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("compress", [bytes, packed, gzip.compress], ids=["plain", "zstd", "gzip"])
+def test_a_report_comes_through_stdin(scratch: Path, compress: type[bytes]) -> None:
+    """`-` is what is piped in, whatever it is compressed with; nothing of it stays."""
+    result = run("analyze", "-", "--format", "csv", given=compress(REPORT))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1].startswith("<stdin>,0,kernel,")
+    assert list(scratch.iterdir()) == []
+
+
+def test_each_command_reads_stdin(tmp_path: Path) -> None:
+    """`report` and `ingest` take `-` too, and no command that would read the empty pipe again is named."""
+    assert run("report", "-", "-o", tmp_path / "page.html", given=REPORT).exit_code == 0
+    assert "<title>&lt;stdin&gt;" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert run("ingest", "-", "--store", tmp_path / "store", given=REPORT).exit_code == 0
+    assert "rooflens report -" not in run("analyze", "-", given=REPORT).stdout
+    assert "<stdin>: not an Nsight Compute report" in run("hotspots", "-", given=b"text").stderr
+
+
+def test_a_named_pipe_is_read_once(tmp_path: Path, scratch: Path) -> None:
+    """What a shell makes of `<(gzip -c report)` is read like stdin, under its own name."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(REPORT),))
+    writer.start()
+    result = run("analyze", pipe, "--format", "csv")
+    writer.join()
+    assert result.stdout.splitlines()[1].startswith(f"{pipe},0,")
+    assert list(scratch.iterdir()) == []
+
+
+def test_what_is_too_large_is_refused(scratch: Path) -> None:
+    """`--max-unpacked` holds for pipes; its hint names it, and nothing stays."""
+    result = run("analyze", "-", "--max-unpacked", "0.5 KiB", given=REPORT)
+    assert result.exit_code == 1
+    assert "sends more than 512 B" in result.stderr
+    assert "--max-unpacked" in result.stderr
+    assert list(scratch.iterdir()) == []
+
+
+def test_the_limit_holds_for_files_in_each_command(tmp_path: Path, scratch: Path) -> None:
+    """`--max-unpacked` refuses the compressed file that unpacks to more, and no other; nothing of it stays."""
+    packed_file, plain = tmp_path / "a.ncu-repz", tmp_path / "b.ncu-rep"
+    packed_file.write_bytes(packed(REPORT))
+    plain.write_bytes(REPORT)
+    for command in (
+        ("analyze",),
+        ("hotspots",),
+        ("ingest", "--store", tmp_path / "store"),
+        ("report", "-o", "-", "--format", "json"),
+    ):
+        said = run(*command, packed_file, plain, "--max-unpacked", len(REPORT) - 1).stderr
+        assert "a.ncu-repz: unpacks to more than " in said
+        assert "b.ncu-rep:" not in said
+    assert run("analyze", packed_file, "--max-unpacked", len(REPORT)).exit_code == 0
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("4GiB", 4 << 30),
+        ("4g", 4 << 30),
+        ("500 MB", 500_000_000),
+        ("1.5k", 1536),
+        ("7", 7),
+        ("1e9", 10**9),
+        ("2TB", 2 * 10**12),
+    ],
+)
+def test_sizes_have_units(text: str, size_bytes: int) -> None:
+    """Decimal and binary units are told apart, and a bare number is bytes."""
+    assert _size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    """Nothing, less than a byte and more than there can be are no sizes."""
+    with pytest.raises(click.BadParameter, match="it looks like 4GiB"):
+        _size(text)
+
+
+def _size(text: str) -> int:
+    command = click.Command("command", params=[])
+    for option in _READING:
+        option(command)
+    (found,) = [param for param in command.params if param.name == "max_unpacked_bytes"]
+    size_bytes = found.process_value(click.Context(command), text)
+    assert isinstance(size_bytes, int)
+    return size_bytes
+
+
+def test_an_empty_path_is_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unset variable in a script does not make the working folder a folder of reports."""
+    write_report(tmp_path / "a.ncu-rep", ReportSpec([KernelSpec("kernel()", {})]))
+    monkeypatch.chdir(tmp_path)
+    result = run("analyze", "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "one of the paths is empty" in result.stderr
+
+
+def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dangling links, pipes, devices, linked and forbidden folders cost nothing, and are not silent."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    (tmp_path / "b.ncu-rep").symlink_to(tmp_path / "none")
+    os.mkfifo(tmp_path / "c.ncu-rep")
+    result = run("analyze", tmp_path, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 2
+    assert "2 places could not be looked into" in result.stderr
+    assert "b.ncu-rep (a link to nothing)" in result.stderr
+    assert "c.ncu-rep (a named pipe)" in result.stderr
+    (tmp_path / "d").symlink_to("/dev/zero")
+    (tmp_path / "e").symlink_to(tmp_path)
+    (tmp_path / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(place: str) -> object:
+        if str(place).endswith("closed"):
+            raise PermissionError(13, "Permission denied", place)
+        return scandir(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    said = run("analyze", tmp_path, "--format", "csv").stderr
+    assert "5 places could not be looked into" in said
+    assert "closed (a folder that cannot be read: Permission denied)" in said
+
+
+@pytest.fixture
+def deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the outermost of 1,200 folders, with a report in the innermost; pytest itself cannot remove them."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(1200):
+        Path("d").mkdir()
+        os.chdir("d")
+    Path("a.ncu-rep").write_bytes(REPORT)
+    os.chdir(tmp_path)
+    yield tmp_path / "d"
+    subprocess.run(["rm", "-r", tmp_path / "d"], check=True)  # noqa: S603, S607 - coreutils go as deep as it takes
+
+
+def test_folders_may_stand_a_thousand_deep(deep: Path) -> None:
+    """However deep the folders are, the report at their end is found."""
+    result = run("analyze", deep, "--format", "csv")
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("x" * 300, "cannot be opened: File name too long"),
+        ("/dev/zero", "is a device, no report"),
+        ("link", "is a link to `none`, which does not exist"),
+        ("ring", "cannot be opened: Too many levels of symbolic links"),
+        ("a.ncu-rep/below", "cannot be opened: Not a directory"),
+    ],
+)
+def test_a_path_that_cannot_be_opened_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
+) -> None:
+    """It says what is there, or what the system says."""
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("none")
+    Path("ring").symlink_to("ring")
+    Path("a.ncu-rep").write_bytes(REPORT)
+    result = run("analyze", given)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
+    """Reports that were gzipped are reports by their ending; where one is missing, the gzipped one is pointed to."""
+    (tmp_path / "a.ncu-rep.gz").write_bytes(gzip.compress(REPORT))
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"text"))
+    result = run("analyze", tmp_path, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 2
+    assert "left 1 file unread that is no report: b.txt.gz" in result.stderr
+    assert "a.ncu-rep.gz` does: it is read as it is" in run("analyze", tmp_path / "a.ncu-rep").stderr
+
+
+EXPORT = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+    '"0","1","a","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","Command line profiler metrics",'
+    '"gpu__time_duration.sum","ns","1000"\n'
+)
+GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
+
+
+def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
+    """Tables that ncu exported are read beside reports, gzipped too; other tables are left, and said to be."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    (tmp_path / "b.csv").write_text(EXPORT)
+    (tmp_path / "c.csv.gz").write_bytes(gzip.compress(EXPORT.replace('"1000"', '"2000"').encode()))
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"a,b\n")[:-4])
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    read = [line.split(",")[0] for line in result.stdout.splitlines()[1:]]
+    assert read == [str(tmp_path / name) for name in ("a.ncu-rep", "b.csv", "c.csv.gz")]
+    assert "left 2 files unread that are no report: d.csv, e.csv.gz" in result.stderr
+
+
+def test_an_export_comes_through_stdin(scratch: Path) -> None:
+    """What `ncu --csv` prints is read as it comes, with what it profiled before it."""
+    result = run("analyze", "-", "--format", "csv", *GPU, given=f"==PROF== Connected\n{EXPORT}".encode())
+    assert result.stdout.splitlines()[1].startswith("<stdin>,0,k,NVIDIA H100 80GB HBM3,ok,1000")
+    assert list(scratch.iterdir()) == []
+
+
+def test_no_output_takes_the_place_of_an_export(tmp_path: Path) -> None:
+    """An export is a report: a table that would take its place is refused, forced or not."""
+    file = tmp_path / "a.csv"
+    file.write_text(EXPORT)
+    options = ["predict", "gemm", "--m", "64", "--n", "64", "--k", "64", "--format", "csv", "--force", "-o"]
+    refused = run(*options, file)
+    assert (refused.exit_code, file.read_text()) == (2, EXPORT)
+    file.write_text("a,b\n")
+    assert run(*options, file).exit_code == 0
+
+
+def test_the_metrics_of_another_chip_are_not_shown() -> None:
+    """A compute capability that is not known is an error that names the known ones."""
+    result = run("metrics", "--chip", "99.9")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "9.0" in result.stderr

@@ -1,0 +1,67 @@
+"""Small stores for tests: reports made of a few numbers, with no file to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from support.kernels import make_kernel
+
+from rooflens.model.records import Hotspot, Kernel, Run
+from rooflens.model.store.parts import PartWriter
+from rooflens.model.store.reading import StoredReport
+from rooflens.model.store.rows import ReportRows, report_tables
+from rooflens.model.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    import pyarrow as pa
+
+
+def digest_of(number: int) -> str:
+    """Return a digest that sorts as its number does."""
+    return f"{number:064x}"
+
+
+DIGESTS = tuple(digest_of(number) for number in range(8))
+
+
+def make_report(digest: str, kernel_count: int, **of_run: Any) -> tuple[Run, tuple[Kernel, ...]]:
+    """Make a report whose kernels take as many microseconds as their position, counted from 1."""
+    source = f"{int(digest, 16)}.ncu-rep"
+    kernels = tuple(
+        make_kernel(
+            {"duration_ns": 1e3 * (index + 1)},
+            digest=digest,
+            source=source,
+            index=index,
+            hotspots=(Hotspot("line", file=source, line=index + 1, measures={"samples": 1.0}),),
+        )
+        for index in range(kernel_count)
+    )
+    return Run(digest, source, 100, kernel_count, synthetic=False, **of_run), kernels
+
+
+def tables_of(digest: str, kernel_count: int = 1, **of_run: Any) -> dict[str, pa.Table]:
+    """Make the tables of such a report."""
+    return report_tables(ReportRows(*make_report(digest, kernel_count, **of_run)))
+
+
+def commit(folder: Path, *reports: Mapping[str, pa.Table]) -> str:
+    """Commit reports to a store as one part; return the key of it."""
+    with Store(folder).writing() as store:
+        with PartWriter(store.place) as writer:
+            for tables in reports:
+                writer.add(tables)
+        store.commit(writer.summary)
+        return next(reversed(store.index().parts))
+
+
+def stored(folder: Path) -> list[StoredReport]:
+    """Return the reports of a store, all of which must be whole."""
+    found = list(Store.existing(folder).reports())
+    whole = [report for report in found if isinstance(report, StoredReport)]
+    assert len(whole) == len(found), found
+    return whole
