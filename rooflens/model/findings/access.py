@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.format import percent, si_of, significant
+from rooflens.frozen import dataclass
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.findings.rule import FindingRule, Found, Waste, speedup, weigh
 from rooflens.model.hotspots import hottest

@@ -5,9 +5,10 @@ The last part says what waste costs: the part of a kernel's time that goes with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from rooflens.frozen import dataclass
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.levels import shares_of

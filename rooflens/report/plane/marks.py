@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rooflens.frozen import dataclass
 from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.plane.placement import LEAD_TO_PART
 
