@@ -7,7 +7,7 @@ was a fifth of all its CPU time. Here only `__init__` is compiled, and all recor
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import MISSING, FrozenInstanceError, field
+from dataclasses import MISSING, FrozenInstanceError
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ else:
         return _frozen
 
 
-__all__ = ["dataclass", "field"]
+__all__ = ["dataclass"]
 
 
 def _frozen(cls: type) -> type:
@@ -49,14 +49,14 @@ def _init_of(cls: Any) -> Any:
     """Compile `__init__`: a frozen record is filled past its own `__setattr__`."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_MISSING": MISSING}
     arguments, lines = ["self"], []
-    for one in dataclasses.fields(cls):
-        name, value = one.name, one.name
-        if one.default_factory is not MISSING:
-            known[f"_{name}"] = one.default_factory
+    for field in dataclasses.fields(cls):
+        name, value = field.name, field.name
+        if field.default_factory is not MISSING:
+            known[f"_{name}"] = field.default_factory
             arguments.append(f"{name}=_MISSING")
             value = f"_{name}() if {name} is _MISSING else {name}"
-        elif one.default is not MISSING:
-            known[f"_{name}"] = one.default
+        elif field.default is not MISSING:
+            known[f"_{name}"] = field.default
             arguments.append(f"{name}=_{name}")
         else:
             arguments.append(name)

@@ -18,7 +18,6 @@ HEAVY = {"altair", "pandas", "pyarrow", "numpy", "ncu_report", "vl_convert", "ri
 
 MAY_IMPORT: dict[str, str] = {
     "errors": "",
-    "frozen": "",
     "cache": "files",
     "processes": "errors",
     "files": "errors",
@@ -78,10 +77,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
-"""Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own.
-
-All of them may import `frozen`, by which records are declared.
-"""
+"""Room -> the other rooms it may import from; files that stand beside rooms are rooms of their own."""
 
 MAX_FILES, MAX_LINES = 15, 500
 
@@ -154,7 +150,7 @@ def test_rooms_import_only_in_the_direction_of_the_arrows(path: Path) -> None:
     """A module imports from its own room and from those the table allows, for types too."""
     if _room(path).startswith("workloads/"):
         return  # a program that is profiled: no part of the package
-    allowed = ["frozen", *MAY_IMPORT[_room(path)].split()]
+    allowed = MAY_IMPORT[_room(path)].split()
     for room, name in _rooms_used(path).items():
         assert room in allowed or f"{room.partition('/')[0]}/*" in allowed, f"{path.name} imports {name}"
 

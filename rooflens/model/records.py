@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass, field
+from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ Status = Literal["ok", "failed", "partial"]
 Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
+
 Grain = Literal["line", "sass", "function"]
 
 LEVELS = ("dram", "l2", "l1", "smem")
