@@ -9,13 +9,12 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
-from rooflens.frozen import dataclass
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.load import load_reports

@@ -9,12 +9,11 @@ import json
 import math
 import re
 import tomllib
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

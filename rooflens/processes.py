@@ -13,12 +13,11 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, StoppedError
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

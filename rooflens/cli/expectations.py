@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ import click
 
 from rooflens.cli.console import echo, say
 from rooflens.files import read_text
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -26,10 +26,9 @@ NVIDIA's words.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
 from rooflens.model.roofline.work import placed_flop

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

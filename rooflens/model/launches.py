@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING, TypeVar
 
 from rooflens.format import plain_name
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate, longest_launch
 from rooflens.model.records import BOUNDS, ratio, timed
 from rooflens.model.verdict.flags import changes_verdict

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.chips import PM_SAMPLED
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.recipes import Exact, bases_of

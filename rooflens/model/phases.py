@@ -6,10 +6,10 @@ while the GPU is full; what comes after it is a tail, in which blocks run out.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import mean, quantiles
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import RESIDENT, Phases
 
 if TYPE_CHECKING:

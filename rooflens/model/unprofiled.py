@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection

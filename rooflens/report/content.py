@@ -6,11 +6,10 @@ first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.launches import added_up, counted_ns, failed_groups, grouped, keyed, ranked_launches, rest_of
 from rooflens.model.records import timed
 from rooflens.report.versions import report_labels

@@ -8,10 +8,10 @@ factor only, and never a judgement.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed

@@ -7,10 +7,10 @@ gone nor new: it is not told.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.format import factor, percent, si, significant
-from rooflens.frozen import dataclass
 from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
 from rooflens.model.findings.nvidia import NVIDIA_RULE
 from rooflens.model.findings.table import RULES

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import plain_name
-from rooflens.frozen import dataclass
 from rooflens.model.compare.sentences import growth_words
 
 if TYPE_CHECKING:

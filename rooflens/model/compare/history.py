@@ -7,10 +7,9 @@ two sides of a comparison, so that a re-tiled or renamed kernel goes on. Runs on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name

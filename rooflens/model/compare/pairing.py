@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import timed

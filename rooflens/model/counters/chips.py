@@ -5,8 +5,9 @@ Standard library only: `collect` reads this on machines that have nothing else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rooflens.errors import EnvironmentMissingError, UsageError
-from rooflens.frozen import dataclass
 
 GV100 = frozenset({"gv100"})
 TU10X = frozenset({"tu102", "tu104", "tu106"})

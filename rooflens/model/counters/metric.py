@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.chips import EVERY_CHIP
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from a measurement.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.table import COUNTERS
 
 if TYPE_CHECKING:

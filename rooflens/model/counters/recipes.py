@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.chips import GV100
 from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
 

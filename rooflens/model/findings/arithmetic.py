@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import factor, percent, si, si_of
-from rooflens.frozen import dataclass
 from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.datasheets import datasheet_of

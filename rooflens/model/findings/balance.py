@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, significant
-from rooflens.frozen import dataclass
 from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import tail_share

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, percent, si, significant
-from rooflens.frozen import dataclass
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
 from rooflens.model.records import Evidence, ratio
 from rooflens.model.roofline.occupancy import block_limits, next_step, occupancy_limiters, set_aside_bytes, warps_of

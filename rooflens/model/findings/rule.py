@@ -5,10 +5,9 @@ The last part says what waste costs: the part of a kernel's time that goes with 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.levels import shares_of

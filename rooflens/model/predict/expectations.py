@@ -5,13 +5,12 @@ One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UsageError
-from rooflens.frozen import dataclass
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.predict.measured import read_coverage

@@ -5,12 +5,11 @@ A reason that the counters do not show is marked by `may`.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflens.format import duration, percent, si, significant
-from rooflens.frozen import dataclass
 from rooflens.model.predict.measured import (
     SAME_AMOUNT,
     Checked,

@@ -8,12 +8,12 @@ add up. Where GPUs share an operation, all amounts and times are those of one of
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import InputError, UsageError
-from rooflens.frozen import dataclass
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS

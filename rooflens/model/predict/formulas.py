@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from rooflens.frozen import dataclass
 from rooflens.model.predict.communication import all_reduced, exchanged, share_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ written once, unless a row says otherwise. A composite operation is a sequence o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.predict.communication import all_reduced, exchanged, gathered
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of
 
 if TYPE_CHECKING:

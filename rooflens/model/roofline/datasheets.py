@@ -11,14 +11,13 @@ import functools
 import hashlib
 import importlib.resources
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,10 +7,9 @@ memory has no such level.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import LEVELS, Level, ratio
 from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
 

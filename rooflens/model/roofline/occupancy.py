@@ -8,10 +8,10 @@ says what another launch would be allowed; a curve is only given where it goes t
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.execution import WARP_THREADS
 
 if TYPE_CHECKING:

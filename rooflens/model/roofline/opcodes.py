@@ -7,10 +7,9 @@ tensor operation counters; shapes and types stand in the opcode itself.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
-
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

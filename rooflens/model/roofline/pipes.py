@@ -6,9 +6,9 @@ FLOP pipes alone they would look latency-bound.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import Pipe, ratio
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import ROOFS, STAGES, leading_stage
 from rooflens.model.roofline.pipes import PIPE_ROWS

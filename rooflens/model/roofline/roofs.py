@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.flops import instruction_peaks
 from rooflens.model.roofline.work import main_work

@@ -7,9 +7,9 @@ reports, in which the wavefronts of all instructions equal those of loads, store
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ and traffic overlap fully, the upper one where they do not overlap at all; a ker
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-from rooflens.frozen import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,9 +6,9 @@ A request of a warp to global memory touches sectors of 32 bytes; `ideal` is how
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.records import ratio
 

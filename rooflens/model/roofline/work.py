@@ -6,9 +6,9 @@ time at its peaks. A point drawn from the other, as of the fp32 epilogue of an i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import ratio
 
 if TYPE_CHECKING:

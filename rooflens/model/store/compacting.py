@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import COMPACT_LEVEL, PART_BYTES
 from rooflens.model.store.verdicts import merge_verdicts

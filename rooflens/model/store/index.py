@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 from rooflens.model.store.parts import FILE_NAME, Committed, read_commit
 from rooflens.model.store.place import hash_of
 from rooflens.model.store.rows import runs_from_table

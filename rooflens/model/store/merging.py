@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rooflens.frozen import dataclass
 from rooflens.model.store.index import Part, open_checked
 from rooflens.model.store.parts import LEVEL, Committed, PartSummary, PartWriter
 from rooflens.model.store.rows import runs_from_table

@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rooflens.frozen import dataclass
 from rooflens.model.store.place import Place
 from rooflens.model.store.rows import ReportRows, report_tables
 from rooflens.model.store.schema import DATA, RUNS, SCHEMA_VERSION, TABLES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.frozen import dataclass
 from rooflens.model.store.columns import texts
 from rooflens.model.store.findings import hotspots_from_batch
 from rooflens.model.store.index import MissingFileError, damaged, open_checked, read_index

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
 from rooflens.model.store.columns import lists, map_column, maps, struct_lists, table_of, texts

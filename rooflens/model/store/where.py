@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rooflens.errors import UsageError
-from rooflens.frozen import dataclass
 from rooflens.model.records import Run
 from rooflens.model.store.schema import KERNELS, RUNS
 

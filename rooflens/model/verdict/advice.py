@@ -6,10 +6,10 @@ A chip is never told to use what it does not have: a move that needs a feature s
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.format import percent, si, significant
-from rooflens.frozen import dataclass
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN, is_bug
 from rooflens.model.records import ratio

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Bottleneck, ratio
 from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND

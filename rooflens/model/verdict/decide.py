@@ -7,9 +7,9 @@ nothing else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Verdict
 from rooflens.model.roofline.levels import device_dram_share

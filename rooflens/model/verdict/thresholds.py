@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 
 from rooflens.checking import parse_toml
-from rooflens.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

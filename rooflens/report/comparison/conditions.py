@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.compare.pairing import CLOCK_RATIO, kernels_of, mean_clock_hz, mean_memory_bytes_per_s
 from rooflens.model.records import timed
 from rooflens.report.summary import CLOCK_WORDS

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.sentences import range_words
 from rooflens.model.records import LEVELS

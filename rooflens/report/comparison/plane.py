@@ -8,11 +8,11 @@ kernel's own roof min(P, AI x BW), which say on either side how far the wall is.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Literal
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.launches import gpu_name
 from rooflens.model.records import BOUNDS, LEVELS

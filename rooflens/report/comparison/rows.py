@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.frozen import dataclass
 from rooflens.model.compare.findings import changed_findings, findings_sentence
 from rooflens.model.compare.sentences import change_sentence, factor_words, range_words
 from rooflens.model.verdict.sentences import resource_label

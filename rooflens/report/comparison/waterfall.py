@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.report.comparison.rows import signed_duration, spread_words
 
 if TYPE_CHECKING:

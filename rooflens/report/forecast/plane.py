@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite, log10
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
 from rooflens.report.plane.plane import aired, free_edge

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
 from rooflens.model.predict.operations import OPERATIONS
 from rooflens.model.verdict.sentences import resource_label

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.compare.pairing import version_name
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.geometry import Boxes, Line, text_px

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.page.time_chart import time_spec

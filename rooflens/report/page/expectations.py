@@ -5,12 +5,11 @@ All of them are written from the one `Checked` prediction of a report.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import is_expected
 from rooflens.model.verdict.sentences import resource_label, wall_words

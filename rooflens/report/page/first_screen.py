@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import stage_full_words, without_move

@@ -7,13 +7,12 @@ the sentences and the cells of the one that is chosen.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate
 from rooflens.model.predict.other_gpu import SMALL_PART, change, gpu_roofs, standing, sum_up
 from rooflens.model.roofline.datasheets import ARCHITECTURES, PEAK_KEYS, datasheet_of, load_datasheets

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render

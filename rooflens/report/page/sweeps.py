@@ -8,10 +8,10 @@ report's kernels over their bytes and over their time.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.model.launches import gpu_name
 from rooflens.model.records import ratio
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs

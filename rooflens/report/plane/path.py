@@ -7,13 +7,12 @@ repeat what words say are hidden from screen readers.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.report.plane import marks
 from rooflens.report.plane.axes import seen
 from rooflens.report.plane.geometry import Boxes, Line

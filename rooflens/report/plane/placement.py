@@ -5,11 +5,10 @@ Texts are placed in the order of their importance, in a plane as wide as the nar
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.frozen import dataclass
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 
 if TYPE_CHECKING:

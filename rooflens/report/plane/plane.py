@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import inf, log10, sqrt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
-from rooflens.frozen import dataclass
 from rooflens.model.records import BOUNDS, LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work

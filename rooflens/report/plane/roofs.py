@@ -5,11 +5,11 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import hypot
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.geometry import Box, Boxes, Line, text_px
 from rooflens.report.plane.marks import QUIET, SPOT, Rows, at_spot, expr, place, placed, words, written

@@ -5,10 +5,10 @@ Text is placed in Python for a few sizes of the plane. The chart uses the placem
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Protocol
 
-from rooflens.frozen import dataclass
 from rooflens.report.plane.geometry import Box
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.predict.other_gpu import peak_key
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.report.plane.expressions import si

@@ -7,11 +7,11 @@ mean sample: the phases, weighted by their time, add up to the dot.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.roofline.work import main_work
 from rooflens.report.plane.marks import QUIET, Rows, place, written
 from rooflens.report.roofline.rows import rounded

@@ -5,10 +5,10 @@ The chart draws those of the GPU that is chosen, and works out from the numbers 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rooflens.format import round_significant
-from rooflens.frozen import dataclass
 from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
 from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.report.plane.plane import HALF_DECADE

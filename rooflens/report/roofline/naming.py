@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log10
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
 from rooflens.report.plane.placement import Text, around, beside
 from rooflens.report.plane.viewport import radius_px

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import vl_convert
 
 from rooflens.errors import InputError
 from rooflens.format import cut_middle
-from rooflens.frozen import dataclass
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
 from rooflens.report.plane.plane import plane

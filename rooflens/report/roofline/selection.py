@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.report.plane.geometry import Box, text_px
 from rooflens.report.plane.placement import BOLD_PX, LINE_PX
 from rooflens.report.plane.plane import ALL

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflens.frozen import dataclass
 from rooflens.report.plane.marks import HEAD, QUIET, Rows, expr, place
 from rooflens.report.roofline.rows import rounded
 

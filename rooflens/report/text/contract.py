@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args
 
-from rooflens.frozen import dataclass
 from rooflens.model.hotspots import leading_stall
 from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
 from rooflens.model.roofline.work import main_work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
-from rooflens.frozen import dataclass
 from rooflens.model.counters.balance import STALLS
 from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import ratio

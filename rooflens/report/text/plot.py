@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import si
-from rooflens.frozen import dataclass
 from rooflens.model.records import BOUNDS, LEVELS, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.plane import places, roofs_over

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,6 @@ from rooflens.format import (
     si,
     significant,
 )
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import by_stake, counted_ns, grouped, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import ratio, timed

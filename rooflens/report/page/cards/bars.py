@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.records import ratio
 from rooflens.model.roofline.levels import binding_stage
 from rooflens.model.roofline.work import main_work

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.launches import by_stake
 from rooflens.model.verdict.sentences import distance_words, wall_words, without_move
 from rooflens.report.content import FIRST_KEPT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.hotspots import STALL, leading_stall, places
 from rooflens.report.labels import place_label, stall_label
 from rooflens.report.page.cards.findings import code_of

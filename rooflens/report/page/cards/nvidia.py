@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.verdict.nvidia_rules import agrees
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import BOUND_LABELS

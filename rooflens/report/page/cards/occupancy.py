@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
 from rooflens.report.page.cards.bars import Bar
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.roofline.time_bounds import time_bounds
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.page.cards.bars import amount_words, writer

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
-from rooflens.frozen import dataclass
 from rooflens.model.aggregate import aggregate
 from rooflens.model.launches import cautions, known_sum
 from rooflens.model.records import LEVELS

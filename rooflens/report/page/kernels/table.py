@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflens.frozen import dataclass
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.kernels.columns import SETS, columns, filled, longest_share, subject, time_parts
