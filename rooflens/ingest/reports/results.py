@@ -155,12 +155,17 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
     )
-    why = _impossible(raw, kernel)
+    why = _impossible_others(raw.numbers)
+    return checked(kernel) if why is None else failed_kernel(kernel, why)
+
+
+def checked(kernel: Kernel) -> Kernel:
+    """Fail a kernel that holds what no GPU can have done: here, where damage enters, before anything is made of it."""
+    why = _impossible(kernel)
     return kernel if why is None else failed_kernel(kernel, why)
 
 
-def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
-    """Return why a kernel cannot be what a GPU did, here where damage enters; None where it can."""
+def _impossible(kernel: Kernel) -> str | None:
     offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
     return (
         find_impossible(kernel.counters, kernel.counter_sources)
@@ -169,7 +174,6 @@ def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
         or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of")
         or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of")
         or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of")
-        or _impossible_others(raw.numbers)
         or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
         or (_impossible_series(kernel.series) if kernel.series else None)
     )
