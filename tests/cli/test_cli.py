@@ -18,6 +18,7 @@ from support.packing import pack
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest.ncu.unprofiled import sidecar, write_unprofiled
+from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.model.store.store import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
@@ -361,7 +362,7 @@ def test_damaged_copies_of_published_reports(name: str, corpus: Path, tmp_path: 
 @pytest.mark.corpus
 def test_the_whole_corpus_as_json(corpus: Path) -> None:
     """All 250 kernels, valid JSON, exit code 1 for the one damaged file, which is named."""
-    result = run("analyze", corpus, "--format", "json")
+    result = run("analyze", *filter(has_name_of_report, sorted(corpus.iterdir())), "--format", "json")
     document = json.loads(result.stdout)
     jsonschema.validate(document, SCHEMA)
     errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
