@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
 from rooflens.model.predict.measured import read_coverage

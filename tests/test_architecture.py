@@ -23,12 +23,12 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "errors files ingest/ncu ingest/reports model/* workloads",
+    "analyzing": "errors files guarding ingest/* model/* workloads",
     "guarding": "errors model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
-    "cli": "format errors files analyzing guarding ingest/ncu ingest/reports model/* report/* workloads",
+    "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
@@ -36,7 +36,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/reports": "errors ingest/children ingest/executors ingest/exports ingest/metrics ingest/messages "
+    "ingest/loading": "errors ingest/children ingest/executors ingest/reports model/records model/failed "
+    "model/unprofiled model/store",
+    "ingest/reports": "errors ingest/children ingest/exports ingest/metrics ingest/messages "
     "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.reports.load import Ingested
+    from rooflens.ingest.loading.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
+    from rooflens.ingest.loading.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.load import Ingested
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
