@@ -183,6 +183,8 @@ def analyze_store(
             store.put_rooflines(found.reports, found.limits, _known())
         except InputError as error:
             return replace(found, not_kept=error)
+        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
+            return replace(found, not_kept=InputError(bug_reason(error), BUG_HINT))
     return found
 
 

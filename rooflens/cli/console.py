@@ -201,11 +201,11 @@ def refuse_report(output: Path) -> None:
     Raises:
         UsageError: There is one, or the name is one's.
     """
-    from rooflens.ingest.reports.inputs import is_report
+    from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
     if is_report(output):
-        hint = "name another file with -o, for example page.html"
-        raise UsageError(f"`{output}` is a report, or has the name of one", hint)
+        what = "the name of a report" if has_name_of_report(output) else "a report"
+        raise UsageError(f"`{output}` is {what}", "name another file with -o, for example page.html")
 
 
 def check_place(output: Path, *, force: bool) -> None:

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.results import to_kernel
+from rooflens.ingest.reports.results import shortened, to_kernel
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
@@ -179,13 +179,13 @@ def _run(container: Container, source: str, reader: str) -> Run:
         file_bytes=container.file_bytes,
         kernel_count=container.result_count,
         synthetic=container.synthetic,
-        ncu_version=session.ncu_version if session else None,
+        ncu_version=shortened(session.ncu_version) if session else None,
         command_line=session.command_line if session else None,
-        host=session.host if session else None,
-        process_name=session.process_name if session else None,
-        clock_control=session.clock_control if session else None,
-        cache_control=session.cache_control if session else None,
-        replay_mode=session.replay_mode if session else None,
+        host=shortened(session.host) if session else None,
+        process_name=shortened(session.process_name) if session else None,
+        clock_control=shortened(session.clock_control) if session else None,
+        cache_control=shortened(session.cache_control) if session else None,
+        replay_mode=shortened(session.replay_mode) if session else None,
         created_unix_s=session.created_unix_s if session else None,
         reader=reader,
     )

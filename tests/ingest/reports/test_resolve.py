@@ -432,6 +432,18 @@ def test_the_memory_clock_of_a_shared_memory_is_not_known(changes: dict[str, flo
 # Plans
 
 
+@pytest.mark.parametrize("unit", ["sm", "smsp", "gpc"])
+def test_cycles_and_their_rate_give_the_time(unit: str) -> None:
+    """Where no time was asked for, 3 million cycles at 1.5 GHz took 2 ms; a time that is stored goes before that."""
+    stored = {f"{unit}__cycles_elapsed.avg": 3e6, f"{unit}__cycles_elapsed.avg.per_second": 1.5e9}
+    found = resolve(stored)
+    assert found.values["duration_ns"] == 2e6
+    name = f"{unit}__cycles_elapsed.avg"
+    assert found.sources["duration_ns"] == f"{name} / {name}.per_second"
+    assert resolve({**stored, "gpu__time_duration.sum": 7.0}).values["duration_ns"] == 7
+    assert "duration_ns" not in resolve({**stored, f"{name}.per_second": 0.0}).values
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_plan_finds_what_all_recipes_find(seed: int) -> None:
     """What is left out for a set of names is only what could not apply: values, sources and order are the same."""
