@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics.stored import OPCODE_TABLES
-from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
+from rooflens.ingest.reports.results import RawResult, checked, is_measured, is_wanted, to_kernel
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch
 from rooflens.model.store.schema import INSTANCES, KERNELS, METRICS
@@ -53,6 +53,7 @@ def read_old(folder: Path, digest: str) -> ReportRows:
         if row["schema_version"] < _RESOLVED:
             again = _raw_results(kernels, values, instances)
             kernels = [_resolved(kernel, again[kernel.index]) for kernel in kernels]
+        kernels = [checked(kernel) for kernel in kernels]
         return ReportRows(
             run,
             kernels,

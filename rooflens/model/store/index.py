@@ -56,14 +56,12 @@ class Index:
         owner: Digest of each report -> key of the part that counts for it.
         unreadable: Key -> why, of the parts whose file in `runs` cannot be read.
         replaced: Keys of parts that still have files though another stands for them.
-        foreign: Names of files in `runs` that are not ours.
     """
 
     parts: Mapping[str, Part]
     owner: dict[str, str]
     unreadable: Mapping[str, str] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
-    foreign: tuple[str, ...] = ()
 
     def digests_of(self, part: Part) -> tuple[str, ...]:
         """Return the reports that a part counts for, in its order."""
@@ -74,7 +72,7 @@ class Index:
         parts = {key: old for key, old in self.parts.items() if key not in part.commit.replaces}
         unreadable = {key: why for key, why in self.unreadable.items() if key not in part.commit.replaces}
         self.owner.update(dict.fromkeys(part.runs, part.key))
-        return Index({**parts, part.key: part}, self.owner, unreadable, foreign=self.foreign)
+        return Index({**parts, part.key: part}, self.owner, unreadable)
 
 
 def part_of(commit: Committed, rows: pa.Table) -> Part:
@@ -107,8 +105,7 @@ def read_index(place: Place) -> Index:
     replaced = frozenset(old for part in ordered for old in part.commit.replaces) & {*keys}
     parts = {part.key: part for part in ordered if part.key not in replaced}
     owner = {digest: part.key for part in parts.values() for digest in part.runs}
-    foreign = tuple(name for name in names if not FILE_NAME.fullmatch(name) and not name.startswith("."))
-    return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced, foreign)
+    return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced)
 
 
 def open_checked(place: Place, part: Part, table: str) -> Any:

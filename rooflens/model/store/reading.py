@@ -69,15 +69,15 @@ class Choice:
     is_whole: Callable[[Run], bool] = lambda _: False
 
 
-def read_reports(place: Place, choice: Choice) -> Iterator[StoredReport | Failure]:
+def read_reports(place: Place, index: Index, choice: Choice) -> Iterator[StoredReport | Failure]:
     """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
 
     A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
     kernel was asked for does not come.
     """
     seen: set[str] = set()
-    while not (yield from _read_parts(place, read_index(place), choice, seen)):
-        pass
+    while not (yield from _read_parts(place, index, choice, seen)):
+        index = read_index(place)
 
 
 def _read_parts(

@@ -131,7 +131,7 @@ class Store:
                 raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
             hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
             raise InputError(f"the store `{self.place}` is empty", hint)
-        return read_reports(self.place, choice or Choice())
+        return read_reports(self.place, index, choice or Choice())
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""
@@ -201,6 +201,11 @@ class Store:
         for key in keys:
             self._remove(key)
         self._held = read_index(self.place)
+
+    def foreign(self) -> tuple[str, ...]:
+        """Return the names of files in `runs` that no writer of a store put there: they are left alone."""
+        names = (entry.name for entry in self.place.list("runs"))
+        return tuple(name for name in names if not FILE_NAME.fullmatch(name) and not is_partial(name, FILE_NAME))
 
     def damage(self) -> dict[str, InputError]:
         """Return what is wrong with each damaged part, by its key."""
