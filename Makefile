@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 OUT    ?= out
 WORKLOAD ?= attention
+WORKERS  ?= auto
 
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -50,8 +51,8 @@ record: $(STAMP) ## record the workloads on this GPU into fixtures/
 gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 8 minutes)
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
-test: $(STAMP) ## run the tests, on all cores
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+test: $(STAMP) ## run the tests, on all cores or in WORKERS=3 processes
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: export ROOFLENS_TEST_ALL = 1
 test-all: test ## run the tests, those too that CI leaves out for their time

@@ -358,11 +358,12 @@ def _analysis(reports: tuple[Path, ...]) -> list[dict[str, Any]]:
 def test_published_reports_name_nobody(pairs: list[tuple[Path, Path]]) -> None:
     """No absolute path, host, address, user or folder of the session is left anywhere in the bytes."""
     for original, slimmed in pairs:
-        names, kept = set(_told(original)), slimmed.read_bytes()
+        names, whole, kept = set(_told(original)), original.read_bytes(), slimmed.read_bytes()
         assert names, original.name
-        assert all(name in original.read_bytes() for name in names)
+        assert all(name in whole for name in names)
         assert not re.findall(rb"/(?:home|root|mnt|data|opt|usr|nfs|content|glade|scratch)/\w+|\b[A-Z]:\\\w+", kept)
-        assert [name for name in names if re.search(rb"(?<![\w-])" + re.escape(name) + rb"(?![\w-])", kept)] == []
+        found = [name for name in names if name in kept]  # quick, and mostly none
+        assert [name for name in found if re.search(rb"(?<![\w-])" + re.escape(name) + rb"(?![\w-])", kept)] == []
         assert inspect(slimmed).sessions[0].host == "host"
 
 

@@ -67,7 +67,7 @@ def _skip_without_compiler(case: Case) -> None:
 def test_the_command_line_prints_one_line_and_exits_0(workload: Workload) -> None:
     """The first case of a workload runs as its own process, as a profiler would start it.
 
-    One stands for all, for a process of PyTorch takes seconds: the next test runs every case of all of them in this one.
+    One stands for all, for a process of PyTorch takes seconds; the next test runs every case of all in this process.
     """
     case = workload.cases[0]
     argv = [sys.executable, "-m", "rooflens.workloads.torch_harness", *_arguments(workload, case)]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import vl_convert
-from support.vega_bundle import VEGA, bundle
+from support.vega_bundle import VEGA, bundle, packages_of
 
 from rooflens.report.html.embed import VEGA_LITE, table_library, vega_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 VENDOR = files("rooflens.report").joinpath("assets", "vendor")
 LIBRARIES: list[dict[str, Any]] = tomllib.loads(VENDOR.joinpath("vendor.toml").read_text(encoding="utf-8"))["library"]
@@ -53,12 +53,44 @@ def test_no_licence_ends_its_comment(library: dict[str, Any]) -> None:
     assert "*/" not in VENDOR.joinpath(library["licence_file"]).read_text(encoding="utf-8")
 
 
-def test_vega_is_what_vl_convert_bundles() -> None:
+@pytest.fixture
+def vega() -> dict[str, Any]:
+    """Return the entry of the Vega bundle; skip the test where another vl-convert than its own is installed."""
+    (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)
+    if entry["source"].split(",")[0] != f"vl-convert-python {version('vl-convert-python')}":
+        pytest.skip(f"bundled by {entry['source']}, and another one is installed")
+    return entry
+
+
+def test_vega_is_what_vl_convert_bundles(vega: dict[str, Any]) -> None:
     """The vendored file is that of the vl-convert it names, byte for byte; `make vendor` writes the one of another."""
-    (vega,) = (library for library in LIBRARIES if library["file"] == VEGA)
-    if vega["source"].split(",")[0] != f"vl-convert-python {version('vl-convert-python')}":
-        pytest.skip(f"bundled by {vega['source']}, and another one is installed")
-    assert VENDOR.joinpath(VEGA).read_text(encoding="utf-8") == bundle()
+    assert hashlib.sha256(bundle().encode()).hexdigest() == vega["sha256"]
+
+
+def test_every_package_in_the_bundle_is_listed(vega: dict[str, Any]) -> None:
+    """The list names what Vega, Vega-Lite and vega-embed import, and what that imports, each in its version."""
+    assert sorted(package for listed in vega["packages"].values() for package in listed) == packages_of(vega["name"])
+
+
+def test_every_package_in_the_bundle_has_its_notice() -> None:
+    """Beside the name of each listed package stand its licence and who holds its copyright, and beside none else's."""
+    (entry,) = (library for library in LIBRARIES if library["file"] == VEGA)
+    listed = {(package.split()[0], spdx) for spdx, packages in entry["packages"].items() for package in packages}
+    listed |= {(name, spdx.strip("()")) for name, spdx in map(str.split, entry["without_version"])}
+    assert set(_noticed(VENDOR.joinpath(entry["licence_file"]).read_text(encoding="utf-8"))) == listed
+
+
+def _noticed(licences: str) -> Iterator[tuple[str, str]]:
+    """Yield package and licence of each notice: `package, licence` and a text, or a licence, packages and its text."""
+    for part in licences.split("-" * 72)[1:]:
+        title, subjects = part.strip().split("\n\n")[:2]
+        name, _, spdx = title.partition(", ")
+        if spdx:
+            yield name, spdx
+            continue
+        for names, copyright_ in (line.split(": ", 1) for line in subjects.replace("\n  ", " ").splitlines()):
+            assert copyright_.startswith("Copyright")
+            yield from ((name, title) for name in names.split(", "))
 
 
 def test_pictures_are_drawn_by_the_vega_lite_of_pages() -> None:
