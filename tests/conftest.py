@@ -41,7 +41,7 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    """Read the reports of the corpus, once for all workers: the first one keeps what it read for the others of this run.
+    """Read the reports of the corpus once for all workers: the first one keeps what it read for the others of this run.
 
     Exports are left out: they show kernels of these reports once more.
     """
