@@ -41,7 +41,10 @@ def corpus() -> Path:
 
 @pytest.fixture(scope="session")
 def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
-    """Read the whole corpus, once for all workers: the first one keeps what it read for the others of this run."""
+    """Read the reports of the corpus once for all workers: the first one keeps what it read for the others of this run.
+
+    Exports are left out: they show kernels of these reports once more.
+    """
     from rooflens.ingest.loading.load import load_reports  # noqa: PLC0415
     from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report  # noqa: PLC0415 - only where there is a corpus
 
