@@ -29,8 +29,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import ingest_reports
 from rooflens.model.store.place import Place
 from rooflens.model.store.store import Store
 
@@ -257,8 +257,8 @@ def rows_of(store: str) -> dict[str, pa.Table]:
 
 
 def same(found: dict[str, pa.Table], wanted: dict[str, pa.Table]) -> bool:
-    """Return whether two stores hold the same rows."""
-    return all(found[name].to_pylist() == table.to_pylist() for name, table in wanted.items())
+    """Return whether two stores hold the same rows, as text: NaN is not equal to itself."""
+    return all(repr(found[name].to_pylist()) == repr(table.to_pylist()) for name, table in wanted.items())
 
 
 if __name__ == "__main__":

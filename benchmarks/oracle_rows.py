@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
+from rooflens.ingest.loading.tasks import read_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
-from rooflens.ingest.reports.tasks import read_reports
 from rooflens.model.analyze import analyze
 
 if TYPE_CHECKING:

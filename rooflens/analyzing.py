@@ -8,6 +8,7 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
 from rooflens.model.predict.measured import read_coverage
@@ -59,7 +60,7 @@ class Analyzed:
         limits: Thresholds the verdicts were reached with.
         failures: Path and error of each report that could not be read.
         skipped_count: Reports that were given twice under two names.
-        ignored: Files of the folders given that are no reports.
+        ignored: Files of the folders given that are no reports; of a store, those in `runs` that no writer put there.
         missing: Reports that lack kernels: ncu took their launches for others', or was stopped.
         not_kept: Why the store did not take the verdicts; None where it did, or was not asked to.
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
@@ -175,13 +176,22 @@ def analyze_store(
         reports=tuple(sorted((_only(report, chosen) for report in found.reports), key=lambda one: one.run.source)),
         missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
         failures=(*failures, *found.failures),
+        ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
     if keep and where is None:
         try:
-            store.put_rooflines(found.reports, found.limits)
+            store.put_rooflines(found.reports, found.limits, _known())
         except InputError as error:
             return replace(found, not_kept=error)
+        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
+            return replace(found, not_kept=InputError(bug_reason(error), BUG_HINT))
     return found
+
+
+def _known() -> str:
+    """Tell the calibrations that decide verdicts from others, in a few letters."""
+    calibrations = load_calibrations(calibrations_folder(), lambda _: None)
+    return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
 
 
 def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:

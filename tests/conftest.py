@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from rooflens.ingest.reports.load import Loaded
+    from rooflens.ingest.loading.load import Loaded
 
 _REPOSITORY = Path(__file__).parent.parent
 
@@ -42,8 +42,8 @@ def corpus() -> Path:
 @pytest.fixture(scope="session")
 def loaded(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     """Read the whole corpus, once for all workers: the first one keeps what it read for the others of this run."""
+    from rooflens.ingest.loading.load import load_reports  # noqa: PLC0415
     from rooflens.ingest.reports.inputs import find_inputs  # noqa: PLC0415 - only where there is a corpus
-    from rooflens.ingest.reports.load import load_reports  # noqa: PLC0415
 
     base = tmp_path_factory.getbasetemp()
     kept = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "corpus.pickle"

@@ -16,8 +16,8 @@ from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_repo
 from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.calibrations import calibrations_folder
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from support.ncu_rep_writer import MetricValue
 
-    from rooflens.ingest.reports.load import Loaded
+    from rooflens.ingest.loading.load import Loaded
     from rooflens.model.records import Analysis, Kernel, Outside, Run
     from rooflens.model.verdict.thresholds import Thresholds
 

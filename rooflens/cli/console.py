@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
-    from rooflens.ingest.reports.load import Ingested
+    from rooflens.ingest.loading.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
 
 
@@ -82,16 +82,16 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
+def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
+    """Return the analyses of all kernels, in order."""
+    return [analysis for report in reports for analysis in report.analyses]
+
+
 def print_parts(parts: Iterable[str], at_once: int = 256) -> None:
     """Print a long text that comes in parts, some of them at once."""
     coming = iter(parts)
     while some := list(islice(coming, at_once)):
         echo("".join(some), nl=False)
-
-
-def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
-    """Return the analyses of all kernels, in order."""
-    return [analysis for report in reports for analysis in report.analyses]
 
 
 def print_table(
@@ -201,11 +201,11 @@ def refuse_report(output: Path) -> None:
     Raises:
         UsageError: There is one, or the name is one's.
     """
-    from rooflens.ingest.reports.inputs import is_report
+    from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
     if is_report(output):
-        hint = "name another file with -o, for example page.html"
-        raise UsageError(f"`{output}` is a report, or has the name of one", hint)
+        what = "the name of a report" if has_name_of_report(output) else "a report"
+        raise UsageError(f"`{output}` is {what}", "name another file with -o, for example page.html")
 
 
 def check_place(output: Path, *, force: bool) -> None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
-from rooflens.errors import UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rooflens.analyzing import Analyzed
+    from rooflens.ingest.loading.load import Ingested
     from rooflens.ingest.reports.inputs import Inputs
-    from rooflens.ingest.reports.load import Ingested
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.verdict.thresholds import Thresholds
@@ -140,10 +140,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
         raise UsageError("one of the paths is empty", "`.` is the folder you are in")
     pipes = {given: _received(given, reading) for given in dict.fromkeys(paths) if is_pipe(given)}
     inputs = find_inputs(paths, pipes)
-    if inputs.ignored:
-        names = _some([path.name for path in inputs.ignored])
-        verb = "is" if len(inputs.ignored) == 1 else "are"
-        say(f"left {count(len(inputs.ignored), 'file')} unread that {verb} no report: {names}")
+    _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
         say(f"warning: {count(len(inputs.closed), 'place')} could not be looked into: {named}")
@@ -212,6 +209,9 @@ def load_analyzed(
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
         found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
+        _name_ignored(found.ignored, "no part of the store")
+        if where is not None and not found.reports and not found.failures:
+            raise InputError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")
     else:
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
@@ -229,6 +229,12 @@ def print_remarks(read: Analyzed | Ingested) -> None:
             say(line)
         if len(lines) > _MOST_REMARKS:
             say(f"{what}: the same of {count(len(lines) - _MOST_REMARKS, 'other report')}, or the like")
+
+
+def _name_ignored(files: Sequence[Path], what: str) -> None:
+    if files:
+        verb = "is" if len(files) == 1 else "are"
+        say(f"left {count(len(files), 'file')} unread that {verb} {what}: {_some([file.name for file in files])}")
 
 
 def _print_warnings(found: Analyzed) -> None:

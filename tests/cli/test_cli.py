@@ -18,6 +18,7 @@ from support.packing import pack
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest.ncu.unprofiled import sidecar, write_unprofiled
+from rooflens.model.store.store import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:
@@ -236,7 +237,9 @@ def test_a_damaged_unprofiled_run_is_named_when_ingested(report: Path, tmp_path:
     said = run("ingest", report, "--store", tmp_path / "store")
     assert said.exit_code == 1
     assert "no record of an un-profiled run" in said.stderr
-    assert not list((tmp_path / "store" / "runs").iterdir())
+    assert Store(tmp_path / "store").digests() == frozenset()
+    ((source, why),) = Store(tmp_path / "store").failures()
+    assert (source, "no record of an un-profiled run" in why) == (str(report), True)
 
 
 def test_launch_counts_weight_the_time(tmp_path: Path) -> None:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from nvidia_results import digest_of, read_nvidia_kernels
 
 import rooflens
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from nvidia_results import NvidiaKernel
 
-    from rooflens.ingest.reports.load import Loaded
+    from rooflens.ingest.loading.load import Loaded
     from rooflens.ingest.reports.pool import Job
     from rooflens.model.records import Kernel, Run
 

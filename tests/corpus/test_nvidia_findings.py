@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from nvidia_cache import Read
 
-    from rooflens.ingest.reports.load import Loaded
+    from rooflens.ingest.loading.load import Loaded
 
 
 @pytest.fixture(scope="module")

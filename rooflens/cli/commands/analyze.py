@@ -85,8 +85,7 @@ def analyze(
         if sys.stdout.isatty():
             echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
         else:
-            lines = partial(write_all, found.reports, found.limits)
-            print_parts(lines(lambda reports: [*json_lines(analyses_of(reports), reports)]))
+            print_parts(json_lines(analyses_of(found.reports), found.reports))
     elif style == "csv":
         from rooflens.report.text.json_csv import to_csv
 

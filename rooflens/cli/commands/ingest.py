@@ -42,8 +42,8 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
 
     A report that is stored already is skipped; a damaged one is named and costs nothing but itself.
     """
+    from rooflens.ingest.loading.load import ingest_reports
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
-    from rooflens.ingest.reports.load import ingest_reports
     from rooflens.model.store.store import Store
 
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)

@@ -87,7 +87,7 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("required", "uint64", "Y", 2),
         ("required", "uint64", "Z", 3),
     ),
-    # The same message read fast: metrics come as bytes, and what is known but not needed stands here, so that fields
+    # The same message read fast: metrics come as bytes. What is known but not needed stands here, too, so that fields
     # that nobody knows are told from it.
     "FastResult": (
         ("required", "uint32", "ThreadID", 1),
@@ -102,9 +102,16 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("required", "bytes", "GridSize", 10),
         ("required", "bytes", "BlockSize", 11),
         ("repeated", "bytes", "MetricResults", 13),
+        ("optional", "uint64", "CreationTime", 14),
         ("required", "bytes", "Source", 15),
+        ("optional", "uint32", "Api", 16),
+        ("repeated", "bytes", "Sections", 17),
+        ("repeated", "bytes", "Comments", 18),
         ("repeated", "RuleResult", "RuleResults", 19),
         ("optional", "bytes", "Nvtx", 21),
+        ("optional", "uint64", "ContextID", 22),
+        ("optional", "uint64", "StreamID", 23),
+        ("optional", "bytes", "Series", 25),
     ),
     "MetricResult": (
         ("required", "uint32", "NameId", 1),

@@ -45,10 +45,10 @@ _ISSUED = "selected"
 """Samples in which the warp issued: part of the samples, and no stall."""
 
 _ACCESS, _MEMORY = "memory_access_type", "memory_type"
-_FUNCTIONS = "launch__function_pcs"
+FUNCTIONS = "launch__function_pcs"
 _LAUNCH = ("launch__grid_size", "launch__block_size")
 _OF_ONE_NAME = (_LOCAL, _SHARED, _IDEAL_SHARED, _SAMPLES)
-_NAMES = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY, _FUNCTIONS))
+_NAMES = frozenset((*_EXECUTED.values(), *_GLOBAL, *_IDEAL_GLOBAL, *_OF_ONE_NAME, _ACCESS, _MEMORY))
 _OF_MEMORY = ("local_sectors", "shared_wavefronts", "shared_excess_wavefronts")
 
 _LOADS, _STORES, _OF_SHARED = 2, 4, 16
@@ -125,8 +125,8 @@ def uses(name: str) -> bool:
 
 
 def needs(name: str) -> bool:
-    """Return whether this metric's own value is read."""
-    return name in _LAUNCH
+    """Return whether this metric is read where there are instances of others."""
+    return name in _LAUNCH or name == FUNCTIONS
 
 
 def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> Instructions | None:
@@ -149,7 +149,7 @@ def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> 
     amounts = {measure: by_address for measure, by_address in found.items() if by_address is not None}
     if not amounts and sectors is None:
         return None
-    starts = metrics.metric(_FUNCTIONS)
+    starts = metrics.metric(FUNCTIONS)
     return Instructions(
         amounts=amounts,
         sectors=sectors,

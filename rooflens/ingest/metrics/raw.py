@@ -49,7 +49,7 @@ class RawTable:
             self._instances.extend(kernel_index, repeat(name, count), stored.values, range(count), keys)
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
-        """Return the rows of both tables."""
+        """Return the rows of both tables, those since it was last asked."""
         return self._metrics.finish(), self._instances.finish() if self._instances else None
 
 
@@ -108,4 +108,5 @@ class _Rows:
 
     def finish(self) -> pa.Table:
         self._pack()
-        return pa.Table.from_batches(self._blocks, schema=self._schema)
+        blocks, self._blocks = self._blocks, []
+        return pa.Table.from_batches(blocks, schema=self._schema)

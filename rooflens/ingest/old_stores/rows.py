@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics.stored import OPCODE_TABLES
-from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
+from rooflens.ingest.reports.results import RawResult, checked, is_measured, is_wanted, to_kernel
 from rooflens.model.records import Hotspot, Run
 from rooflens.model.store.rows import ReportRows, kernels_from_batch
 from rooflens.model.store.schema import INSTANCES, KERNELS, METRICS
-from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 WITH_HOTSPOTS = 3
 """The first schema version that kept hot spots."""
+
+_READER = "ncu-report"
+"""What read every report of those versions."""
 
 _RESOLVED = 4
 """The first schema version whose kernels are taken as they are; those of older ones are made of raw values again."""
@@ -39,7 +42,8 @@ def read_old(folder: Path, digest: str) -> ReportRows:
     """
     try:
         (row,) = _table(folder, "runs", digest).to_pylist()
-        run = Run(**{field.name: row[field.name] for field in fields(Run) if field.name in row})
+        known = {field.name: row[field.name] for field in fields(Run) if field.name in row}
+        run = Run(**{**known, "reader": _READER})
         raw = _table(folder, "metrics", digest)
         own = pc.is_null(raw["instance"])
         values, instances = raw.filter(own), raw.filter(pc.invert(own))
@@ -49,6 +53,7 @@ def read_old(folder: Path, digest: str) -> ReportRows:
         if row["schema_version"] < _RESOLVED:
             again = _raw_results(kernels, values, instances)
             kernels = [_resolved(kernel, again[kernel.index]) for kernel in kernels]
+        kernels = [checked(kernel) for kernel in kernels]
         return ReportRows(
             run,
             kernels,

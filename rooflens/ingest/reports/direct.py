@@ -37,17 +37,20 @@ _NAME, _VALUE, _INSTANCES, _KIND = 1, 2, 3, 4
 _PLAIN, _SAMPLED = 0, 1
 """Kinds of a metric: one of the second has doubles by time stamp, and no value without them."""
 
-_TAILS = frozenset({b"", bytes([_KIND << 3, _PLAIN])})
-_TAIL_BYTES, _DOUBLE_BYTES = 2, 8
+_TAIL = bytes([_KIND << 3, _PLAIN])
+"""What stands behind a plain metric, in reports of newer versions of ncu."""
+
+_DOUBLE_BYTES = 8
 _BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + _DOUBLE_BYTES, 3 << 3 | 1])
 """What stands between the number of a metric's name and its double: two tags, and the length of the value."""
 
-_UNPACK = {
-    start + _DOUBLE_BYTES + tail: Struct(f"<{start}sd{tail}s").unpack
-    for tail, starts in ((0, (5, 6)), (_TAIL_BYTES, (5, 6, 7)))
+_DOUBLE = Struct("<d")
+_CUT = {
+    start + _DOUBLE_BYTES + len(tail): -_DOUBLE_BYTES - len(tail)
+    for tail, starts in ((b"", (5, 6)), (_TAIL, (5, 6, 7)))
     for start in starts
 }
-"""Length of an encoded metric that may be one double -> takes it apart: what stands before the double, it, the rest.
+"""Length of an encoded metric that may be one double -> where that starts, from the end.
 
 The number of its name has one to three bytes."""
 
@@ -164,19 +167,20 @@ class Direct:
     def _metrics(self, message: Any, index: int) -> _Metrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
         values: dict[str, Any] = {}
-        unpack_of, doubles, scalars = _UNPACK.get, self._doubles, self._scalars
+        cut_of, doubles, scalars, double_at = _CUT.get, self._doubles, self._scalars, _DOUBLE.unpack_from
         for entry in message.MetricResults:
-            unpack = unpack_of(len(entry))
-            if unpack is not None:
-                start, value, tail = unpack(entry)
-                name = doubles.get(start)
-                if name is not None and tail in _TAILS:
-                    if name:
-                        values[name] = value
+            cut = cut_of(len(entry))
+            if cut is not None and (name := doubles.get(entry[:cut])) is not None:
+                if not name:
+                    continue
+                if cut == -_DOUBLE_BYTES or entry.endswith(_TAIL):
+                    values[name] = double_at(entry, len(entry) + cut)[0]
                     continue
             name, value = scalars.get(entry) or self._look(entry, index)
             if name:
                 values[name] = value
+        if self._raw is None and self._used.isdisjoint(values):
+            values.pop(code.FUNCTIONS, None)  # of no use without instructions
         return _Metrics(values, self._used)
 
     def _look(self, entry: bytes, index: int) -> tuple[str, Any]:
@@ -188,12 +192,14 @@ class Direct:
             raise damaged_result(index, self._outline.places[index])
         name = self._name(head.NameId, index)
         _check_known(head, "a metric", _INSTANCES)
-        if len(entry) > _LONGEST_SCALAR_BYTES or _INSTANCES in unknown_fields(head):
+        if len(entry) > _LONGEST_SCALAR_BYTES:
             return name, entry
-        value = _own(head)
-        _check_kind(head.Kind, fits=value is None)
+        value: Any = entry
+        if _INSTANCES not in unknown_fields(head):
+            value = _own(head)
+            _check_kind(head.Kind, fits=value is None)
         start = _start_of_double(head.NameId)
-        if isinstance(value, float) and entry.startswith(start) and entry[len(start) + _DOUBLE_BYTES :] in _TAILS:
+        if isinstance(value, float) and entry.startswith(start) and entry[len(start) + _DOUBLE_BYTES :] in {b"", _TAIL}:
             self._doubles[start] = name
             return name, value
         if len(self._scalars) >= _MOST_KNOWN:

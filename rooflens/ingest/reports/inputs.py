@@ -65,7 +65,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
             for path, why_not in _within(Path(given)):
                 if why_not:
                     closed.append((path, why_not))
-                elif path.name.endswith(_TAKEN) or _is_exported(path):
+                elif has_name_of_report(path) or _is_exported(path):
                     jobs.setdefault(path.resolve(), Job(path, str(path)))
                 else:
                     ignored.append(path)
@@ -84,10 +84,15 @@ def is_pipe(given: str) -> bool:
         return False
 
 
+def has_name_of_report(path: Path) -> bool:
+    """Return whether a file is called as ncu calls its reports, gzip'd or not."""
+    return path.name.endswith(_TAKEN)
+
+
 def is_report(path: Path) -> bool:
     """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
     return (
-        path.name.endswith(_TAKEN)
+        has_name_of_report(path)
         or is_packed(path)
         or first_bytes(path, len(MAGIC)) == MAGIC
         or is_export(first_bytes(path, HEAD_BYTES))
@@ -137,7 +142,7 @@ def _missing(path: Path) -> str:
 
 def _near(missing: Path) -> str:
     """Point to the report that was compressed, or was not, where the other kind was asked for."""
-    if not missing.name.endswith(_TAKEN):
+    if not has_name_of_report(missing):
         return "give a report file, or a folder of them"
     other = missing.with_suffix(PACKED_SUFFIX if missing.suffix == PLAIN_SUFFIX else PLAIN_SUFFIX)
     if missing.suffix in ENDINGS and other.is_file():

@@ -25,7 +25,7 @@ from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterator, Mapping, Sequence
 
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
@@ -63,8 +63,7 @@ def read_texts(path: Path, wanted: Mapping[int, Instructions]) -> dict[int, Code
         path: A plain report.
         wanted: What is stored of the instructions, by number of the result.
     """
-    chosen = ((index, action) for index, action in enumerate(_actions(path)) if index in wanted)
-    return {index: read_code(wanted[index], _Texts(action)) for index, action in chosen}
+    return {index: read_code(wanted[index], _Texts(action)) for index, action in _actions(path, wanted)}
 
 
 class _Nvidia:
@@ -78,7 +77,7 @@ class _Nvidia:
     def results(self) -> Iterator[RawResult]:
         """Read all results, in the order of the file."""
         origins = chain(self._origins, repeat(Origin()))
-        for index, (action, origin) in enumerate(zip(_actions(self._path), origins, strict=False)):
+        for (index, action), origin in zip(_actions(self._path), origins, strict=False):
             with _damage_of(index):
                 result = _raw_result(action, index, origin, self._raw)
             yield result
@@ -86,11 +85,10 @@ class _Nvidia:
     def codes(self, wanted: Sequence[int]) -> dict[int, Code]:
         """Read the instructions of some results again, with their text."""
         found: dict[int, Code] = {}
-        for index, action in enumerate(_actions(self._path)):
-            if index in wanted:
-                with _damage_of(index):
-                    instructions = _instructions(action)
-                    found[index] = read_code(instructions, _Texts(action)) if instructions else Code()
+        for index, action in _actions(self._path, wanted):
+            with _damage_of(index):
+                instructions = _instructions(action)
+                found[index] = read_code(instructions, _Texts(action)) if instructions else Code()
         return found
 
 
@@ -164,7 +162,8 @@ class _Texts:
         return {_clean(name): text for name, text in self._action.source_files().items()}
 
 
-def _actions(path: Path) -> Iterator[Any]:
+def _actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
+    """Yield results with their numbers: all, or those that are wanted."""
     import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where a report is read
 
     # The link of an odd name must last: the reader opens the file again for each result.
@@ -173,10 +172,11 @@ def _actions(path: Path) -> Iterator[Any]:
             context = ncu_report.load_report(plain)
         if context is None or context.num_ranges() == 0:
             raise InputError("damaged: no results can be read", _RERECORD)
-        for range_index in range(context.num_ranges()):
-            profiled_range = context.range_by_idx(range_index)
-            for action_index in range(profiled_range.num_actions()):
-                yield profiled_range.action_by_idx(action_index)
+        ranges = (context.range_by_idx(index) for index in range(context.num_ranges()))
+        places = ((found, index) for found in ranges for index in range(found.num_actions()))
+        for number, (found, index) in enumerate(places):
+            if wanted is None or number in wanted:
+                yield number, found.action_by_idx(index)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct, UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_report, raw_table
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_parts, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, unpacked
 from rooflens.model.records import Run
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.container import Bytes
     from rooflens.model.records import Kernel
 
-__all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_report"]
+__all__ = ["Raw", "ReadOptions", "Reader", "Report", "read_bytes", "read_parts", "read_report"]
 
 _MOST_IN_MEMORY_BYTES = 256 << 20
 """Larger files are read piece by piece."""
@@ -72,6 +72,40 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
             if options.reader == "ncu-report"
             else _directly(plain, source, options)
         )
+
+
+def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: int) -> Iterator[Report]:
+    """Read a report piece by piece, each a report of some of its kernels and of their values.
+
+    Where only NVIDIA's module knows all that it holds, where it is an export, or is to be verified, it comes in one.
+
+    Args:
+        path: The file, plain or compressed.
+        source: The path as the user gave it.
+        options: What is wanted of it.
+        kernels_at_once: How many kernels a piece has at least, but for the last.
+
+    Raises:
+        InputError: As `read_report`; pieces that came before are then not to be trusted.
+    """
+    with unpacked(path, options.max_unpacked_bytes) as plain:
+        if _is_text(plain) or options.verify or options.reader == "ncu-report":
+            yield read_report(plain, source, options)
+            return
+        some_came = False
+        try:
+            with _opened(plain) as (data, digest):
+                texts_of = None if options.reader == "direct" else plain
+                for part in _parts(data, digest, source, options, texts_of, kernels_at_once=kernels_at_once):
+                    yield part
+                    some_came = True
+        except UnknownContentError as unknown:
+            if some_came:
+                hint = "read it with --reader ncu-report"
+                raise InputError(
+                    f"only NVIDIA's module knows all that is in it: {unknown} is unknown", hint
+                ) from unknown
+            yield read_report(plain, source, options)
 
 
 def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> Report:
@@ -184,12 +218,27 @@ def _directly(path: Path, source: str, options: ReadOptions) -> Report:
 
 def _read(data: Bytes, digest: str, source: str, options: ReadOptions, path: Path | None) -> Report:
     """Read a report whose bytes are at hand; with a path, NVIDIA's module adds the texts of instructions."""
+    (whole,) = _parts(data, digest, source, options, path)
+    return replace(whole, kernels=tuple(sorted(whole.kernels, key=lambda kernel: kernel.index)))
+
+
+def _parts(  # noqa: PLR0913 - as `_read`
+    data: Bytes,
+    digest: str,
+    source: str,
+    options: ReadOptions,
+    path: Path | None,
+    *,
+    kernels_at_once: int | None = None,
+) -> Iterator[Report]:
+    """Read a report whose bytes are at hand piece by piece; the notes come with the last one."""
     found = outline(data, path.suffix.lower() if path else "")
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
     reading = _Reading(Direct(data, found, raw), path, options)
-    report = make_report(reading, "direct", container, source, raw)
-    return replace(report, notes=(*report.notes, *reading.notes))
+    for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
+        notes, reading.notes = reading.notes, []
+        yield replace(part, notes=(*part.notes, *notes))
 
 
 class _Reading:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from heapq import nsmallest
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.results import to_kernel
+from rooflens.ingest.reports.results import shortened, to_kernel
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
@@ -85,7 +85,24 @@ class Results(Protocol):
 def make_report(
     reading: Results, reader: str, container: Container, source: str, raw: RawTable | None = None
 ) -> Report:
-    """Read all of a report.
+    """Read all of a report; arguments and errors as those of `make_parts`."""
+    (whole,) = make_parts(reading, reader, container, source, raw)
+    return replace(whole, kernels=tuple(sorted(whole.kernels, key=lambda kernel: kernel.index)))
+
+
+def make_parts(  # noqa: PLR0913 - what a report is made of
+    reading: Results,
+    reader: str,
+    container: Container,
+    source: str,
+    raw: RawTable | None = None,
+    *,
+    kernels_at_once: int | None = None,
+) -> Iterator[Report]:
+    """Read a report piece by piece, each a report of some of the kernels: memory does not grow with their number.
+
+    Kernels that may be among those that come with text are held back until that is certain; only so far the pieces are
+    not in the order of the file.
 
     Args:
         reading: Reader of its results.
@@ -93,25 +110,56 @@ def make_report(
         container: What the report says of itself.
         source: The path as the user gave it: what records and messages show.
         raw: Where the reader puts stored values.
+        kernels_at_once: How many kernels a piece has at least; None for one piece.
 
     Raises:
         InputError: It reads back with fewer results than it holds, or is damaged.
     """
     source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    kernels: list[Kernel] = []
-    lacking: list[int] = []
-    for result in reading.results():
-        kernels.append(to_kernel(result, container.digest, source, synthetic=container.synthetic))
-        if result.code.needs_texts and not kernels[-1].failed:
-            lacking.append(result.index)
-    if len(kernels) != container.result_count:
-        raise InputError(f"damaged: {len(kernels)} of {container.result_count} results can be read", _RERECORD)
-    wanted = sorted({*lacking, *_longest(kernels)})
-    for index, found in (reading.codes(wanted) if wanted else {}).items():
-        kernels[index] = replace(kernels[index], hotspots=found.hotspots, code_totals=found.totals)
-    raw_table, instances = raw.finish() if raw else (None, None)
+    run = _run(container, source, reader)
     notes = container.sessions[0].notes if container.sessions else ()
-    return Report(_run(container, source, reader), tuple(kernels), raw_table, instances, notes)
+    ready: list[Kernel] = []
+    held = _Held()
+    read_count = 0
+    for result in reading.results():
+        read_count += 1
+        kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
+        ready += held.put(kernel, is_lacking=result.code.needs_texts and not kernel.failed)
+        if kernels_at_once is not None and len(ready) >= kernels_at_once:
+            values, instances = raw.finish() if raw else (None, None)
+            yield Report(run, tuple(ready), values, instances)
+            ready = []
+    if read_count != container.result_count:
+        raise InputError(f"damaged: {read_count} of {container.result_count} results can be read", _RERECORD)
+    texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
+    for index, kernel in held.kernels.items():
+        found = texts.get(index)
+        ready.append(kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals))
+    values, instances = raw.finish() if raw else (None, None)
+    yield Report(run, tuple(ready), values, instances, notes)
+
+
+class _Held:
+    """Kernels whose instructions are to be read with text: those that lack it, and those that took longest."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[int, Kernel] = {}
+        self._lacking: set[int] = set()
+        self._longest: list[tuple[float, int]] = []
+
+    def put(self, kernel: Kernel, *, is_lacking: bool) -> list[Kernel]:
+        """Hold a kernel if need be; return those that no longer are, or never were."""
+        if not kernel.hotspots and not is_lacking:
+            return [kernel]
+        self.kernels[kernel.index] = kernel
+        if is_lacking:
+            self._lacking.add(kernel.index)
+        if kernel.hotspots:
+            heappush(self._longest, (kernel.duration_ns or 0.0, -kernel.index))
+        if len(self._longest) <= MOST_IN_TEXT:
+            return []
+        index = -heappop(self._longest)[1]
+        return [] if index in self._lacking else [self.kernels.pop(index)]
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
@@ -123,12 +171,6 @@ def raw_table(digest: str, options: ReadOptions) -> RawTable | None:
     return RawTable(digest, with_instances=options.raw == "all")
 
 
-def _longest(kernels: Sequence[Kernel]) -> list[int]:
-    """Return the numbers of those kernels, of all with amounts by instruction, that took longest."""
-    known = [position for position, kernel in enumerate(kernels) if kernel.hotspots]
-    return nsmallest(MOST_IN_TEXT, known, key=lambda position: -(kernels[position].duration_ns or 0.0))
-
-
 def _run(container: Container, source: str, reader: str) -> Run:
     session = container.sessions[0] if container.sessions else None
     return Run(
@@ -137,13 +179,13 @@ def _run(container: Container, source: str, reader: str) -> Run:
         file_bytes=container.file_bytes,
         kernel_count=container.result_count,
         synthetic=container.synthetic,
-        ncu_version=session.ncu_version if session else None,
+        ncu_version=shortened(session.ncu_version) if session else None,
         command_line=session.command_line if session else None,
-        host=session.host if session else None,
-        process_name=session.process_name if session else None,
-        clock_control=session.clock_control if session else None,
-        cache_control=session.cache_control if session else None,
-        replay_mode=session.replay_mode if session else None,
+        host=shortened(session.host) if session else None,
+        process_name=shortened(session.process_name) if session else None,
+        clock_control=shortened(session.clock_control) if session else None,
+        cache_control=shortened(session.cache_control) if session else None,
+        replay_mode=shortened(session.replay_mode) if session else None,
         created_unix_s=session.created_unix_s if session else None,
         reader=reader,
     )

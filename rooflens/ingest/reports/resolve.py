@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rooflens.model.counters.recipes import (
     Amount,
+    CyclesOverRate,
     CyclesOverTime,
     Exact,
     MemoryBus,
@@ -38,6 +39,8 @@ BITS_PER_BYTE = 8
 BITS_PER_PIN_AND_CYCLE = 2
 MIN_PCT_FOR_PEAK = 0.01
 """A peak is divided out of a per cent of peak only above this: below, too few events were counted for a quotient."""
+
+_ROLLUPS = ("avg", "max", "sum")
 
 _CLOCK_OF_UNIT = {
     "sm": "sm_clock_hz",
@@ -205,8 +208,8 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
             yield _per_sm(recipe)
         case Share():
             yield from _share(recipe)
-        case CyclesOverTime(names=names):
-            yield from (_over_time(name, f"{name} / t") for name in names)
+        case CyclesOverTime() | CyclesOverRate():
+            yield from _cycles_over(recipe)
         case Same(counter=counter):
             yield Way((), lambda _, resolved: resolved.get(counter), f"= {counter}")
         case MemoryBus():
@@ -291,6 +294,24 @@ def _over_time(name: str, source: str) -> Way:
         return None if duration_s is None else stored[name] / duration_s
 
     return Way((name,), find, source)
+
+
+def _cycles_over(recipe: CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
+    """Yield the ways from cycles to a clock, or with a clock to the time."""
+    if isinstance(recipe, CyclesOverTime):
+        yield from (_over_time(name, f"{name} / t") for name in recipe.names)
+    else:
+        names = (f"{base}.{rollup}" for base in recipe.bases for rollup in _ROLLUPS)
+        yield from (_over_rate(name, recipe.scale) for name in names)
+
+
+def _over_rate(name: str, scale: float) -> Way:
+    rate = f"{name}.per_second"
+
+    def find(stored: Values, _: Values) -> float | None:
+        return stored[name] / stored[rate] * scale if stored[rate] > 0 else None
+
+    return Way((name, rate), find, f"{name} / {rate}")
 
 
 def _peak(recipe: Peak) -> Iterator[Way]:

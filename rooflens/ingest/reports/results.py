@@ -114,6 +114,14 @@ class RawResult:
     code: Code = field(default_factory=Code)
 
 
+_LONGEST_LABEL, _LONGEST_RANGE = 200, 1000
+
+
+def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
+    """Cut the end off what only labels something: no GPU, host or process has such a name, and pages grow with it."""
+    return label if label is None or len(label) <= most else f"{label[: most - 1]}…"
+
+
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record."""
     resolved = resolve(raw.numbers)
@@ -127,11 +135,11 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         status=status,
         status_reason=ALL_NAN if status == "failed" else None,
         workload=raw.workload,
-        gpu=raw.texts.get("device__attribute_display_name"),
+        gpu=shortened(raw.texts.get("device__attribute_display_name")),
         compute_capability=_compute_capability(raw),
         device=_device(raw.numbers),
-        process=raw.process,
-        nvtx_range=raw.nvtx_range,
+        process=shortened(raw.process),
+        nvtx_range=shortened(raw.nvtx_range, _LONGEST_RANGE),
         grid=_dim3(raw, "grid", GRID),
         block=_dim3(raw, "block", BLOCK),
         synthetic=synthetic,
@@ -147,12 +155,17 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
     )
-    why = _impossible(raw, kernel)
+    why = _impossible_others(raw.numbers)
+    return checked(kernel) if why is None else failed_kernel(kernel, why)
+
+
+def checked(kernel: Kernel) -> Kernel:
+    """Fail a kernel that holds what no GPU can have done: here, where damage enters, before anything is made of it."""
+    why = _impossible(kernel)
     return kernel if why is None else failed_kernel(kernel, why)
 
 
-def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
-    """Return why a kernel cannot be what a GPU did, here where damage enters; None where it can."""
+def _impossible(kernel: Kernel) -> str | None:
     offsets = [spot.pc for spot in kernel.hotspots if spot.pc is not None]
     return (
         find_impossible(kernel.counters, kernel.counter_sources)
@@ -161,7 +174,6 @@ def _impossible(raw: RawResult, kernel: Kernel) -> str | None:
         or first_impossible(kernel.tensor_ops, OPERATIONS, "operations of")
         or first_impossible(kernel.tensor_peaks_per_s, PEAK, "peak of")
         or first_impossible(kernel.code_totals, COUNT, "sum over the instructions of")
-        or _impossible_others(raw.numbers)
         or first_impossible({"furthest": max(offsets, default=0)}, CODE_BYTES, "offset of the code,")
         or (_impossible_series(kernel.series) if kernel.series else None)
     )

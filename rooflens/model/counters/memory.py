@@ -21,6 +21,7 @@ from rooflens.model.counters.metric import DEEP, LOAD, QUICK, SHARE, SOURCE, SPE
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
+    CyclesOverRate,
     CyclesOverTime,
     Exact,
     MemoryBus,
@@ -34,6 +35,7 @@ from rooflens.model.counters.recipes import (
     share,
 )
 
+NS_PER_S = 1e9
 SECTOR_BYTES = 32.0
 WAVEFRONT_BYTES = 128.0
 """Bytes one L1 data-stage wavefront carries at most: 32 banks of 4 bytes (Nsight Compute, memory tables)."""
@@ -45,14 +47,21 @@ _SASS_SMEM = f"smsp__sass_{_SMEM.replace('__', '_')}"
 _WRITEBACK = "wavefronts returned from L1 to registers"
 
 CLOCKS: tuple[Counter, ...] = (
-    exact(
+    Counter(
         "duration_ns",
         "GPU time of the launch",
-        "gpu__time_duration.sum",
-        "gpu__time_duration.avg",
-        "gpu__time_duration.max",
-        "gpu__time_duration",
-        asked=QUICK,
+        (
+            Exact(
+                (
+                    "gpu__time_duration.sum",
+                    "gpu__time_duration.avg",
+                    "gpu__time_duration.max",
+                    "gpu__time_duration",
+                )
+            ),
+            CyclesOverRate(("sm__cycles_elapsed", "smsp__cycles_elapsed", "gpc__cycles_elapsed"), NS_PER_S),
+        ),
+        QUICK,
     ),
     Counter(
         "sm_clock_hz",

@@ -75,6 +75,14 @@ class CyclesOverTime:
 
 
 @dataclass(frozen=True, slots=True)
+class CyclesOverRate:
+    """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu makes the rate with the duration."""
+
+    bases: tuple[str, ...]
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Same:
     """Take another counter's value: two clocks that were equal wherever both were stored."""
 
@@ -94,7 +102,9 @@ class MemoryBus:
     shared: str = "device__attribute_integrated"
 
 
-Recipe: TypeAlias = Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | Same | MemoryBus
+Recipe: TypeAlias = (
+    Exact | Amount | Peak | RateOverShare | PerSm | Share | CyclesOverTime | CyclesOverRate | Same | MemoryBus
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +196,7 @@ def _form_read(recipe: Recipe) -> str:
 def bases_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the names, without roll-up, of the stored metrics that a recipe may read."""
     match recipe:
-        case Exact(names=names) | CyclesOverTime(names=names) | Share(bases=names):
+        case Exact(names=names) | CyclesOverTime(names=names) | Share(bases=names) | CyclesOverRate(bases=names):
             return tuple(name.partition(".")[0] for name in names)
         case Amount(groups=groups):
             return tuple(base for group in groups for base in group)

@@ -56,18 +56,28 @@ class Index:
         owner: Digest of each report -> key of the part that counts for it.
         unreadable: Key -> why, of the parts whose file in `runs` cannot be read.
         replaced: Keys of parts that still have files though another stands for them.
-        foreign: Names of files in `runs` that are not ours.
     """
 
     parts: Mapping[str, Part]
-    owner: Mapping[str, str]
+    owner: dict[str, str]
     unreadable: Mapping[str, str] = field(default_factory=dict)
     replaced: frozenset[str] = frozenset()
-    foreign: tuple[str, ...] = ()
 
     def digests_of(self, part: Part) -> tuple[str, ...]:
         """Return the reports that a part counts for, in its order."""
         return tuple(digest for digest in part.runs if self.owner[digest] == part.key)
+
+    def with_part(self, part: Part) -> Index:
+        """Return what the store holds once a part is committed; this index is not to be used any more."""
+        parts = {key: old for key, old in self.parts.items() if key not in part.commit.replaces}
+        unreadable = {key: why for key, why in self.unreadable.items() if key not in part.commit.replaces}
+        self.owner.update(dict.fromkeys(part.runs, part.key))
+        return Index({**parts, part.key: part}, self.owner, unreadable)
+
+
+def part_of(commit: Committed, rows: pa.Table) -> Part:
+    """Put together what is known of a part."""
+    return Part(commit, rows, {run.digest: run for run in runs_from_table(rows)})
 
 
 def read_index(place: Place) -> Index:
@@ -86,7 +96,7 @@ def read_index(place: Place) -> Index:
     for key in keys:
         try:
             commit, rows = read_commit(place, key)
-            found[key] = Part(commit, rows, {run.digest: run for run in runs_from_table(rows)})
+            found[key] = part_of(commit, rows)
         except FileNotFoundError:
             continue  # replaced by a writer meanwhile
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -95,8 +105,7 @@ def read_index(place: Place) -> Index:
     replaced = frozenset(old for part in ordered for old in part.commit.replaces) & {*keys}
     parts = {part.key: part for part in ordered if part.key not in replaced}
     owner = {digest: part.key for part in parts.values() for digest in part.runs}
-    foreign = tuple(name for name in names if not FILE_NAME.fullmatch(name) and not name.startswith("."))
-    return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced, foreign)
+    return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced)
 
 
 def open_checked(place: Place, part: Part, table: str) -> Any:

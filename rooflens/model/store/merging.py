@@ -10,14 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rooflens.model.store.index import Part, open_checked
-from rooflens.model.store.parts import LEVEL, Committed, PartSummary, PartWriter
-from rooflens.model.store.rows import runs_from_table
+from rooflens.model.store.index import open_checked
+from rooflens.model.store.parts import LEVEL, PartWriter
 from rooflens.model.store.schema import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from rooflens.model.store.index import Part
+    from rooflens.model.store.parts import PartSummary
     from rooflens.model.store.place import Place
 
 _ROWS_AT_ONCE = 65_536
@@ -57,18 +58,14 @@ def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: 
     return writer.summary
 
 
-def uncommitted(summary: PartSummary) -> Part:
-    """Take a part that is written and not committed for one that is."""
-    runs = {run.digest: run for run in runs_from_table(summary.runs)}
-    return Part(Committed(summary.key, summary.files, (), 0), summary.runs, runs)
-
-
 def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
     file: Any = open_checked(place, piece.part, table)
     with file or contextlib.nullcontext():
         if file is not None:
             for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
                 rows = pa.Table.from_batches([batch])
+                if not rows.schema.equals(DATA[table]):  # Parquet knows no lists of a fixed length
+                    rows = rows.cast(DATA[table])
                 yield _only(rows, piece) if "digest" in rows.column_names else rows
 
 

@@ -14,11 +14,11 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.model.store.columns import texts
-from rooflens.model.store.findings import hotspots_from_batch
 from rooflens.model.store.index import MissingFileError, damaged, open_checked, read_index
 from rooflens.model.store.rows import kernels_from_batch
-from rooflens.model.store.unprofiled import unprofiled_from_row
+from rooflens.model.store.tables.columns import texts
+from rooflens.model.store.tables.findings import hotspots_from_batch
+from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ class Choice:
     is_whole: Callable[[Run], bool] = lambda _: False
 
 
-def read_reports(place: Place, choice: Choice) -> Iterator[StoredReport | Failure]:
+def read_reports(place: Place, index: Index, choice: Choice) -> Iterator[StoredReport | Failure]:
     """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
 
     A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
     kernel was asked for does not come.
     """
     seen: set[str] = set()
-    while not (yield from _read_parts(place, read_index(place), choice, seen)):
-        pass
+    while not (yield from _read_parts(place, index, choice, seen)):
+        index = read_index(place)
 
 
 def _read_parts(

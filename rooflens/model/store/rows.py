@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
-from rooflens.model.store.columns import lists, map_column, maps, struct_lists, table_of, texts
-from rooflens.model.store.findings import hotspot_table
 from rooflens.model.store.schema import AXES, FAILURES, KERNELS, MAPS, RULES, RUNS, SCHEMA_VERSION, SERIES
-from rooflens.model.store.unprofiled import unprofiled_table
+from rooflens.model.store.tables.columns import lists, map_column, maps, struct_lists, table_of, texts
+from rooflens.model.store.tables.findings import hotspot_table
+from rooflens.model.store.tables.unprofiled import unprofiled_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,9 +1,8 @@
 """The store's tables as Arrow schemas.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `instances` one a value by
-instance, `roofline` one a kernel and resource; `findings.py` has `hotspots` and `findings`, `unprofiled.py` that of the
-run without the profiler. All join on `digest`, the report's SHA-256; those of kernels also on `kernel_index`.
-`failures` has a row for each report that could not be read.
+instance; `tables/` has `roofline`, `hotspots`, `findings` and `unprofiled`. All join on `digest`, the report's SHA-256;
+those of kernels also on `kernel_index`. `failures` has a row for each report that could not be read.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import pyarrow as pa
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Rule
-from rooflens.model.store.findings import FINDINGS, HOTSPOTS
-from rooflens.model.store.unprofiled import UNPROFILED
+from rooflens.model.store.tables.findings import FINDINGS, HOTSPOTS
+from rooflens.model.store.tables.roofline import ROOFLINE
+from rooflens.model.store.tables.unprofiled import UNPROFILED
 
 SCHEMA_VERSION = 5
 """Raised whenever a table changes; `rooflens store migrate` makes a store of this version of an older one."""
@@ -95,34 +95,6 @@ _METRIC: tuple[tuple[str, pa.DataType], ...] = (
 METRICS = pa.schema([*_METRIC, *_VALUE])
 
 INSTANCES = pa.schema([*_METRIC, ("instance", pa.int32()), ("instance_key", _LOW_CARDINALITY), *_VALUE])
-
-ROOFLINE = pa.schema(
-    [
-        ("digest", _TEXT),
-        ("kernel_index", _INT),
-        ("kind", _TEXT),
-        ("resource", _TEXT),
-        ("unit", _TEXT),
-        ("amount", _REAL),
-        ("amount_per_s", _REAL),
-        ("peak_per_s", _REAL),
-        ("share", _REAL),
-        ("intensity_flop_per_byte", _REAL),
-        ("flop_total", _REAL),
-        ("flop_per_s", _REAL),
-        ("flop_peak_per_s", _REAL),
-        ("bound", _TEXT),
-        ("bound_resource", _TEXT),
-        ("at_roof", pa.bool_()),
-        ("cause", _TEXT),
-        ("headroom", _REAL),
-        ("confidence", _TEXT),
-        ("sentence", _TEXT),
-        ("flags", pa.list_(_TEXT)),
-        ("model_version", _INT),
-        ("thresholds_digest", _TEXT),
-    ]
-)
 
 FAILURES = pa.schema([("source", _TEXT), ("message", _TEXT), ("hint", _TEXT), ("failed_unix_s", _INT)])
 

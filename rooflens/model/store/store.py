@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.model.store.index import Index, Part, damaged, open_checked, read_index
+from rooflens.model.store.index import Index, Part, damaged, open_checked, part_of, read_index
 from rooflens.model.store.lock import locked, writer_of_store
 from rooflens.model.store.marker import check_marker, mark
-from rooflens.model.store.merging import Piece, merge, uncommitted
+from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import FILE_NAME, Committed, write_commit
 from rooflens.model.store.place import Place, is_partial
 from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
@@ -131,7 +131,7 @@ class Store:
                 raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
             hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
             raise InputError(f"the store `{self.place}` is empty", hint)
-        return read_reports(self.place, choice or Choice())
+        return read_reports(self.place, index, choice or Choice())
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""
@@ -165,7 +165,11 @@ class Store:
         emptied = [key for key in older if key not in whole and {*index.digests_of(index.parts[key])} <= new]
         if whole or len(new) < len(part.digests):
             kept = [Piece(index.parts[key], {*index.digests_of(index.parts[key])} - new) for key in whole]
-            pieces = [piece for piece in (*kept, Piece(uncommitted(part), new)) if piece.digests]
+            pieces = [
+                piece
+                for piece in (*kept, Piece(part_of(Committed(part.key, part.files, (), 0), part.runs), new))
+                if piece.digests
+            ]
             merged = merge(self.place, pieces)
             self._remove(part.key)
             part = merged
@@ -185,15 +189,23 @@ class Store:
         Raises:
             OSError: The store cannot be written to.
         """
-        old = sorted({*keys, *self.index().replaced})
-        write_commit(self.place, part.runs, Committed(part.key, part.files, tuple(old), time.time_ns(), is_compact))
-        self.drop(old)
+        index = self.index()
+        commit = Committed(part.key, part.files, tuple(sorted({*keys, *index.replaced})), time.time_ns(), is_compact)
+        write_commit(self.place, part.runs, commit)
+        for key in commit.replaces:
+            self._remove(key)
+        self._held = index.with_part(part_of(commit, part.runs))
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove parts, within `writing`."""
         for key in keys:
             self._remove(key)
         self._held = read_index(self.place)
+
+    def foreign(self) -> tuple[str, ...]:
+        """Return the names of files in `runs` that no writer of a store put there: they are left alone."""
+        names = (entry.name for entry in self.place.list("runs"))
+        return tuple(name for name in names if not FILE_NAME.fullmatch(name) and not is_partial(name, FILE_NAME))
 
     def damage(self) -> dict[str, InputError]:
         """Return what is wrong with each damaged part, by its key."""

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.store.findings import finding_table
 from rooflens.model.store.parts import writer_of
-from rooflens.model.store.roofline import roofline_table
 from rooflens.model.store.schema import TABLES
+from rooflens.model.store.tables.findings import finding_table
+from rooflens.model.store.tables.roofline import roofline_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

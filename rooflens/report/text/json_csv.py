@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflens.model.analyze import analyze
+from rooflens.model.failed import bug_reason, failed_kernel
 from rooflens.model.records import LEVELS
 from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 from rooflens.report.text.data import csv_text, json_text
@@ -33,10 +35,18 @@ def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] =
     yield f"{head.removesuffix(']}')}\n"
     before = ""
     for analysis in analyses:
-        line = json_text(KERNEL.write(analysis), dense=True)
-        yield f"{before}{line}"
+        yield f"{before}{_line(analysis)}"
         before = ",\n"
     yield "\n]}\n"
+
+
+def _line(analysis: Analysis) -> str:
+    """Write a kernel; what was printed before it cannot be taken back, so a bug that it meets makes it a failed one."""
+    try:
+        return json_text(KERNEL.write(analysis), dense=True)
+    except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
+        failed = failed_kernel(analysis.kernel, bug_reason(error))
+        return json_text(KERNEL.write(analyze(failed)), dense=True)
 
 
 def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:

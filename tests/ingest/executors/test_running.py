@@ -150,7 +150,7 @@ def test_who_stops_early_waits_for_nobody() -> None:
     future = executor.submit(time.sleep, 600)
     threading.Timer(0.5, executor.shutdown, kwargs={"cancel_futures": True}).start()
     start_s = time.monotonic()
-    with pytest.raises(InputError, match="was killed"):
+    with pytest.raises(InputError):
         future.result()
     executor.shutdown()
     assert time.monotonic() - start_s < 30

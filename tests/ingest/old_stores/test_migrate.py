@@ -1,26 +1,28 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from rooflens.ingest.reports.reader import read_report
 
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.old_stores.migrate import migrate
-from rooflens.model.store.findings import hotspot_table
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.rows import kernel_table, run_table
 from rooflens.model.store.store import Store
-from rooflens.model.store.unprofiled import unprofiled_table
+from rooflens.model.store.tables.findings import hotspot_table
+from rooflens.model.store.tables.unprofiled import unprofiled_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflens.ingest.reports.reader import Report
+    from rooflens.ingest.reports.report import Report
 
 LATER = {
     2: {"code_totals", "series", "series_interval_ns", "sm_registers", "local_load_sectors"},
@@ -34,7 +36,7 @@ LATER = {
 def report(fixtures: Path) -> Report:
     """Read a stored report with its raw values."""
     file = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
-    return read_report(file, str(file), with_raw=True)
+    return read_report(file, str(file), ReadOptions(raw="all"))
 
 
 def write_old(folder: Path, report: Report, version: int) -> None:
@@ -43,7 +45,7 @@ def write_old(folder: Path, report: Report, version: int) -> None:
     kernels = kernel_table(report.kernels)
     tables = {
         "kernels": kernels.drop_columns([name for name in kernels.column_names if name in LATER[version]]),
-        "metrics": report.raw,
+        "metrics": pa.concat_tables([report.raw, report.instances], promote_options="default"),
         "runs": runs.set_column(runs.column_names.index("schema_version"), "schema_version", pa.array([version])),
     }
     if version > 2:
@@ -62,7 +64,7 @@ def test_an_old_store_gives_the_kernels_of_its_reports(tmp_path: Path, report: R
     done = migrate(folder)
     assert (done.version, done.report_count, done.failures, done.without_hotspots) == (version, 1, (), version == 2)
     (stored,) = Store.existing(folder).reports()
-    assert stored == StoredReport(report.run, report.kernels)
+    assert stored == StoredReport(replace(report.run, reader="ncu-report"), report.kernels)
     kept = tmp_path / f"store.schema-{version}"
     assert {file.name: file.read_bytes() for file in (kept / "kernels").iterdir()} == before
     with pytest.raises(InputError, match="this version already"):

@@ -16,8 +16,8 @@ from rooflens.ingest.messages.messages import message
 from rooflens.ingest.reports import read
 from rooflens.ingest.reports.direct import UnknownContentError
 from rooflens.ingest.reports.ncu_reader import read_with_nvidia
-from rooflens.ingest.reports.read import differences_of, read_bytes, read_report
-from rooflens.ingest.reports.report import ReadOptions, Report
+from rooflens.ingest.reports.read import differences_of, read_bytes, read_parts, read_report
+from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -244,6 +244,37 @@ def test_large_files_are_read_through_a_window(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(read, "_MOST_IN_MEMORY_BYTES", 100)
     monkeypatch.setattr(read, "_CHUNK_BYTES", 64)
     assert list(differences_of(read_report(file, "some", EVERYTHING), whole)) == []
+
+
+def test_a_report_can_be_read_in_pieces(tmp_path: Path) -> None:
+    """The pieces together hold each kernel and each value once; only those that wait for their text come last."""
+    bare = {name: value for name, value in METRICS.items() if not isinstance(value, Instances)}
+    kernels = [KernelSpec(f"kernel_{number}()", METRICS if number == 3 else bare) for number in range(10)]
+    file = tmp_path / "some.ncu-rep"
+    file.write_bytes(encode_report(ReportSpec(kernels)))
+    whole = read_report(file, "some", EVERYTHING)
+    pieces = list(read_parts(file, "some", EVERYTHING, kernels_at_once=4))
+    assert [[kernel.index for kernel in piece.kernels] for piece in pieces] == [[0, 1, 2, 4], [5, 6, 7, 8], [9, 3]]
+    together = {kernel.index: kernel for piece in pieces for kernel in piece.kernels}
+    assert tuple(together[index] for index in range(10)) == whole.kernels
+    assert {piece.run for piece in pieces} == {whole.run}
+    tables = [piece.raw for piece in pieces if piece.raw is not None]
+    assert whole.raw is not None
+    assert sum(table.num_rows for table in tables) == whole.raw.num_rows
+
+
+def test_only_the_longest_kernels_are_held_for_their_text(tmp_path: Path) -> None:
+    """Of many kernels with instructions all but twenty are let go, the shortest first; of equals the later ones."""
+    durations = [float(1000 + number % 30) for number in range(60)]
+    table = {"inst_executed": BY_ADDRESS}
+    kernels = [KernelSpec("kernel()", {"gpu__time_duration.sum": duration, **table}) for duration in durations]
+    file = tmp_path / "some.ncu-rep"
+    file.write_bytes(encode_report(ReportSpec(kernels)))
+    *early, last = read_parts(file, "some", ReadOptions(reader="direct"), kernels_at_once=1)
+    held = sorted(last.kernels[-MOST_IN_TEXT:], key=lambda kernel: kernel.index)
+    longest = sorted(range(60), key=lambda number: (-durations[number], number))[:MOST_IN_TEXT]
+    assert [kernel.index for kernel in held] == sorted(longest)
+    assert sum(len(piece.kernels) for piece in early) == 40
 
 
 def test_any_flipped_byte_is_an_input_error_or_harmless() -> None:

@@ -11,10 +11,10 @@ import ncu_report
 import pytest
 from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, SessionSpec, encode_report, write_report
 
+from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import ingest_reports
 from rooflens.ingest.reports.read import read_report
 from rooflens.model.store.store import Store
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.ingest.loading.tasks import read_reports
 from rooflens.ingest.reports.pool import Job, _stamp, in_child
 from rooflens.ingest.reports.report import Report
-from rooflens.ingest.reports.tasks import read_reports
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:

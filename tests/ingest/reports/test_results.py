@@ -213,6 +213,18 @@ def test_counters_carry_their_sources() -> None:
     assert record.duration_ns == 1e6
 
 
+def test_labels_have_an_end() -> None:
+    """What only labels a kernel is cut where no label is longer; its name stays whole."""
+    long = "w" * 100_000
+    found = kernel(
+        texts={"device__attribute_display_name": long}, process=long, nvtx_range=long, signature=f"{long}(int)"
+    )
+    assert (found.gpu, found.process) == (f"{long[:199]}…", f"{long[:199]}…")
+    assert found.nvtx_range == f"{long[:999]}…"
+    assert found.name == long
+    assert kernel(texts={"device__attribute_display_name": "NVIDIA H200"}).gpu == "NVIDIA H200"
+
+
 # What cannot be
 
 LAUNCH = {f"launch__{what}_dim_{axis}": 4.0 for what in ("grid", "block") for axis in "xyz"}

@@ -19,13 +19,13 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.packing import pack, packed
 
 from rooflens.errors import InputError
+from rooflens.ingest.loading.load import ingest_reports, load_reports
+from rooflens.ingest.loading.tasks import read_reports
 from rooflens.ingest.reports import unpacking
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import ingest_reports, load_reports
 from rooflens.ingest.reports.pool import Job, in_child
 from rooflens.ingest.reports.read import read_report
 from rooflens.ingest.reports.report import ReadOptions, Report
-from rooflens.ingest.reports.tasks import read_reports
 from rooflens.ingest.reports.unpacking import (
     MAX_UNPACKED_BYTES,
     is_packed,

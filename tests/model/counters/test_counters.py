@@ -10,6 +10,7 @@ import rooflens
 from rooflens.model.counters.recipes import (
     Amount,
     Counter,
+    CyclesOverRate,
     CyclesOverTime,
     Exact,
     Peak,
@@ -88,7 +89,7 @@ def stored_names(counter: Counter) -> Iterator[str]:
                 yield base
             case RateOverShare(rate=rate, share=share):
                 yield from (rate, share)
-            case Share(bases=bases):
+            case Share(bases=bases) | CyclesOverRate(bases=bases):
                 yield from bases
 
 

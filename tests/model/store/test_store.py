@@ -200,7 +200,7 @@ def test_files_of_others_are_never_removed(tmp_path: Path) -> None:
     commit(tmp_path, tables_of(DIGESTS[1]))
     assert all(file.read_bytes() == b"mine" for file in others)
     assert len(stored(tmp_path)) == 2
-    assert set(Store.existing(tmp_path).index().foreign) == {"mine.parquet", "x.partial", f"{'A' * 64}.parquet"}
+    assert set(Store.existing(tmp_path).foreign()) == {"mine.parquet", "x.partial", f"{'A' * 64}.parquet"}
 
 
 @pytest.mark.parametrize("name", ["data.parquet", "runs/data.parquet", "kernels/0.parquet", f"runs/{'0' * 64}.parquet"])

@@ -9,8 +9,8 @@ from drawn_text import Drawn, troubles
 from planes import datasheet_lines, make_spec, random_kernels
 from support import samples
 
+from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import load_reports
 from rooflens.model.analyze import analyze
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content

@@ -3,9 +3,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from importlib.resources import files
 
 import pytest
 
+from rooflens.format import harmless
 from rooflens.report.text.data import csv_text, json_text
 
 STEERING = "\x1b[31m\x07\x7f\x9b\u061c\u202e\u2066\u2028"
@@ -30,6 +33,18 @@ def test_a_text_that_a_spreadsheet_would_run_is_a_text_again(name: str) -> None:
     """An apostrophe goes before it, unless texts are wanted as they are."""
     assert _cells(csv_text(["name"], [{"name": name}]))[1] == [f"'{name}"]
     assert _cells(csv_text(["name"], [{"name": name}], raw_cells=True))[1] == [name]
+
+
+def test_the_button_of_the_page_writes_cells_alike() -> None:
+    """The page's own CSV guards the same beginnings, and replaces the same characters."""
+    script = files("rooflens.report").joinpath("assets/report/kernels_csv.js").read_text(encoding="utf-8")
+    guarded, replaced = re.search(r"/\^\[(.+?)\]/", script), re.search(r"STEERING = /(.+)/g;", script)
+    assert guarded
+    assert replaced
+    found = {char for char in map(chr, range(0x3000)) if csv_text(["a"], [{"a": char}])[2:] == f"'{harmless(char)}\n"}
+    assert re.compile(f"[{guarded[1]}]").findall("".join(map(chr, range(0x3000)))) == sorted(found)
+    steers = [char for char in map(chr, range(0x3000)) if harmless(char) != char]
+    assert re.compile(replaced[1]).findall("".join(map(chr, range(0x3000)))) == steers
 
 
 def test_numbers_stay_numbers() -> None:

@@ -6,8 +6,11 @@
   const NUMBER = /^-?\d+(\.\d+)?(e[+-]?\d+)?$/;
   // A spreadsheet runs a text that begins like a formula: an apostrophe before it makes it a text again.
   const guarded = (text) => (/^[=+\-@\t\r]/.test(text) && !NUMBER.test(text) ? `'${text}` : text);
+  // Nor does anything in it steer a terminal or an editor.
+  const STEERING = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+  const harmless = (text) => text.replace(STEERING, "?");
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const cell = (text) => quoted(guarded(text.replaceAll("\u00a0", " ").trim()));
+  const cell = (text) => quoted(harmless(guarded(text.replaceAll("\u00a0", " ").trim())));
 
   const headings = list.heads.flatMap((head) => [...(head.dataset.also ? [head.dataset.also] : []), head.dataset.csv]);
   // Names are cut in the list; the card has them whole.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rooflens.model.records import Evidence, Hotspot
-from rooflens.model.store.columns import map_column, maps, struct_lists, table_of, texts
+from rooflens.model.store.tables.columns import map_column, maps, struct_lists, table_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
+from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.ingest.reports.load import ingest_reports, load_reports
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
 
@@ -29,7 +29,7 @@ def _reports(folder: Path, count: int, name: str = "kernel") -> Path:
 
 def _ingest(folder: Path, store: Path) -> tuple[int, int, int]:
     loaded = ingest_reports(find_inputs([str(folder)]).jobs, Store(store))
-    return len(loaded.reports), len(loaded.failures), loaded.skipped_count
+    return loaded.report_count, len(loaded.failures), loaded.skipped_count
 
 
 def _stored(store: Path) -> list[StoredReport]:

@@ -7,13 +7,42 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.model.store.columns import table_of
-from rooflens.model.store.schema import ROOFLINE
+from rooflens.model.store.tables.columns import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.records import Analysis
+
+_TEXT, _INT, _REAL = pa.string(), pa.int64(), pa.float64()
+
+ROOFLINE = pa.schema(
+    [
+        ("digest", _TEXT),
+        ("kernel_index", _INT),
+        ("kind", _TEXT),
+        ("resource", _TEXT),
+        ("unit", _TEXT),
+        ("amount", _REAL),
+        ("amount_per_s", _REAL),
+        ("peak_per_s", _REAL),
+        ("share", _REAL),
+        ("intensity_flop_per_byte", _REAL),
+        ("flop_total", _REAL),
+        ("flop_per_s", _REAL),
+        ("flop_peak_per_s", _REAL),
+        ("bound", _TEXT),
+        ("bound_resource", _TEXT),
+        ("at_roof", pa.bool_()),
+        ("cause", _TEXT),
+        ("headroom", _REAL),
+        ("confidence", _TEXT),
+        ("sentence", _TEXT),
+        ("flags", pa.list_(_TEXT)),
+        ("model_version", _INT),
+        ("thresholds_digest", _TEXT),
+    ]
+)
 
 _PLACED = ("kind", "resource", "unit", "amount", "amount_per_s", "peak_per_s", "share", "intensity_flop_per_byte")
 _Position = tuple[Any, ...]

@@ -14,9 +14,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import find_workers, processes
 from rooflens.ingest.executors.running import Lost, run_tasks
-from rooflens.ingest.reports.pool import Outcome
-from rooflens.ingest.reports.report import ReadOptions
-from rooflens.ingest.reports.tasks import (
+from rooflens.ingest.loading.tasks import (
     IngestTask,
     LoadTask,
     Written,
@@ -24,6 +22,8 @@ from rooflens.ingest.reports.tasks import (
     read_reports,
     task_bytes,
 )
+from rooflens.ingest.reports.pool import Outcome
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import chunks, is_packed, likely_bytes
 
 if TYPE_CHECKING:

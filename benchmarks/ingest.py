@@ -1,0 +1,200 @@
+"""Time rooflens over reports of 1 to 100,000 kernels beside a loop over NVIDIA's `ncu_report`, and `ncu --import`.
+
+    python benchmarks/ingest.py [--like REPORT]... [--sizes 1,154,10000] [--runs 3]
+
+Each line is one way over one file, in a process of its own: CPU seconds of it and its children, the least of the runs;
+kernels a CPU second; memory of the largest process at its peak; and the ratio to `ncu_report` reading every value. The
+ways take turns, so that a busy machine is busy for all of them: quote the ratios.
+
+Large files are made of a report by repeating its blocks of results, byte by byte. Without `--like`, reports are made of
+what the standard tier stores of a kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
+from support.tier_metrics import stored_metrics
+
+from rooflens.ingest.messages.messages import message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAGIC_BYTES, LENGTH_BYTES = 4, 4
+
+VALUES = """
+import sys, ncu_report
+context = ncu_report.load_report(sys.argv[1])
+for of in range(context.num_ranges()):
+    for kernel in range(context.range_by_idx(of).num_actions()):
+        action = context.range_by_idx(of).action_by_idx(kernel)
+        for name in action.metric_names():
+            metric = action.metric_by_name(name)
+            metric.value()
+"""
+"""Every value of a report, as a script of a user would read them."""
+
+INSTANCES = """            for i in range(metric.num_instances()):
+                metric.value(i)
+"""
+
+BASE = "ncu_report, values"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way over a report; `{report}`, `{store}` and `{page}` in its command are replaced.
+
+    Attributes:
+        reads_store: What it reads is the store that the way before it made.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    reads_store: bool = False
+
+
+ROOFLENS = (sys.executable, "-m", "rooflens")
+
+WAYS = (
+    Way(BASE, (sys.executable, "-c", VALUES, "{report}")),
+    Way("ncu_report, + instances", (sys.executable, "-c", VALUES + INSTANCES, "{report}")),
+    Way("ncu --page raw --csv", ("ncu", "--import", "{report}", "--page", "raw", "--csv")),
+    Way("analyze --format json", (*ROOFLENS, "analyze", "--format", "json", "{report}")),
+    Way("ingest", (*ROOFLENS, "ingest", "{report}", "--store", "{store}")),
+    Way("analyze --store", (*ROOFLENS, "analyze", "--format", "json", "--store", "{store}"), reads_store=True),
+    Way("report", (*ROOFLENS, "report", "{report}", "--output", "{page}", "--force")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run took."""
+
+    cpu_s: float
+    peak_bytes: int
+
+
+def main() -> None:
+    """Make the files and print a line for each way over each of them."""
+    options = _options()
+    ways = [way for way in WAYS if shutil.which(way.command[0])]
+    if len(ways) < len(WAYS):
+        print("ncu is not installed: its own export is left out\n")
+    sources = {path.name: path.read_bytes() for path in options.like} or {"standard tier": standard_report()}
+    print(f"{'kernels':>9} {'MB':>8}  {'way':<24} {'CPU':>9} {'kernels/s':>10} {'peak':>9} {'ratio':>7}")
+    with tempfile.TemporaryDirectory() as name:
+        for title, source in sources.items():
+            print(title)
+            for size in options.sizes:
+                folder = Path(tempfile.mkdtemp(dir=name))
+                kernels = write_repeated(folder / "report.ncu-rep", source, size)
+                show(kernels, folder / "report.ncu-rep", measure(ways, folder, options.runs))
+                shutil.rmtree(folder)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--like", type=Path, action="append", default=[], metavar="REPORT", help="report to repeat")
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=[1, 154, 10_000])
+    parser.add_argument("--runs", type=int, default=3)
+    return parser.parse_args()
+
+
+def standard_report(kernels: int = 154) -> bytes:
+    """Make a report of what the standard tier stores of a kernel, each kernel with other values."""
+    stored = stored_metrics("gh100", "standard")
+    specs = [
+        KernelSpec(
+            f"void kernel_{i % 20}<{i}>(float*, int)",
+            {name: value * (1 + i / 1000) if isinstance(value, float) else value for name, value in stored.items()},
+        )
+        for i in range(kernels)
+    ]
+    return encode_report(ReportSpec(specs))
+
+
+def write_repeated(path: Path, source: bytes, kernels: int) -> int:
+    """Write a report of so many kernels, or of as many more as the last block of results holds; return how many."""
+    blocks = list(_blocks(source))
+    repeated = [block for block in blocks if block[1]]
+    found = 0
+    with path.open("wb") as file:
+        file.write(source[: len(source) - sum(len(block) for block, _ in blocks)])
+        for block, results in blocks:
+            if not results or found < kernels:
+                file.write(block)
+                found += results
+        for block, results in cycle(repeated):
+            if found >= kernels:
+                break
+            file.write(block)
+            found += results
+    return found
+
+
+def _blocks(source: bytes) -> Iterator[tuple[bytes, int]]:
+    """Cut a report into its blocks, each with the number of kernels in it."""
+    begin = MAGIC_BYTES + LENGTH_BYTES + _length_at(source, MAGIC_BYTES)
+    while begin < len(source):
+        end = begin + LENGTH_BYTES + _length_at(source, begin)
+        header = message("BlockHeader").FromString(source[begin + LENGTH_BYTES : end])
+        end += header.PayloadSize
+        yield source[begin:end], header.NumResults
+        begin = end
+
+
+def _length_at(source: bytes, offset: int) -> int:
+    return int.from_bytes(source[offset : offset + LENGTH_BYTES], "little")
+
+
+def measure(ways: Sequence[Way], folder: Path, runs: int) -> dict[str, Cost]:
+    """Run the ways in turn; keep of each the least CPU time and the most memory."""
+    best: dict[str, Cost] = {}
+    for _ in range(runs):
+        for way in ways:
+            cost = run(way, folder)
+            known = best.get(way.name, cost)
+            best[way.name] = Cost(min(known.cpu_s, cost.cpu_s), max(known.peak_bytes, cost.peak_bytes))
+    return best
+
+
+def run(way: Way, folder: Path) -> Cost:
+    """Run a way once in a process of its own."""
+    store, places = folder / "store", {"{report}": folder / "report.ncu-rep", "{page}": folder / "page.html"}
+    if not way.reads_store:
+        shutil.rmtree(store, ignore_errors=True)
+    command = [str({**places, "{store}": store}.get(part, part)) for part in way.command]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"failed with {process.returncode}: {' '.join(command)}")
+    return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
+def show(kernels: int, path: Path, costs: dict[str, Cost]) -> None:
+    """Print a line for each way."""
+    base = costs[BASE].cpu_s
+    for name, cost in costs.items():
+        print(
+            f"{kernels:9,} {path.stat().st_size / 1e6:8.1f}  {name:<24} {cost.cpu_s:7.2f} s "
+            f"{kernels / cost.cpu_s:10,.0f} {cost.peak_bytes / 1e6:6.0f} MB {cost.cpu_s / base:6.2f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`rooflens store`: what is done to a store as a whole."""
+
+from rooflens.cli.commands.store.group import store
+
+__all__ = ["store"]

@@ -1,0 +1,59 @@
+"""Counters resolved the long way: every way of every recipe is tried in order, without a plan for the names stored."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rooflens.ingest.reports.resolve import step_of, ways_of
+from rooflens.model.counters.recipes import CyclesOverTime, Exact, bases_of
+from rooflens.model.counters.table import COUNTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.ingest.reports.resolve import Step
+
+FORMS = (
+    "sum",
+    "sum.per_second",
+    "sum.per_cycle_elapsed",
+    "sum.peak_sustained",
+    "sum.peak_sustained_elapsed.per_second",
+    *(f"{rollup}.pct_of_peak_sustained_{period}" for rollup in ("sum", "avg") for period in ("elapsed", "active")),
+)
+
+EVERYTHING = frozenset(
+    name
+    for counter in COUNTERS
+    for recipe in counter.recipes
+    for base in bases_of(recipe)
+    for name in (
+        base,
+        *(recipe.names if isinstance(recipe, (Exact, CyclesOverTime)) else ()),
+        *(f"{base}.{form}" for form in FORMS),
+    )
+)
+"""Every name that a recipe may read, and more."""
+
+
+def resolved_without_a_plan(stored: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:
+    """Try every way of every recipe in order, those that need what is not stored too, and skip them one by one."""
+    values: dict[str, float] = {}
+    sources: dict[str, str] = {}
+    for name, ways in _steps():
+        for way in ways:
+            found = way.find(stored, values) if all(needed in stored for needed in way.needs) else None
+            if found is not None and math.isfinite(found):
+                values[name], sources[name] = found, way.source
+                break
+    return values, sources
+
+
+@cache
+def _steps() -> list[Step]:
+    ways = (
+        (counter, [way for recipe in counter.recipes for way in ways_of(recipe, EVERYTHING)]) for counter in COUNTERS
+    )
+    return [step_of(counter, found) for counter, found in ways]

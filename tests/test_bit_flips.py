@@ -1,0 +1,18 @@
+"""A few flips of the campaign in `benchmarks/bit_flips.py`, on a stored report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+from bit_flips import bit_flips
+
+
+def test_a_flipped_bit_costs_its_kernel_at_most(fixtures: Path) -> None:
+    """Whatever value a bit is flipped in, every command ends well, and no guard has to catch a bug."""
+    tally = bit_flips([fixtures / "synthetic" / "attention.synthetic.ncu-rep"], count=12, seed=7, pages=0.05)
+    assert dict(tally.bugs) == {}
+    assert tally.flips == 12
+    assert tally.failed > 0
