@@ -5,6 +5,7 @@ VENV   ?= .venv
 OUT    ?= out
 WORKLOAD ?= attention
 WORKERS  ?= auto
+MINUTES  ?= 10
 
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -16,7 +17,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test test-all lint format bench accuracy fixtures pictures vendor build clean
+.PHONY: help install demo replay profile calibrate record gpu test test-all lint format fuzz bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +66,9 @@ lint: $(STAMP) ## check style and types
 format: $(STAMP) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install rooflens[fuzz]`)
+	cd tests && ../$(BIN)/python -m fuzzing.fuzz --minutes $(MINUTES)
 
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py

@@ -1,0 +1,12 @@
+"""Fuzz one target in a process of its own: `python -m fuzzing.fuzz_one ENGINE TARGET SECONDS SEED`."""
+
+from __future__ import annotations
+
+import sys
+
+from fuzzing.fuzz import by_chance, by_coverage
+
+if __name__ == "__main__":
+    engine, name, seconds, seed = sys.argv[1:]
+    run = by_coverage if engine == "atheris" else by_chance
+    sys.exit(1 if run(name, float(seconds), int(seed)) else 0)
