@@ -77,6 +77,7 @@ bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py
 	$(BIN)/python benchmarks/page_latency.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/ingest.py --sizes 1,154
 
 accuracy: $(STAMP) ## print how far the numbers are from independent ones in REPORTS=a folder of reports
 	$(BIN)/python benchmarks/accuracy.py $(REPORTS)

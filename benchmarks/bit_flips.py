@@ -19,10 +19,9 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.load import ingest_reports
-
 from rooflens.analyzing import analyze_inputs, analyze_store
 from rooflens.errors import RooflensError
+from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.reports.container import outline
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions

@@ -224,7 +224,7 @@ def test_json_needs_no_library_of_the_terminal(fixtures: Path) -> None:
     """Where no terminal shows the progress, the JSON comes without rich; no page's templates come with it either."""
     report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
     loaded = _modules_after("analyze", "--format", "json", str(report))
-    assert not loaded & {"altair", "jinja2", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
+    assert not loaded & {"altair", "jinja2", "ncu_report", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
 
 
 def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:

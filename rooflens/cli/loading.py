@@ -143,7 +143,7 @@ def find_reports(paths: Sequence[str], reading: ReadOptions | None = None) -> In
     _name_ignored(inputs.ignored, "no report")
     if inputs.closed:
         named = _some([f"{path} ({reason})" for path, reason in inputs.closed])
-        say(f"warning: {count(len(inputs.closed), 'place')} could not be looked into: {named}")
+        say(f"warning: passed over {count(len(inputs.closed), 'place')}: {named}")
     return inputs
 
 

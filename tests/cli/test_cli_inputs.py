@@ -149,7 +149,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
     os.mkfifo(tmp_path / "c.ncu-rep")
     result = run("analyze", tmp_path, "--format", "csv")
     assert len(result.stdout.splitlines()) == 2
-    assert "2 places could not be looked into" in result.stderr
+    assert "passed over 2 places" in result.stderr
     assert "b.ncu-rep (a link to nothing)" in result.stderr
     assert "c.ncu-rep (a named pipe)" in result.stderr
     (tmp_path / "d").symlink_to("/dev/zero")
@@ -164,7 +164,7 @@ def test_what_a_folder_keeps_closed_is_named_and_counted(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "scandir", refuse)
     said = run("analyze", tmp_path, "--format", "csv").stderr
-    assert "5 places could not be looked into" in said
+    assert "passed over 5 places" in said
     assert "closed (a folder that cannot be read: Permission denied)" in said
 
 
@@ -240,6 +240,23 @@ def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
     read = [line.split(",")[0] for line in result.stdout.splitlines()[1:]]
     assert read == [str(tmp_path / name) for name in ("a.ncu-rep", "b.csv", "c.csv.gz")]
     assert "left 2 files unread that are no report: d.csv, e.csv.gz" in result.stderr
+
+
+def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
+    """A folder may hold a report and what ncu exported of it: its kernels count once, unless the export is named."""
+    (tmp_path / "gemm.v1.ncu-rep").write_bytes(REPORT)
+    (tmp_path / "exports").mkdir()
+    for name in ("gemm.v1.csv", "gemm.v1.raw.base.csv", "gemm.v2.csv"):
+        (tmp_path / "exports" / name).write_text(EXPORT)
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    assert [Path(line.split(",")[0]).name for line in result.stdout.splitlines()[1:]] == [
+        "gemm.v2.csv",
+        "gemm.v1.ncu-rep",
+    ]
+    assert "passed over 2 places: " in result.stderr
+    assert "gemm.v1.csv (an export of a report that is read)" in result.stderr
+    named = run("analyze", tmp_path / "gemm.v1.ncu-rep", tmp_path / "exports" / "gemm.v1.csv", "--format", "csv", *GPU)
+    assert len(named.stdout.splitlines()) == 3
 
 
 def test_an_export_comes_through_stdin(scratch: Path) -> None:

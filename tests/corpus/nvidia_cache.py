@@ -13,7 +13,7 @@ from nvidia_results import digest_of, read_nvidia_kernels
 
 import rooflens
 from rooflens.ingest.loading.load import load_reports
-from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -80,7 +80,8 @@ Read = tuple["Run", tuple[tuple["NvidiaKernel", "Kernel"], ...]]
 
 def read_all(paths: Sequence[Path], cache: Cache | AlreadyRead) -> list[Read]:
     """Read every report of some folders: its run, and each kernel as NVIDIA's rules see it and as we read it."""
-    jobs = {digest_of(job.path): job for job in find_inputs([str(path) for path in paths]).jobs}
+    found = find_inputs([str(path) for path in paths]).jobs
+    jobs = {digest_of(job.path): job for job in found if has_name_of_report(job.path)}
     ours = _cached(jobs, cache, "kernels", _sources(_PACKAGE, _READS_KERNELS), _load)
     theirs = _cached(jobs, cache, "rules", _sources(Path(__file__).parent, _READS_RULES), _rules)
     return [

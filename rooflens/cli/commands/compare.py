@@ -219,10 +219,10 @@ def _reports(place: str) -> list[AnalyzedReport]:
 def _store_of(given: str) -> tuple[str | None, str]:
     """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
 
-    The digest stands as `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet`.
+    The digest stands as `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet`; an address is a store's.
     """
     place = Path(given)
-    if _is_store(place):
+    if "://" in given or _is_store(place):
         return given, ""
     folder = place.parent.parent if place.parent.name == "runs" else place.parent
     if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):

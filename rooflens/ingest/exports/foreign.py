@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MOST_LINES = 20_000
-_LONGEST_LINE = 100_000
+_LONGEST_LINE = 4_000
 _LONGEST_QUOTE = 200
 _SAMPLE_BYTES = 4096
 
@@ -52,7 +52,10 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         f"add --csv; or {_RAW}",
     ),
     (
-        re.compile(r"(?:^|[,;\t\"])[a-z]\w*__\w+\.(?:sum|avg|min|max|pct|ratio)\b[^:]*[,;\t]|metric_name.*[,;\t]value"),
+        re.compile(
+            r"(?:^|[,;\t\"])[a-z][a-z0-9]*__\w+\.(?:sum|avg|min|max|pct|ratio)(?: \([^)]{0,40}\))?\"?[,;\t]"
+            r"|metric_name.*[,;\t]value"
+        ),
         "a table that another program made of metrics: without the columns of ncu no launch can be told",
         f"give what ncu itself printed; or {_RAW}",
     ),

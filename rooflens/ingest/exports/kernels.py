@@ -32,11 +32,17 @@ _DEVICE_ID = "launch__device_id"
 _CC = "device__attribute_compute_capability"
 
 _DEFAULT_DOMAIN = "<default domain>"
-_RANGE = re.compile(r'"(?P<domain>.*?):(?P<name>.*?):[^:"]*:[^:"]*:(?:none|A?RGB)?:[^:"]*:\w*:.*?"(?=\s|$)')
+_RANGE = re.compile(r'"([^"]*)"')
+_FIELDS_OF_RANGE = 6
+"""What ncu prints behind a range's name: type and value of its payload, kind of colour, colour, kind of text, text.
+
+The text repeats the name, colons and all, or is `none`."""
+
 _UNGROUPED = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _PAIRS = {")": "(", ">": "<", "]": "["}
 _MOST_DIGITS = 11
 _AXES = "xyz"
+_LENGTH = re.compile(r"L?(\d{1,6})")
 _LAUNCH = (PROCESS_ID, PROCESS, HOST, CONTEXT, STREAM, GRID, BLOCK)
 
 _WORKLOADS = {"range": "range", "graph": "graph", "cmdlist": "command list", "command list": "command list"}
@@ -122,11 +128,11 @@ def _mangled_function(symbol: str) -> str:
     """Return the last name of an Itanium symbol: `_ZN1a1fEPf` -> `f`."""
     place = re.match(r"_Z(?:N[KVrRO]*)?(?:St|L)?", symbol)
     name, at = "", place.end() if place else 0
-    while length := re.match(r"L?(\d+)", symbol[at:]):
-        start = at + length.end()
+    while length := _LENGTH.match(symbol, at):
+        start = length.end()
         at = start + int(length[1])
         name = symbol[start:at] or name
-    return name or symbol
+    return name if name and at <= len(symbol) else symbol
 
 
 @lru_cache(maxsize=4096)
@@ -149,9 +155,13 @@ def _add_device(kernel: ExportedKernel, device: str, capability: str) -> None:
 
 def _ranges(cells: Iterable[str]) -> str | None:
     """Join the names of the NVTX ranges, the outermost first; those of the default domain stand alone."""
-    names = []
-    for cell in cells:
-        for found in _RANGE.finditer(cell):
-            domain = "" if found["domain"] == _DEFAULT_DOMAIN else f"{found['domain']}:"
-            names.append(f"{domain}{found['name']}")
-    return "/".join(names) or None
+    return "/".join(_range(found) for cell in cells for found in _RANGE.findall(cell)) or None
+
+
+def _range(shown: str) -> str:
+    """Read domain and name of one range; either may hold nothing, the name colons."""
+    domain, *rest = shown.split(":")
+    others = len(rest) - _FIELDS_OF_RANGE
+    parts = others if rest[-1:] == ["none"] else (others + 1) // 2
+    name = ":".join(rest[:parts] if parts > 0 else rest)
+    return name if domain == _DEFAULT_DOMAIN else f"{domain}:{name}"

@@ -142,6 +142,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _FP = re.compile(r"(?P<peak>Theoretical )?Predicated-On (?P<op>[DF](?:ADD|MUL|FMA)) Thread Instructions Executed(?:.*)")
 _STALL = re.compile(r"Stall (?P<reason>[A-Z][A-Za-z ]*)")
 _METRIC = re.compile(r"[a-z][\w.:]*_[\w.:]*")
+_LONGEST = 300
 _RATES = frozenset({"pct", "time", "byte/s", "hz"})
 
 
@@ -150,6 +151,8 @@ def metric_of(label: str, unit: str) -> str | None:
 
     Rows of `--metrics` give the metric itself.
     """
+    if len(label) > _LONGEST:
+        return None
     if "__" in label or _METRIC.fullmatch(label):
         return label
     candidates = _LABELS.get(label) or _by_rule(label)

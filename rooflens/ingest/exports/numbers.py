@@ -19,10 +19,10 @@ _NAN = re.compile(r"[-+]?nan(?:\(\w*\))?", re.IGNORECASE)
 _FLAG = "(!)"
 """Stands before a value that ncu could not collect: `(!) n/a`, `(!) nan`."""
 
-_WITH_INSTANCES = re.compile(r"(?P<own>[^()]*?)\s*\((?P<instances>.*)\)\s*", re.DOTALL)
-"""A value with those of its instances: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
-
 _GROUP = 3
+_MOST_INSTRUCTIONS = 2**62
+"""No kernel executes more: a larger count is damage, and would not fit a store."""
+
 _PLAIN_DIGITS = 2
 
 
@@ -96,11 +96,13 @@ def parse(text: str, style: Style, power: int = 0) -> float | None:
 
 
 def split_instances(text: str) -> tuple[str, str | None]:
-    """Part a value from those of its instances, which stand behind it in brackets."""
-    found = _WITH_INSTANCES.fullmatch(text) if text.endswith((")", ") ")) else None
-    if found is None or not (found["own"] == "" or _NUMBER.fullmatch(_SPACES.sub("", found["own"]))):
+    """Part a value from those of its instances: `1,024 (512; 512)`, `10 (BRA: 1; EXIT: 9)`."""
+    own, bracket, instances = text.partition("(")
+    if not bracket or not text.endswith(")"):
         return text, None
-    return found["own"], found["instances"]
+    own = own.rstrip()
+    is_value = not own or _NUMBER.fullmatch(_SPACES.sub("", own)) is not None
+    return (own, instances[:-1]) if is_value else (text, None)
 
 
 def instance_counts(instances: str, style: Style) -> dict[str, int]:
@@ -109,7 +111,7 @@ def instance_counts(instances: str, style: Style) -> dict[str, int]:
     for item in instances.split(";"):
         key, colon, written = item.rpartition(":")
         value = parse(written.strip(), style) if colon else None
-        if value is not None and math.isfinite(value) and value >= 0:
+        if value is not None and 0 <= value <= _MOST_INSTRUCTIONS:
             counts[key.strip()] = counts.get(key.strip(), 0) + int(value)
     return counts
 

@@ -27,7 +27,7 @@ IDENTITY = (ID, PROCESS_ID, PROCESS, HOST, KERNEL, KERNEL_TIME, CONTEXT, STREAM,
 
 _RANGES = ("Start/Stop_Range", "Push/Pop_Range")
 _PROFILER_LINE = re.compile(r"\s*==[A-Z]+==")
-_ROW_START = re.compile(r'\s*"?\d*"?\s*[,;\t|]\s*"?\d+"?\s*[,;\t|]')
+_ROW_START = re.compile(r'"?\d*"?[,;\t|] ?"?\d+"?[,;\t|]')
 _HEADER_WORDS = ("Kernel Name", "Metric Name", "Kernel_Name", "Metric_Name", "kernel_name", "metric_name")
 _FIRST_CELLS = '"ID","Process ID"'
 _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")

@@ -202,7 +202,7 @@ def _new(
 
 def _written(jobs: Iterator[Job], task: IngestTask, total_bytes: int, workers: Workers | None) -> Iterator[Written]:
     if workers is None:
-        yield from task.parts(read_reports(jobs, task.options))
+        yield from task.written(jobs)
         return
     for result in run_tasks(workers, task, grouped(jobs, task_bytes(total_bytes, workers.count))):
         if isinstance(result, Lost):

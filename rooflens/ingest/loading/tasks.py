@@ -11,13 +11,13 @@ import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
 from rooflens.ingest.reports.pool import Outcome, end_children, said
-from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.read import read_parts, read_report
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT
@@ -37,6 +37,11 @@ _SECONDS_PER_PART = 20.0
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
 _TASKS_PER_WORKER = 4
+_LARGE_BYTES, _KERNELS_AT_ONCE = 64 << 20, 2_000
+"""A report of more bytes is stored in pieces of so many kernels."""
+
+_ONCE = ("runs", "unprofiled")
+"""Tables in which a report has one row, or those of its whole."""
 _STOP_SECONDS = 0.05
 
 
@@ -78,9 +83,43 @@ class IngestTask:
     def __call__(self, jobs: tuple[Job, ...]) -> list[Written]:
         """Read the reports; return what is to be committed."""
         try:
-            return list(self.parts(read_reports(jobs, self.options, children=1)))
+            return list(self.written(jobs, children=1))
         except OSError as error:  # of the store: the readers' are errors of their reports
             raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
+
+    def written(self, jobs: Iterable[Job], children: int | None = None) -> Iterator[Written]:
+        """Read reports and write them: many small ones into one part, a large one piece by piece into its own.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        for is_large, group in groupby(jobs, key=_is_large):
+            if is_large:
+                yield from map(self._in_pieces, group)
+            else:
+                yield from self.parts(read_reports(group, self.options, children=children))
+
+    def _in_pieces(self, job: Job) -> Written:
+        """Write a report while it is read: of one with very many kernels there is never more than a piece in memory."""
+        from rooflens.model.store.parts import PartWriter  # noqa: PLC0415 - as below
+        from rooflens.model.store.rows import ReportRows, report_tables  # noqa: PLC0415 - as below
+
+        batch = _Batch([job])
+        try:
+            with PartWriter(self.place) as writer:
+                for number, piece in enumerate(read_parts(job.path, job.source, self.options, _KERNELS_AT_ONCE)):
+                    unprofiled = None if number else self._unprofiled(job, batch)
+                    rows = ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances)
+                    tables = report_tables(rows)
+                    writer.add({name: tables[name] for name in tables if not number or name not in _ONCE})
+                    batch.notes += ((job.source, note) for note in piece.notes)
+        except InputError as error:
+            return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
+        except OSError:
+            raise
+        except Exception:  # noqa: BLE001 - a value that no table takes
+            return self._refused(job)
+        return batch.written(writer.summary)
 
     def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
         """Write reports as they are read, and yield each part when it is large enough or took long enough.
@@ -125,14 +164,18 @@ class IngestTask:
         if isinstance(report, InputError):
             batch.failures.append((outcome.job.source, report))
             return
-        unprofiled = None
-        try:
-            with said():
-                unprofiled = self.unprofiled_of(outcome.job.path)
-        except InputError as error:
-            batch.warnings.append((outcome.job.source, error))
+        unprofiled = self._unprofiled(outcome.job, batch)
         batch.notes += ((outcome.job.source, note) for note in report.notes)
         writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+
+    def _unprofiled(self, job: Job, batch: _Batch) -> Unprofiled | None:
+        """Find the un-profiled run of a report; warn of one that is damaged."""
+        try:
+            with said():
+                return self.unprofiled_of(job.path)
+        except InputError as error:
+            batch.warnings.append((job.source, error))
+            return None
 
     def _one_by_one(self, jobs: Iterable[Job]) -> Iterator[Written]:
         """Read reports again, each into a part of its own."""
@@ -168,6 +211,10 @@ class LoadTask:
     def __call__(self, jobs: tuple[Job, ...]) -> list[Outcome]:
         """Read the reports; return them all."""
         return list(read_reports(jobs, self.options, children=1))
+
+
+def _is_large(job: Job) -> bool:
+    return likely_bytes(job.path) > _LARGE_BYTES
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:

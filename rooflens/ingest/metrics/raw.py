@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ class RawTable:
     def __init__(self, digest: str, *, with_instances: bool = True) -> None:
         self._metrics = _Rows(digest, METRICS)
         self._instances = _Rows(digest, INSTANCES) if with_instances else None
+        self.with_instances = with_instances
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
         """Add all values of one result.
@@ -88,21 +89,19 @@ class _Rows:
             self._pack()
 
     def _pack(self) -> None:
-        columns: dict[str, Sequence[Any]] = {
-            "kernel_index": self._indices,
-            "name": self._names,
-            "instance": self._places,
-            "instance_key": self._keys,
-            "value_double": [value if isinstance(value, float) else None for value in self._values],
-            "value_uint64": [value if isinstance(value, int) else None for value in self._values],
-            "value_string": [value if isinstance(value, str) else None for value in self._values],
+        values = self._values
+        rows = len(values)
+        columns = {
+            "digest": pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [self._digest]),
+            "kernel_index": pa.array(self._indices, pa.int32()),
+            "name": _encoded(self._names),
+            "instance": pa.array(self._places, pa.int32()),
+            "instance_key": _encoded(self._keys),
+            "value_double": pa.array([value if type(value) is float else None for value in values], pa.float64()),
+            "value_uint64": pa.array([value if type(value) is int else None for value in values], pa.uint64()),
+            "value_string": _encoded([value if type(value) is str else None for value in values]),
         }
-        rows = len(self._values)
-        digests = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [self._digest])
-        arrays = [
-            digests if field.name == "digest" else pa.array(columns[field.name] or [None] * rows, type=field.type)
-            for field in self._schema
-        ]
+        arrays = [columns[name] for name in self._schema.names]
         self._blocks.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._start()
 
@@ -110,3 +109,10 @@ class _Rows:
         self._pack()
         blocks, self._blocks = self._blocks, []
         return pa.Table.from_batches(blocks, schema=self._schema)
+
+
+def _encoded(texts: Sequence[str | None]) -> pa.DictionaryArray:
+    """Encode texts by a dictionary, which Arrow does more slowly."""
+    codes: dict[str, int] = {}
+    indices = [None if text is None else codes.setdefault(text, len(codes)) for text in texts]
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(list(codes), pa.string()))

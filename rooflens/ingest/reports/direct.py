@@ -179,9 +179,21 @@ class Direct:
             name, value = scalars.get(entry) or self._look(entry, index)
             if name:
                 values[name] = value
-        if self._raw is None and self._used.isdisjoint(values):
-            values.pop(code.FUNCTIONS, None)  # of no use without instructions
+        if self._raw is None or not self._raw.with_instances:
+            self._drop_instances(values)
         return _Metrics(values, self._used)
+
+    def _drop_instances(self, values: dict[str, Any]) -> None:
+        """Leave only a metric's own value where nothing is read of its instances."""
+        needed = {*OPCODE_TABLES, *self._used}
+        if not self._used.isdisjoint(values):
+            needed.add(code.FUNCTIONS)  # of no use without instructions
+        for name in [name for name, value in values.items() if isinstance(value, bytes) and name not in needed]:
+            own = _own_of(values[name])
+            if own is None:
+                del values[name]
+            else:
+                values[name] = own
 
     def _look(self, entry: bytes, index: int) -> tuple[str, Any]:
         """Return name and value of a metric that was not met before; no name where it is not wanted."""
@@ -251,12 +263,24 @@ class _Metrics:
         raw.add(index, self.values, self._stored)
 
 
-def _decoded(entry: bytes) -> Stored:
-    """Decode a metric with its instances."""
+def _merged_metric(entry: bytes) -> Any:
     metric = decode("MergedMetric", entry)
     if metric is None:
         raise InputError(*_DAMAGED_METRIC)
     _check_known(metric, "a metric", 0)
+    return metric
+
+
+def _own_of(entry: bytes) -> Value | None:
+    """Return the own value of a metric that is long, or has instances."""
+    metric = _merged_metric(entry)
+    _check_kind(metric.Kind, fits=metric.HasField("MetricValueList") or not metric.HasField("MetricValue"))
+    return _own(metric)
+
+
+def _decoded(entry: bytes) -> Stored:
+    """Decode a metric with its instances."""
+    metric = _merged_metric(entry)
     if not metric.HasField("MetricValueList"):
         _check_kind(metric.Kind, fits=not metric.HasField("MetricValue"))
         return Stored(_own(metric))

@@ -14,7 +14,7 @@ from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 STDIN = "-"
 """The path that stands for stdin; a file of this name is `./-`."""
@@ -34,7 +34,8 @@ class Inputs:
 
     Attributes:
         ignored: Other files.
-        closed: What cannot be looked into, and why: `a named pipe`, `a folder that cannot be read: Permission denied`.
+        closed: What else was passed over, and why: `a named pipe`, `a folder that cannot be read: Permission denied`,
+            `an export of a report that is read`.
     """
 
     jobs: tuple[Job, ...]
@@ -56,6 +57,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
     """
     jobs: dict[Path, Job] = {}
     ignored, closed = [], []
+    exported: set[Path] = set()
     for given in paths:
         if pipes and given in pipes:
             jobs.setdefault(pipes[given].path, pipes[given])
@@ -65,13 +67,33 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
             for path, why_not in _within(Path(given)):
                 if why_not:
                     closed.append((path, why_not))
-                elif has_name_of_report(path) or _is_exported(path):
+                elif has_name_of_report(path):
+                    jobs.setdefault(path.resolve(), Job(path, str(path)))
+                elif _is_exported(path):
+                    exported.add(path.resolve())
                     jobs.setdefault(path.resolve(), Job(path, str(path)))
                 else:
                     ignored.append(path)
+    closed += _drop_exports_of_reports(jobs, exported)
     if not jobs:
         raise _no_reports(paths, closed)
     return Inputs(tuple(jobs.values()), tuple(ignored), tuple(closed))
+
+
+def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
+    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice."""
+    reports = {_stem(job.path.name) for job in jobs.values() if has_name_of_report(job.path)}
+    for place in sorted(exported):
+        parts = jobs[place].path.name.split(".")
+        if any(".".join(parts[:count]) in reports for count in range(1, len(parts))):
+            yield jobs.pop(place).path, "an export of a report that is read"
+
+
+def _stem(name: str) -> str:
+    """Return the name of a report without its ending."""
+    return next(
+        (name.removesuffix(ending) for ending in sorted(_TAKEN, key=len, reverse=True) if name.endswith(ending)), name
+    )
 
 
 def is_pipe(given: str) -> bool:

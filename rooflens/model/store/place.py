@@ -129,16 +129,14 @@ class Place:
         """Return the path of a file as messages show it."""
         return "/".join((self.text.rstrip("/"), *names))
 
-    def is_folder(self) -> bool:
-        """Return whether it is there."""
-        system, root = self._opened
-        return bool(system.get_file_info(root).type == pafs.FileType.Directory) or (
-            self.is_remote and bool(self.list())
-        )
-
     def exists(self, *names: str) -> bool:
         """Return whether a file of it is there."""
         return bool(self._opened[0].get_file_info(self.path_of(*names)).type == pafs.FileType.File)
+
+    def size_of(self, *names: str) -> int | None:
+        """Return the bytes of a file; None where it is not there."""
+        size: int | None = self._opened[0].get_file_info(self.path_of(*names)).size
+        return size
 
     def make(self, *names: str) -> None:
         """Make a folder, those above it too."""

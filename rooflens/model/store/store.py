@@ -155,10 +155,14 @@ class Store:
             The digests of the reports that were stored.
 
         Raises:
-            InputError: What was written is damaged.
+            InputError: What was written is gone or damaged: nothing is committed.
             OSError: The store cannot be written to.
         """
         index = self.index()
+        for table, file in part.files.items():
+            if self.place.size_of(table, f"{part.key}.parquet") != file.byte_count:
+                message = f"`{self.place.text_of(table, part.key)}.parquet` is not there as it was written"
+                raise InputError(message, "ingest the reports again, with no other writer beside")
         new = frozenset(part.digests) - self._fresh
         older = {index.owner[digest] for digest in new if digest in index.owner}
         whole = [key for key in older if self._damage(index.parts[key]) is None]

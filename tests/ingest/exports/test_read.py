@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -267,6 +268,25 @@ def test_ranges_are_named_from_the_outermost_in() -> None:
     assert found.nvtx_range == "train/step/nccl:all reduce"
 
 
+@pytest.mark.parametrize(
+    "cell",
+    ["(" * 100_000 + ")", "1" + " " * 100_000 + ")", "a_" * 50_000 + " ", '":' * 50_000, "_" * 200_000, "9" * 200_000],
+    ids=["brackets", "spaces", "underscores", "colons", "long name", "digits"],
+)
+def test_long_cells_take_no_time(cell: str) -> None:
+    """No cell, however long, costs more than its length: as value, as label, as name, as range, as foreign line."""
+    pushed = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg"
+    rows = [{**launch(**{"Kernel Name": cell}), pushed: cell, **one} for one in (*BOTH, metric(cell, cell, cell))]
+    started = time.process_time()
+    with suppress(InputError):
+        kernels(text((*LONG[:4], pushed, *LONG[4:]), rows))
+    with suppress(InputError):
+        kernels(wide_text({**WIDE, "sm__x.sum": ("", cell)}))
+    with suppress(InputError):
+        kernels(f"{cell}\n" * 20)
+    assert time.process_time() - started < 5
+
+
 def test_the_first_versions_had_other_columns() -> None:
     """In 2019 ncu printed the time of the launch, and no sizes, device or capability."""
     columns = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream")
@@ -293,6 +313,7 @@ def test_the_first_versions_had_other_columns() -> None:
         ("nvjet_sm100_tst_64x8_64x16_4x1_v_bz_TNT", "nvjet_sm100_tst_64x8_64x16_4x1_v_bz_TNT"),
         ("_ZN2at6native18elementwise_kernelILi128EEEvi", "elementwise_kernel"),
         ("_Z10naive_gemmPKfS0_Pfiiiff", "naive_gemm"),
+        ("_Z" + "9" * 5000, "_Z" + "9" * 5000),
         (")", ")"),
         (">", ">"),
     ],

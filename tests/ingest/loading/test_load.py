@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
-from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
 from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
+from rooflens.ingest.loading import tasks
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
 
@@ -144,3 +147,36 @@ def test_copies_of_a_report_count_once(tmp_path: Path) -> None:
     loaded = load_reports(find_inputs([str(folder)]).jobs)
     assert (len(loaded.reports), loaded.skipped_count) == (1, 1)
     assert _ingest(folder, tmp_path / "store") == (1, 0, 1)
+
+
+def test_a_large_report_is_stored_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Piece by piece the store gets what it gets at once: each kernel and value, and one run."""
+    metrics = {"gpu__time_duration.sum": 1000.0, "inst_executed": Instances({16: 3.0, 32: 4.0}, 7.0)}
+    kernels = [KernelSpec(f"kernel_{number}()", metrics) for number in range(30)]
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    write_report(folder / "large.ncu-rep", ReportSpec(kernels))
+    jobs = find_inputs([str(folder)]).jobs
+    ingest_reports(jobs, Store(tmp_path / "whole"), options=ReadOptions(raw="all"))
+    monkeypatch.setattr(tasks, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(tasks, "_KERNELS_AT_ONCE", 4)
+    ingest_reports(jobs, Store(tmp_path / "pieces"), options=ReadOptions(raw="all"))
+    whole, pieces = _stored(tmp_path / "whole"), _stored(tmp_path / "pieces")
+    assert len(whole) == len(pieces) == 1
+    assert sorted(pieces[0].kernels, key=lambda kernel: kernel.index) == list(whole[0].kernels)
+    for table in ("metrics", "instances"):
+        found = [pq.read_table(tmp_path / store / table).to_pylist() for store in ("whole", "pieces")]
+        assert sorted(map(repr, found[0])) == sorted(map(repr, found[1]))
+
+
+def test_a_large_report_that_is_damaged_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pieces before the damage are thrown away with it."""
+    report = encode_report(ReportSpec([KernelSpec(f"kernel_{n}()", {"gpu__time_duration.sum": 1.0}) for n in range(9)]))
+    place = report.rindex(b"kernel_8")  # the name of the last kernel's field gets a wrong length
+    (tmp_path / "damaged.ncu-rep").write_bytes(report[: place - 1] + b"\xff" + report[place:])
+    monkeypatch.setattr(tasks, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(tasks, "_KERNELS_AT_ONCE", 2)
+    done = ingest_reports(find_inputs([str(tmp_path / "damaged.ncu-rep")]).jobs, Store(tmp_path / "store"))
+    assert (done.report_count, len(done.failures)) == (0, 1)
+    assert "damaged" in str(done.failures[0][1])
+    assert not list((tmp_path / "store").glob("kernels/*"))

@@ -301,6 +301,17 @@ def test_a_part_that_is_replaced_while_it_is_read_is_read_where_it_went(tmp_path
     assert [report.run.digest for report in (first, *rest)] == list(DIGESTS[:3])
 
 
+def test_a_part_that_was_swept_is_not_committed(tmp_path: Path) -> None:
+    """A part written outside of the writer's time may be gone: committing it is an error, and no damage."""
+    with Store(tmp_path).writing() as store:
+        late = write_part(store.place, tables_of(DIGESTS[0]))
+    with Store(tmp_path).writing() as store:
+        store.commit(write_part(store.place, tables_of(DIGESTS[1])))
+        with pytest.raises(InputError, match="is not there as it was written"):
+            store.commit(late)
+    assert [report.run.digest for report in stored(tmp_path)] == [DIGESTS[1]]
+
+
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
     """A file where the folder should be is named with a hint."""
     (tmp_path / "file").write_text("x")

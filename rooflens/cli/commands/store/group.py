@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from rooflens.cli.console import show_error
-from rooflens.format import count, printable, quantity
+from rooflens.cli.console import say, show_error
+from rooflens.format import count, quantity
 
 _DIR = click.argument("store", metavar="DIR", type=click.Path(file_okay=False))
 
@@ -34,8 +34,8 @@ def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
     for error in done.damaged.values():
         show_error(error)
     before, after = quantity(done.bytes_before, "B"), quantity(done.byte_count, "B")
-    click.echo(printable(f"{count(done.parts_before, 'part')} of {before} are now {done.parts} of {after}"), err=True)
-    click.echo(f"wrote {store}", err=True)
+    say(f"{count(done.parts_before, 'part')} of {before} are now {done.parts} of {after}")
+    say(f"wrote {store}")
     if done.damaged and not drop_damaged:
         context.exit(1)
 
@@ -59,10 +59,10 @@ def migrate(store: str, raw: str) -> None:
     done = migrate_store(Path(store), with_instances=raw == "all")
     for source, error in done.failures:
         show_error(error, source)
-    click.echo(f"stored {count(done.report_count, 'report')} of schema {done.version}", err=True)
+    say(f"stored {count(done.report_count, 'report')} of schema {done.version}")
     if done.without_hotspots:
-        click.echo(f"note: schema {done.version} kept no hot spots: ingest the reports again to have them", err=True)
-    click.echo(printable(f"the old store is now {done.kept}"), err=True)
-    click.echo(f"wrote {store}", err=True)
+        say(f"note: schema {done.version} kept no hot spots: ingest the reports again to have them")
+    say(f"the old store is now {done.kept}")
+    say(f"wrote {store}")
     if done.failures:
         click.get_current_context().exit(1)
