@@ -115,8 +115,9 @@ def damaged(count: Count, folder: Path, times: int) -> None:
 def killed(count: Count, folder: Path, times: int) -> None:
     """Kill an ingest at any time: the store is whole, the next ingest completes it, and no process stays."""
     reports, chance = some_reports(folder / "reports", 12), random.Random(1)  # noqa: S311 - repeatable
-    started_s = time.monotonic()
     expected = told(_stored(reports, folder / "first")[1])
+    started_s = time.monotonic()
+    run("ingest", reports, "--store", folder / "second")
     longest_s = time.monotonic() - started_s
     while count.faults < times:
         number, store = count.runs, folder / f"store-{count.runs}"
