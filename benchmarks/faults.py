@@ -93,7 +93,10 @@ def damaged(count: Count, folder: Path, times: int) -> None:
     while made < times:
         copies.mkdir()
         data = originals[count.runs % len(originals)]
-        kinds = [*certain_damage(data), *flipped_copies(data, BATCH, seed=count.runs)][: min(BATCH, times - made)]
+        made_here = [*certain_damage(data), *flipped_copies(data, 2 * BATCH, seed=count.runs)]
+        # Two flips may give one content, which is one report under two names: each content stands once.
+        kinds = [(kind, content) for content, kind in {content: kind for kind, content in made_here}.items()]
+        kinds = kinds[: min(BATCH, times - made)]
         for at, (_, content) in enumerate(kinds):
             (copies / f"{at}.ncu-rep").write_bytes(content)
         done = run("analyze", copies, whole, "--format", "json")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from rooflens.errors import InputError
 from rooflens.model.store.index import Index, Part, damaged, open_checked, part_of, read_index
 from rooflens.model.store.lock import locked, writer_of_store
-from rooflens.model.store.marker import check_marker, mark
+from rooflens.model.store.marker import check_free, check_marker, mark
 from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import FILE_NAME, Committed, group_of, write_commit
 from rooflens.model.store.place import Place, is_partial
@@ -75,8 +75,9 @@ class Store:
         """
         try:
             self.place.make()
-            mark(self.place)
+            check_free(self.place)
             with locked(self.place, wait=wait, on_wait=self._on_wait):
+                mark(self.place)
                 for table in TABLES:
                     self.place.make(table)
                 self._held, self._fresh, self._checked = read_index(self.place), set(), {}
