@@ -8,8 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
+from rooflens.errors import InputError
+from rooflens.ingest.executors.running import Lost
 from rooflens.ingest.loading import tasks
-from rooflens.ingest.loading.gathering import tasks_of
+from rooflens.ingest.loading.gathering import gathered, tasks_of
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports import report
 from rooflens.ingest.reports.inputs import find_inputs
@@ -158,3 +160,16 @@ def test_a_file_that_changes_after_it_was_planned_is_an_error(job: Job) -> None:
     job.path.write_bytes(job.path.read_bytes()[:-8] + b"\0" * 8)
     with pytest.raises(Exception, match="changed while it was read"):
         list(read_span(span, ReadOptions(), Held()))
+
+
+def test_a_span_that_no_worker_survives_costs_its_report_alone(tmp_path: Path, job: Job) -> None:
+    """The report is a failure that says so, and what other workers wrote of it is gone."""
+    store, error = Store(tmp_path / "store"), InputError("the worker was killed by SIGKILL")
+    with store.writing():
+        task = tasks.IngestTask(store.place, ReadOptions(raw="values"), lambda _: None)
+        first, *others = _spans(job)
+        results = [*(task((span,)) for span in others), Lost(first, error)]
+        assert len(list((tmp_path / "store" / "metrics").iterdir())) == len(others)
+        (written,) = gathered(results, task)
+    assert (written.jobs, written.failures, written.part) == ((job,), ((job.source, error),), None)
+    assert not list((tmp_path / "store" / "metrics").iterdir())
