@@ -108,7 +108,7 @@ def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
 
 
 def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes start where there is enough to read for them, more than one core, and more than one report or one that may be split."""
+    """Processes start where there is much to read, more than one core, and not one report that cannot be split."""
     assert load._plan(jobs, ReadOptions(), None)[1] is None
     monkeypatch.setattr(load, "_MUCH_BYTES", 1)
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
