@@ -12,12 +12,14 @@ What the definitions do not know is not guessed at: `UnknownContentError` says w
 from __future__ import annotations
 
 import math
+from itertools import compress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
@@ -25,13 +27,14 @@ from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline
 
-_NAME, _VALUE, _INSTANCES, _KIND = 1, 2, 3, 4
+_NAME, _VALUE, _KIND = 1, 2, 4
 """Fields of a metric."""
 
 _PLAIN, _SAMPLED = 0, 1
@@ -40,13 +43,12 @@ _PLAIN, _SAMPLED = 0, 1
 _TAIL = bytes([_KIND << 3, _PLAIN])
 """What stands behind a plain metric, in reports of newer versions of ncu."""
 
-_DOUBLE_BYTES = 8
-_BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + _DOUBLE_BYTES, 3 << 3 | 1])
+_BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + DOUBLE_BYTES, 3 << 3 | 1])
 """What stands between the number of a metric's name and its double: two tags, and the length of the value."""
 
 _DOUBLE = Struct("<d")
 _CUT = {
-    start + _DOUBLE_BYTES + len(tail): -_DOUBLE_BYTES - len(tail)
+    start + DOUBLE_BYTES + len(tail): -DOUBLE_BYTES - len(tail)
     for tail, starts in ((b"", (5, 6)), (_TAIL, (5, 6, 7)))
     for start in starts
 }
@@ -54,11 +56,17 @@ _CUT = {
 
 The number of its name has one to three bytes."""
 
+_COUNT_TAG, _MOST_COUNT_BYTES = 5 << 3, 9
+"""What stands before a whole number, and how many bytes of it are read undecoded."""
+
 _LONGEST_SCALAR_BYTES = 64
 """Longer metrics are texts or have instances: they are not looked up whole."""
 
 _MOST_KNOWN = 1 << 16
 """So many encoded scalars are remembered, some 15 MB, before all are forgotten."""
+
+_LONGEST_KNOWN_BYTES, _MOST_OWNS = 1 << 13, 1 << 10
+"""So long are metrics with instances whose own value is remembered, and so many, some 4 MB."""
 
 _DAMAGED_METRIC = ("damaged: a metric cannot be decoded", INTACT_HINT)
 
@@ -84,6 +92,29 @@ class UnknownContentError(Exception):
     """Says what in a report nobody here knows; another reader may."""
 
 
+class _Known(NamedTuple):
+    """A metric that was met before.
+
+    Attributes:
+        row: Where the table of stored values remembers it.
+    """
+
+    name: str
+    value: Any
+    row: int
+
+
+class _Scalars(dict[bytes, _Known]):
+    """Metrics by how they are encoded; those that were not met before are looked up."""
+
+    def __init__(self, look: Callable[[bytes], _Known]) -> None:
+        super().__init__()
+        self._look = look
+
+    def __missing__(self, entry: bytes) -> _Known:
+        return self._look(entry)
+
+
 class Direct:
     """Reads the results of one report.
 
@@ -105,7 +136,11 @@ class Direct:
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
         self._doubles: dict[bytes, str] = {}
-        self._scalars: dict[bytes, tuple[str, Value | None]] = {}
+        self._counts: dict[bytes, str] = {}
+        self._scalars = _Scalars(self._look)
+        self._index = 0
+        self._owns: dict[bytes, Value | None] = {}
+        self._layouts = Layouts()
 
     def results(self) -> Iterator[RawResult]:
         """Read all results, in the order of the file.
@@ -166,71 +201,143 @@ class Direct:
 
     def _metrics(self, message: Any, index: int) -> _Metrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
+        if len(self._scalars) >= _MOST_KNOWN:
+            self._forget()
+        self._index = index
+        entries = message.MetricResults[:]
+        found = self._layouts.find(entries)
+        if found is not None and (metrics := self._laid_out(entries, *found)) is not None:
+            return metrics
         values: dict[str, Any] = {}
         cut_of, doubles, scalars, double_at = _CUT.get, self._doubles, self._scalars, _DOUBLE.unpack_from
-        for entry in message.MetricResults:
+        for entry in entries:
             cut = cut_of(len(entry))
             if cut is not None and (name := doubles.get(entry[:cut])) is not None:
                 if not name:
                     continue
-                if cut == -_DOUBLE_BYTES or entry.endswith(_TAIL):
+                if cut == -DOUBLE_BYTES or entry.endswith(_TAIL):
                     values[name] = double_at(entry, len(entry) + cut)[0]
                     continue
-            name, value = scalars.get(entry) or self._look(entry, index)
+            name, value, _ = scalars[entry]
             if name:
                 values[name] = value
-        if self._raw is None or not self._raw.with_instances:
-            self._drop_instances(values)
-        return _Metrics(values, self._used)
+        if self._layouts.may_learn:
+            self._layouts.learn(entries, [self._plain(entry) for entry in entries], _is_used)
+        encoded = [name for name, value in values.items() if isinstance(value, bytes)]
+        return self._decoded(values, encoded)
 
-    def _drop_instances(self, values: dict[str, Any]) -> None:
-        """Leave only a metric's own value where nothing is read of its instances."""
-        needed = {*OPCODE_TABLES, *self._used}
-        if not self._used.isdisjoint(values):
-            needed.add(code.FUNCTIONS)  # of no use without instructions
-        for name in [name for name, value in values.items() if isinstance(value, bytes) and name not in needed]:
-            own = _own_of(values[name])
-            if own is None:
-                del values[name]
-            else:
-                values[name] = own
+    def _plain(self, entry: bytes) -> tuple[int | None, str]:
+        """Return where the double of a metric begins, None where it is not just that, and the metric's name."""
+        cut = _CUT.get(len(entry))
+        if cut is not None and (cut == -DOUBLE_BYTES or entry.endswith(_TAIL)):
+            name = self._doubles.get(entry[:cut])
+            if name is not None:
+                return len(entry) + cut, name
+        return None, self._scalars[entry].name
 
-    def _look(self, entry: bytes, index: int) -> tuple[str, Any]:
-        """Return name and value of a metric that was not met before; no name where it is not wanted."""
-        if len(entry) > _LONGEST_SCALAR_BYTES and (name := self._names.get(_name_id(entry))) is not None:
-            return name, entry
+    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> _Metrics | None:
+        """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
+        known = list(map(self._scalars.__getitem__, layout.others(entries)))
+        names, others, rows = zip(*known, strict=True) if known else ((), (), ())
+        if names != layout.other_names:
+            return None
+        values: dict[str, Any] = dict(zip(layout.used_names, compress(doubles, layout.used), strict=True))
+        values.update(zip(layout.used_other_names, compress(others, layout.others_used), strict=True))
+        encoded = []
+        for place in [place for place, row in enumerate(rows) if row == ENCODED]:
+            if names[place]:
+                encoded.append(names[place])
+                values[names[place]] = others[place]
+        return self._decoded(values, encoded, _Packed(layout, doubles, rows))
+
+    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: _Packed | None = None) -> _Metrics:
+        """Decode what has instances; where nothing is read of them leave only the metric's own value."""
+        if encoded and (self._raw is None or not self._raw.with_instances):
+            needed = {*OPCODE_TABLES, *self._used}
+            if not self._used.isdisjoint(values):
+                needed.add(code.FUNCTIONS)  # of no use without instructions
+            for name in encoded:
+                if name not in needed:
+                    own = self._own_of(values[name])
+                    if own is None:
+                        del values[name]
+                    else:
+                        values[name] = own
+        return _Metrics(values, encoded, self._used, packed)
+
+    def _own_of(self, entry: bytes) -> Value | None:
+        """Return a metric's own value; launches of one kernel have many of them in common."""
+        if entry in self._owns:
+            return self._owns[entry]
+        own = _own_of(entry)
+        if len(entry) <= _LONGEST_KNOWN_BYTES:
+            if len(self._owns) >= _MOST_OWNS:
+                self._owns.clear()
+            self._owns[entry] = own
+        return own
+
+    def _forget(self) -> None:
+        """Forget the scalars that were met: others come all the time."""
+        self._scalars.clear()
+        if self._raw is not None:
+            self._raw.forget()
+
+    def _look(self, entry: bytes) -> _Known:
+        """Return what a metric is that was not met before; without a name where it is not wanted."""
+        if len(entry) > _LONGEST_SCALAR_BYTES:
+            if (name := self._names.get(_name_id(entry))) is not None:
+                return _Known(name, entry, ENCODED)
+        elif (count := _count(entry, self._counts)) is not None:
+            return self._remember(entry, *count)
         head = decode("MetricHead", entry)
         if head is None:
-            raise damaged_result(index, self._outline.places[index])
-        name = self._name(head.NameId, index)
-        _check_known(head, "a metric", _INSTANCES)
+            raise damaged_result(self._index, self._outline.places[self._index])
+        name = self._name(head.NameId)
+        _check_known(head, "a metric", 0)
         if len(entry) > _LONGEST_SCALAR_BYTES:
-            return name, entry
+            return _Known(name, entry, ENCODED)
         value: Any = entry
-        if _INSTANCES not in unknown_fields(head):
+        if not head.HasField("LastInstance"):
             value = _own(head)
             _check_kind(head.Kind, fits=value is None)
-        start = _start_of_double(head.NameId)
-        if isinstance(value, float) and entry.startswith(start) and entry[len(start) + _DOUBLE_BYTES :] in {b"", _TAIL}:
-            self._doubles[start] = name
-            return name, value
-        if len(self._scalars) >= _MOST_KNOWN:
-            self._scalars.clear()
-        self._scalars[entry] = name, value
-        return name, value
+        before = _before_value(head.NameId)
+        if isinstance(value, float):
+            start = before + _BEFORE_DOUBLE
+            if entry.startswith(start) and entry[len(start) + DOUBLE_BYTES :] in {b"", _TAIL}:
+                self._doubles[start] = name
+        elif isinstance(value, int):
+            self._counts[before] = name
+        return self._remember(entry, name, value)
 
-    def _name(self, name_id: int, index: int) -> str:
+    def _remember(self, entry: bytes, name: str, value: Value | bytes | None) -> _Known:
+        row = 0
+        if isinstance(value, bytes):
+            row = ENCODED
+        elif self._raw is not None:
+            row = self._raw.remember(name, value)
+        known = self._scalars[entry] = _Known(name, value, row)
+        return known
+
+    def _name(self, name_id: int) -> str:
         """Return the name of a metric, empty where it is not wanted."""
         name = self._names.get(name_id)
         if name is None:
-            check_names((name_id,), index, self._outline.strings)
+            check_names((name_id,), self._index, self._outline.strings)
             name = _text(self._outline.strings[name_id])
             if code.uses(name) or series.uses(name):
                 self._used.add(name)
-            elif self._raw is None and not is_wanted(name) and not code.needs(name):
+            elif self._raw is None and not _is_used(name):
                 name = ""
             self._names[name_id] = name
         return name
+
+
+class _Packed(NamedTuple):
+    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
+
+    layout: Layout
+    doubles: tuple[float, ...]
+    rows: tuple[int, ...]
 
 
 class _Metrics:
@@ -238,15 +345,21 @@ class _Metrics:
 
     Args:
         values: By name; bytes are a metric that may have instances, encoded.
+        encoded: Names of those.
         used: Names of which something is read of the instances.
+        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
     """
 
-    def __init__(self, values: dict[str, Any], used: set[str]) -> None:
-        self._stored = {name: _decoded(value) for name, value in values.items() if isinstance(value, bytes)}
+    def __init__(
+        self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: _Packed | None = None
+    ) -> None:
+        self._stored = {name: _decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
         self.values: dict[str, Value | None] = values
         for name, stored in self._stored.items():
             values[name] = stored.value
+        self._encoded = encoded
         self._used = used
+        self._packed = packed
 
     def names(self) -> list[str]:
         """Return the names of what may have instances, sorted."""
@@ -260,7 +373,12 @@ class _Metrics:
 
     def keep(self, raw: RawTable, index: int) -> None:
         """Put every value into the table of them."""
-        raw.add(index, self.values, self._stored)
+        if self._packed is None:
+            raw.add(index, self.values, self._stored)
+            return
+        layout, doubles, rows = self._packed
+        raw.add_packed(index, layout.names, doubles, rows)
+        raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)
 
 
 def _merged_metric(entry: bytes) -> Any:
@@ -272,9 +390,12 @@ def _merged_metric(entry: bytes) -> Any:
 
 
 def _own_of(entry: bytes) -> Value | None:
-    """Return the own value of a metric that is long, or has instances."""
-    metric = _merged_metric(entry)
-    _check_kind(metric.Kind, fits=metric.HasField("MetricValueList") or not metric.HasField("MetricValue"))
+    """Return the own value of a metric that is long, or has instances: they are passed over, most of the cost."""
+    metric = decode("MetricHead", entry)
+    if metric is None:
+        raise InputError(*_DAMAGED_METRIC)
+    _check_known(metric, "a metric", 0)
+    _check_kind(metric.Kind, fits=metric.HasField("LastInstance") or not metric.HasField("MetricValue"))
     return _own(metric)
 
 
@@ -341,20 +462,20 @@ def _own(metric: Any) -> Value | None:
 
 def _scalar(value: Any) -> Value | None:
     _check_known(value, "a value", 0)
-    present = [name for name in _SCALARS if value.HasField(name)]
+    present = value.ListFields()
     if len(present) > 1:
         raise UnknownContentError("a value of two kinds")
     if not present:
         return None
-    found = getattr(value, present[0])
+    found: float | int | bytes = present[0][1]
     return _text(found) if isinstance(found, bytes) else found
 
 
 def _check_known(message: Any, what: str, highest: int) -> None:
     """Raise where a message has fields that are not in its definition, above those that are known and not needed."""
-    unknown = [number for number in unknown_fields(message) if number > highest]
-    if unknown:
-        raise UnknownContentError(f"field {min(unknown)} of {what}")
+    unknown = unknown_fields(message)
+    if unknown and max(unknown) > highest:
+        raise UnknownContentError(f"field {min(number for number in unknown if number > highest)} of {what}")
 
 
 def _name_id(entry: bytes) -> int:
@@ -369,13 +490,42 @@ def _name_id(entry: bytes) -> int:
     return -1
 
 
-def _start_of_double(name_id: int) -> bytes:
-    """Return what stands before the double of a metric."""
+def _before_value(name_id: int) -> bytes:
+    """Return what stands before the value of a metric: the number of its name."""
     number = bytearray()
     while name_id >= 0x80:
         number.append(name_id & 0x7F | 0x80)
         name_id >>= 7
-    return bytes([_NAME << 3, *number, name_id]) + _BEFORE_DOUBLE
+    return bytes([_NAME << 3, *number, name_id])
+
+
+def _count(entry: bytes, names: Mapping[bytes, str]) -> tuple[str, int] | None:
+    """Return name and value of a metric that is one whole number, undecoded; None where it may be something else."""
+    for start in (3, 2, 4):
+        if (name := names.get(entry[:start])) is not None:
+            break
+    else:
+        return None
+    end = start + 2 + (entry[start + 1] if len(entry) > start + 1 else 0)
+    number = entry[start + 3 : end]
+    if (
+        entry[start] != _VALUE << 3 | 2
+        or entry[start + 2] != _COUNT_TAG
+        or entry[end:] not in {b"", _TAIL}
+        or not 0 < len(number) <= _MOST_COUNT_BYTES
+    ):
+        return None
+    value = 0
+    for place, byte in enumerate(number):
+        value |= (byte & 0x7F) << 7 * place
+        if (byte < 0x80) != (place == len(number) - 1):
+            return None
+    return name, value
+
+
+def _is_used(name: str) -> bool:
+    """Return whether a kernel record is made of this metric."""
+    return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
 
 
 def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:

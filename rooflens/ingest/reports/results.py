@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.metrics.code import Code
@@ -241,13 +241,13 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
     texts: dict[str, str] = {}
     nan_count = 0
     for name, value in values.items():
-        if isinstance(value, str):
+        if type(value) is str:
             texts[name] = value
         elif value is None:
             continue
-        elif math.isfinite(value):
+        elif isfinite(value):  # type: ignore[arg-type]  # it is no text
             numbers[name] = float(value)
-        elif math.isnan(value):
+        elif isnan(value):
             nan_count += is_measured(name)
     return numbers, texts, nan_count
 
