@@ -36,7 +36,7 @@ class Layout:
         names: Of the doubles.
         used: Which of the doubles a kernel record is made of.
         used_names: Their names.
-        other_names, others_used, used_other_names: The same of the other metrics.
+        other_names, others_used: The same of the other metrics.
     """
 
     def __init__(
@@ -62,9 +62,8 @@ class Layout:
         self.names = tuple(compress(names, self._are_doubles))
         self.used = [bool(name) and is_used(name) for name in self.names]
         self.used_names = tuple(compress(self.names, self.used))
-        self.other_names = tuple(compress(names, self._are_others))
+        self.other_names = list(compress(names, self._are_others))
         self.others_used = [bool(name) and is_used(name) for name in self.other_names]
-        self.used_other_names = tuple(compress(self.other_names, self.others_used))
 
     def doubles(self, entries: Sequence[bytes]) -> tuple[float, ...] | None:
         """Return the doubles of a kernel with as many metrics; None where they do not stand there."""

@@ -14,50 +14,47 @@ from __future__ import annotations
 import math
 from itertools import compress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.errors import InputError
-from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
+from rooflens.ingest.reports.encoded import (
+    BEFORE_DOUBLE,
+    TAIL,
+    UnknownContentError,
+    before_value,
+    check_kind,
+    check_known,
+    decoded,
+    name_id_of,
+    own_of,
+    own_value,
+    text_of,
+    whole_number,
+)
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
-from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline
 
-_NAME, _VALUE, _KIND = 1, 2, 4
-"""Fields of a metric."""
-
-_PLAIN, _SAMPLED = 0, 1
-"""Kinds of a metric: one of the second has doubles by time stamp, and no value without them."""
-
-_TAIL = bytes([_KIND << 3, _PLAIN])
-"""What stands behind a plain metric, in reports of newer versions of ncu."""
-
-_BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + DOUBLE_BYTES, 3 << 3 | 1])
-"""What stands between the number of a metric's name and its double: two tags, and the length of the value."""
-
 _DOUBLE = Struct("<d")
 _CUT = {
     start + DOUBLE_BYTES + len(tail): -DOUBLE_BYTES - len(tail)
-    for tail, starts in ((b"", (5, 6)), (_TAIL, (5, 6, 7)))
+    for tail, starts in ((b"", (5, 6)), (TAIL, (5, 6, 7)))
     for start in starts
 }
 """Length of an encoded metric that may be one double -> where that starts, from the end.
 
 The number of its name has one to three bytes."""
-
-_COUNT_TAG, _MOST_COUNT_BYTES = 5 << 3, 9
-"""What stands before a whole number, and how many bytes of it are read undecoded."""
 
 _LONGEST_SCALAR_BYTES = 64
 """Longer metrics are texts or have instances: they are not looked up whole."""
@@ -67,8 +64,6 @@ _MOST_KNOWN = 1 << 16
 
 _LONGEST_KNOWN_BYTES, _MOST_OWNS = 1 << 13, 1 << 10
 """So long are metrics with instances whose own value is remembered, and so many, some 4 MB."""
-
-_DAMAGED_METRIC = ("damaged: a metric cannot be decoded", INTACT_HINT)
 
 _MESSAGES = {
     KERNEL: "FastResult",
@@ -84,12 +79,6 @@ _LAST_FIELD = 36
 
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
-
-_SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
-
-
-class UnknownContentError(Exception):
-    """Says what in a report nobody here knows; another reader may."""
 
 
 class _Known(NamedTuple):
@@ -160,7 +149,9 @@ class Direct:
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
 
     def _function_name(self, message: Any, index: int) -> str:
-        return _text(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._outline.places[index].kind, "")
+        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(
+            self._outline.places[index].kind, ""
+        )
 
     def _message(self, index: int) -> Any:
         place = self._outline.places[index]
@@ -168,7 +159,7 @@ class Direct:
         message = decode(_MESSAGES[place.kind], encoded)
         if message is None:
             raise damaged_result(index, place)
-        _check_known(message, "a result", _LAST_FIELD)
+        check_known(message, "a result", _LAST_FIELD)
         return message
 
     def _result(self, index: int) -> RawResult:
@@ -186,7 +177,7 @@ class Direct:
         return RawResult(
             index=index,
             function_name=name,
-            signature=_text(getattr(message, "KernelDemangledName", b"")) or name,
+            signature=text_of(getattr(message, "KernelDemangledName", b"")) or name,
             workload=place.kind,
             numbers=numbers,
             texts=texts,
@@ -215,7 +206,7 @@ class Direct:
             if cut is not None and (name := doubles.get(entry[:cut])) is not None:
                 if not name:
                     continue
-                if cut == -DOUBLE_BYTES or entry.endswith(_TAIL):
+                if cut == -DOUBLE_BYTES or entry.endswith(TAIL):
                     values[name] = double_at(entry, len(entry) + cut)[0]
                     continue
             name, value, _ = scalars[entry]
@@ -229,7 +220,7 @@ class Direct:
     def _plain(self, entry: bytes) -> tuple[int | None, str]:
         """Return where the double of a metric begins, None where it is not just that, and the metric's name."""
         cut = _CUT.get(len(entry))
-        if cut is not None and (cut == -DOUBLE_BYTES or entry.endswith(_TAIL)):
+        if cut is not None and (cut == -DOUBLE_BYTES or entry.endswith(TAIL)):
             name = self._doubles.get(entry[:cut])
             if name is not None:
                 return len(entry) + cut, name
@@ -238,16 +229,19 @@ class Direct:
     def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> _Metrics | None:
         """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
         known = list(map(self._scalars.__getitem__, layout.others(entries)))
-        names, others, rows = zip(*known, strict=True) if known else ((), (), ())
+        names, rows = [name for name, _, _ in known], [row for _, _, row in known]
         if names != layout.other_names:
             return None
         values: dict[str, Any] = dict(zip(layout.used_names, compress(doubles, layout.used), strict=True))
-        values.update(zip(layout.used_other_names, compress(others, layout.others_used), strict=True))
+        values |= {name: value for name, value, _ in compress(known, layout.others_used)}
         encoded = []
-        for place in [place for place, row in enumerate(rows) if row == ENCODED]:
-            if names[place]:
-                encoded.append(names[place])
-                values[names[place]] = others[place]
+        place = -1
+        for _ in range(rows.count(ENCODED)):
+            place = rows.index(ENCODED, place + 1)
+            name, value, _ = known[place]
+            if name:
+                encoded.append(name)
+                values[name] = value
         return self._decoded(values, encoded, _Packed(layout, doubles, rows))
 
     def _decoded(self, values: dict[str, Any], encoded: list[str], packed: _Packed | None = None) -> _Metrics:
@@ -269,7 +263,7 @@ class Direct:
         """Return a metric's own value; launches of one kernel have many of them in common."""
         if entry in self._owns:
             return self._owns[entry]
-        own = _own_of(entry)
+        own = own_of(entry)
         if len(entry) <= _LONGEST_KNOWN_BYTES:
             if len(self._owns) >= _MOST_OWNS:
                 self._owns.clear()
@@ -285,25 +279,25 @@ class Direct:
     def _look(self, entry: bytes) -> _Known:
         """Return what a metric is that was not met before; without a name where it is not wanted."""
         if len(entry) > _LONGEST_SCALAR_BYTES:
-            if (name := self._names.get(_name_id(entry))) is not None:
+            if (name := self._names.get(name_id_of(entry))) is not None:
                 return _Known(name, entry, ENCODED)
-        elif (count := _count(entry, self._counts)) is not None:
+        elif (count := whole_number(entry, self._counts)) is not None:
             return self._remember(entry, *count)
         head = decode("MetricHead", entry)
         if head is None:
             raise damaged_result(self._index, self._outline.places[self._index])
         name = self._name(head.NameId)
-        _check_known(head, "a metric", 0)
+        check_known(head, "a metric", 0)
         if len(entry) > _LONGEST_SCALAR_BYTES:
             return _Known(name, entry, ENCODED)
         value: Any = entry
         if not head.HasField("LastInstance"):
-            value = _own(head)
-            _check_kind(head.Kind, fits=value is None)
-        before = _before_value(head.NameId)
+            value = own_value(head)
+            check_kind(head.Kind, fits=value is None)
+        before = before_value(head.NameId)
         if isinstance(value, float):
-            start = before + _BEFORE_DOUBLE
-            if entry.startswith(start) and entry[len(start) + DOUBLE_BYTES :] in {b"", _TAIL}:
+            start = before + BEFORE_DOUBLE
+            if entry.startswith(start) and entry[len(start) + DOUBLE_BYTES :] in {b"", TAIL}:
                 self._doubles[start] = name
         elif isinstance(value, int):
             self._counts[before] = name
@@ -323,7 +317,7 @@ class Direct:
         name = self._names.get(name_id)
         if name is None:
             check_names((name_id,), self._index, self._outline.strings)
-            name = _text(self._outline.strings[name_id])
+            name = text_of(self._outline.strings[name_id])
             if code.uses(name) or series.uses(name):
                 self._used.add(name)
             elif self._raw is None and not _is_used(name):
@@ -337,7 +331,7 @@ class _Packed(NamedTuple):
 
     layout: Layout
     doubles: tuple[float, ...]
-    rows: tuple[int, ...]
+    rows: Sequence[int]
 
 
 class _Metrics:
@@ -353,7 +347,7 @@ class _Metrics:
     def __init__(
         self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: _Packed | None = None
     ) -> None:
-        self._stored = {name: _decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
+        self._stored = {name: decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
         self.values: dict[str, Value | None] = values
         for name, stored in self._stored.items():
             values[name] = stored.value
@@ -381,148 +375,6 @@ class _Metrics:
         raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)
 
 
-def _merged_metric(entry: bytes) -> Any:
-    metric = decode("MergedMetric", entry)
-    if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
-    _check_known(metric, "a metric", 0)
-    return metric
-
-
-def _own_of(entry: bytes) -> Value | None:
-    """Return the own value of a metric that is long, or has instances: they are passed over, most of the cost."""
-    metric = decode("MetricHead", entry)
-    if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
-    _check_known(metric, "a metric", 0)
-    _check_kind(metric.Kind, fits=metric.HasField("LastInstance") or not metric.HasField("MetricValue"))
-    return _own(metric)
-
-
-def _decoded(entry: bytes) -> Stored:
-    """Decode a metric with its instances."""
-    metric = _merged_metric(entry)
-    if not metric.HasField("MetricValueList"):
-        _check_kind(metric.Kind, fits=not metric.HasField("MetricValue"))
-        return Stored(_own(metric))
-    pairs = metric.MetricValueList
-    _check_known(pairs, "an instance", 0)
-    keys, values = _merged(pairs.CorrelationId), _merged(pairs.ElementValue)
-    if values is None or keys is None or len(keys) not in {0, len(values)}:
-        return _slowly_decoded(entry)
-    times, samples = pairs.CorrelationId.Uint64Value, pairs.ElementValue.DoubleValue
-    own = _own(metric)
-    are_samples = len(times) == len(samples) == len(values) and not isinstance(own, (int, str))
-    _check_kind(metric.Kind, fits=are_samples)
-    return Stored(own, keys or None, values)
-
-
-def _merged(value: Any) -> Sequence[Value] | None:
-    """Return the merged scalars of all instances; None where they are not of one kind, for then their order is lost."""
-    _check_known(value, "a value", 0)
-    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
-    if len(found) != 1:
-        return None if found else ()
-    return [_text(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
-
-
-def _slowly_decoded(entry: bytes) -> Stored:
-    """Decode a metric whose instances are not all alike, one by one."""
-    metric = decode("MetricResult", entry)
-    if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
-    pairs = metric.MetricValueList
-    values = [_scalar(pair.ElementValue) for pair in pairs]
-    keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
-    _check_kind(metric.Kind, fits=False)
-    if not _are_alike(values) or not (keys is None or _are_alike(keys)):
-        raise UnknownContentError("instances that are not alike")
-    return Stored(_own(metric), keys, values)
-
-
-def _has_key(pair: Any) -> bool:
-    return bool(pair.HasField("CorrelationId"))
-
-
-def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
-    """Return whether all are texts, or all numbers."""
-    return None not in values and len({isinstance(value, str) for value in values}) == 1
-
-
-def _check_kind(kind: int, *, fits: bool) -> None:
-    """Raise where a metric is of an unknown kind, or of sampled ones and does not look like it: readers drop that."""
-    if kind not in {_PLAIN, _SAMPLED} or (kind == _SAMPLED and not fits):
-        raise UnknownContentError(f"{'a metric' if fits else 'an odd metric'} of kind {kind}")
-
-
-def _own(metric: Any) -> Value | None:
-    """Return a metric's own value; None where it has none."""
-    return _scalar(metric.MetricValue) if metric.HasField("MetricValue") else None
-
-
-def _scalar(value: Any) -> Value | None:
-    _check_known(value, "a value", 0)
-    present = value.ListFields()
-    if len(present) > 1:
-        raise UnknownContentError("a value of two kinds")
-    if not present:
-        return None
-    found: float | int | bytes = present[0][1]
-    return _text(found) if isinstance(found, bytes) else found
-
-
-def _check_known(message: Any, what: str, highest: int) -> None:
-    """Raise where a message has fields that are not in its definition, above those that are known and not needed."""
-    unknown = unknown_fields(message)
-    if unknown and max(unknown) > highest:
-        raise UnknownContentError(f"field {min(number for number in unknown if number > highest)} of {what}")
-
-
-def _name_id(entry: bytes) -> int:
-    """Return the number of a metric's name where that stands first, else -1."""
-    if entry[0] != _NAME << 3:
-        return -1
-    number = 0
-    for place, byte in enumerate(entry[1:4]):
-        number |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return number
-    return -1
-
-
-def _before_value(name_id: int) -> bytes:
-    """Return what stands before the value of a metric: the number of its name."""
-    number = bytearray()
-    while name_id >= 0x80:
-        number.append(name_id & 0x7F | 0x80)
-        name_id >>= 7
-    return bytes([_NAME << 3, *number, name_id])
-
-
-def _count(entry: bytes, names: Mapping[bytes, str]) -> tuple[str, int] | None:
-    """Return name and value of a metric that is one whole number, undecoded; None where it may be something else."""
-    for start in (3, 2, 4):
-        if (name := names.get(entry[:start])) is not None:
-            break
-    else:
-        return None
-    end = start + 2 + (entry[start + 1] if len(entry) > start + 1 else 0)
-    number = entry[start + 3 : end]
-    if (
-        entry[start] != _VALUE << 3 | 2
-        or entry[start + 2] != _COUNT_TAG
-        or entry[end:] not in {b"", _TAIL}
-        or not 0 < len(number) <= _MOST_COUNT_BYTES
-    ):
-        return None
-    value = 0
-    for place, byte in enumerate(number):
-        value |= (byte & 0x7F) << 7 * place
-        if (byte < 0x80) != (place == len(number) - 1):
-            return None
-    return name, value
-
-
 def _is_used(name: str) -> bool:
     """Return whether a kernel record is made of this metric."""
     return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
@@ -537,10 +389,10 @@ def _rules(message: Any) -> Iterator[Rule]:
     for result in message.RuleResults:
         for item in result.Body.Items:
             yield Rule(
-                identifier=_text(result.Identifier),
-                section=_text(result.SectionIdentifier),
-                title=_text(item.Message.Title),
-                message=_text(item.Message.Text),
+                identifier=text_of(result.Identifier),
+                section=text_of(result.SectionIdentifier),
+                title=text_of(item.Message.Title),
+                message=text_of(item.Message.Text),
                 speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
                 unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
             )
@@ -551,8 +403,3 @@ def _speedup_pct(estimate: Any, of: int) -> float | None:
     if estimate.Kind != of or not math.isfinite(estimate.Value):
         return None
     return float(estimate.Value)
-
-
-def _text(encoded: bytes) -> str:
-    """Decode text of whatever code page the program had."""
-    return encoded.decode("utf-8", errors="replace")
