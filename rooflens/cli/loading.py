@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
 from pathlib import Path
@@ -60,6 +61,13 @@ def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) 
     return int(size_bytes)
 
 
+def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which is in every range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("`nan` is no number", ctx, param)
+    return value
+
+
 _SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _MOST_BYTES = 2.0**60
@@ -85,8 +93,9 @@ _READING = (
     click.option(
         "--deadline",
         "deadline_s",
-        type=click.FloatRange(0, min_open=True),
+        type=click.FloatRange(0, 1e6, min_open=True),
         metavar="SECONDS",
+        callback=_a_number,
         help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
     ),
     click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),
