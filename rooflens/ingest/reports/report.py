@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.reports.results import shortened, to_kernel
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
@@ -115,7 +116,7 @@ def make_parts(  # noqa: PLR0913 - what a report is made of
     Raises:
         InputError: It reads back with fewer results than it holds, or is damaged.
     """
-    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    source = as_unicode(source)
     run = _run(container, source, reader)
     notes = container.sessions[0].notes if container.sessions else ()
     ready: list[Kernel] = []
