@@ -171,7 +171,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         reader="csv",
     )
     values, stored_instances = raw.finish() if raw else (None, None)
-    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+    notes = (*export.notes, "not verified: of an export there is one reader") if options.verify else export.notes
+    return Report(run, tuple(kernels), values, stored_instances, notes)
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:
