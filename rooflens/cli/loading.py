@@ -41,7 +41,7 @@ STORE = click.option(
 WHERE = click.option(
     "--where",
     metavar="CONDITION",
-    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
+    help="Only kernels of the store for which it holds: \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
