@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -117,17 +118,33 @@ def _keys(place: Place) -> set[str]:
         raise InputError(f"cannot read the store `{place}`: {error}", "give a store that can be read") from error
 
 
-def open_checked(place: Place, part: Part, table: str) -> Any:
+def open_all_checked(place: Place, part: Part, table: str) -> list[Any]:
+    """Open all files of a part that hold a table, in their order; errors as those of `open_checked`."""
+    with ExitStack() as stack:
+        found = (open_checked(place, part, table, key) for key in part.commit.keys)
+        files = [stack.enter_context(file) for file in found if file is not None]
+        stack.pop_all()  # whoever asked closes them
+        return files
+
+
+def open_checked(place: Place, part: Part, table: str, key: str | None = None) -> Any:
     """Open a file of a part that is what was committed; None where the part has no such table.
+
+    Args:
+        place: The store.
+        part: The part.
+        table: The table.
+        key: Which of its files, where it has more than one; the first by default.
 
     Raises:
         MissingFileError: It is not there.
         InputError: It is not what was committed.
     """
-    summary = part.commit.files.get(table)
+    key = key or part.key
+    summary = (part.commit.files if key == part.key else part.commit.more[key]).get(table)
     if summary is None:
         return None
-    runs, name = tuple(part.runs.values()), f"{table}/{part.key}.parquet"
+    runs, name = tuple(part.runs.values()), f"{table}/{key}.parquet"
     try:
         file = place.open(name)
         try:
