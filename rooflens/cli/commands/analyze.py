@@ -95,4 +95,4 @@ def analyze(
         from rooflens.report.text.table import to_markdown
 
         echo(write_all(found.reports, found.limits, lambda reports: to_markdown(analyses_of(reports))), nl=False)
-    finish(found, f"wrote {store}" if store and keep else "")
+    finish(found, f"wrote {store}" if store and keep and found.not_kept is None else "")
