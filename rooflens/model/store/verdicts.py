@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
-from rooflens.model.store.index import open_checked
+from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.parts import writer_of
 from rooflens.model.store.schema import TABLES, VERDICTS
 from rooflens.model.store.tables.findings import finding_table
@@ -181,8 +181,8 @@ def read_totals(place: Place, part: Part, digests: frozenset[str], stamp: bytes)
         return None
     try:
         for table in ("kernels", "hotspots", "unprofiled"):
-            with open_checked(place, part, table) or nullcontext():
-                pass
+            for file in open_all_checked(place, part, table):
+                file.close()
         if "unprofiled" in part.commit.files and part.commit.files["unprofiled"].rows:
             return None
         with place.open("totals", f"{part.key}.parquet") as file:
