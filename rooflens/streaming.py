@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from rooflens.errors import InputError
 from rooflens.guarding import write_all
-from rooflens.model.failed import BUG_HINT, bug_reason
+from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.totals import slimmed, totals_of
 
@@ -59,6 +59,10 @@ class Keeper:
     def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
         """Keep the totals of a report."""
         self._try(lambda writer: writer.add_totals(digest, totals))
+
+    def leave_totals(self, digest: str) -> None:
+        """Keep no totals of a report's part: a bug of ours is in them, which may be mended tomorrow."""
+        self._try(lambda writer: writer.leave_totals(digest))
 
     def leave(self, digest: str) -> None:
         """Leave the verdicts of a report's part as they are: it could not be analyzed."""
@@ -153,7 +157,10 @@ class Gathered:
             keeper.leave(run.digest)
             return
         self.totals[run.digest] = totals
-        keeper.add_totals(run.digest, totals)
+        if any(is_bug(analysis.kernel) for analysis in slim):
+            keeper.leave_totals(run.digest)
+        else:
+            keeper.add_totals(run.digest, totals)
 
     def sorted_reports(self, order: Sequence[str]) -> tuple[AnalyzedReport, ...]:
         """Return the reports by their paths, equal ones in an order of digests."""

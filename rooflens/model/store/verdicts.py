@@ -80,6 +80,12 @@ class VerdictWriter:
         if part is not None:
             part.totals += totals
 
+    def leave_totals(self, digest: str) -> None:
+        """Leave out the totals of the part of a report, so that it is analyzed again."""
+        part = self._part_of(digest)
+        if part is not None and "totals" in part.needed:
+            part.needed.remove("totals")
+
     def leave(self, digest: str) -> None:
         """Leave the part of a report as it is."""
         part = self._part_of(digest)
@@ -121,13 +127,13 @@ class _PartVerdicts:
         self._digests = digests
         self._stamp = stamp
         self._thresholds_digest = thresholds_digest
-        self._needed = [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
+        self.needed = [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
         self._held: list[Analysis] = []
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._stack = ExitStack()
 
     def add(self, analyses: Sequence[Analysis]) -> None:
-        if not self._needed:
+        if not self.needed:
             return
         for start in range(0, len(analyses), _AT_ONCE):
             self._held += analyses[start : start + _AT_ONCE]
@@ -142,7 +148,7 @@ class _PartVerdicts:
             return
         try:
             self._flush()
-            if "totals" in self._needed:
+            if "totals" in self.needed:
                 self._write("totals", total_table(self.totals, MODEL_VERSION, self._thresholds_digest))
             for writer in self._writers.values():
                 writer.add_key_value_metadata({_STAMP: self._stamp})
@@ -154,7 +160,7 @@ class _PartVerdicts:
     def _flush(self) -> None:
         held, self._held = self._held, []
         for table, make in _MAKERS.items():
-            if table in self._needed and held:
+            if table in self.needed and held:
                 self._write(table, make(held, MODEL_VERSION, self._thresholds_digest))
 
     def _write(self, table: str, rows: pa.Table) -> None:
