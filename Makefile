@@ -17,7 +17,7 @@ DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),
 DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test test-all lint format fuzz bench accuracy fixtures pictures vendor build clean
+.PHONY: help install demo replay profile calibrate record gpu test test-all lint format fuzz faults bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ format: $(STAMP) ## rewrite the code in the project's style
 
 fuzz: $(STAMP) ## feed the readers changed inputs for MINUTES=10 (with atheris, `pip install rooflens[fuzz]`)
 	cd tests && ../$(BIN)/python -m fuzzing.fuzz --minutes $(MINUTES)
+
+faults: $(STAMP) ## break reports, writers and disks on purpose, and count what is lost (half an hour)
+	$(BIN)/python benchmarks/faults.py $(FAULTS)
 
 bench: $(STAMP) ## print the benchmarks' ratios
 	$(BIN)/python benchmarks/help_latency.py

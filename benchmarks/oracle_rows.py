@@ -107,7 +107,7 @@ def read_folder(folder: Path) -> tuple[list[Result], list[str]]:
     """Read every report of a folder; return the results, and one line for each report that could not be read."""
     results, failures = [], []
     jobs = [job for job in find_inputs([str(folder)]).jobs if has_name_of_report(job.path)]
-    for outcome in sorted(read_reports(jobs, ReadOptions(raw="all")), key=lambda outcome: outcome.job.source):
+    for outcome in sorted(read_reports(jobs, ReadOptions(raw="values")), key=lambda outcome: outcome.job.source):
         if isinstance(outcome.result, Exception):
             failures.append(f"{outcome.job.path.name}: {outcome.result}")
         else:
@@ -118,10 +118,9 @@ def read_folder(folder: Path) -> tuple[list[Result], list[str]]:
 def _results(name: str, report: Report) -> Iterator[Result]:
     stored: dict[int, dict[str, Value]] = {kernel.index: {} for kernel in report.kernels}
     if report.raw is not None:
-        columns = ("kernel_index", "name", "instance", "value_double", "value_uint64", "value_string")
-        for index, metric, instance, *values in zip(*(report.raw[c].to_pylist() for c in columns), strict=True):
-            if instance is None:
-                stored[index][metric] = next((value for value in values if value is not None), None)
+        columns = ("kernel_index", "name", "value_double", "value_uint64", "value_string")
+        for index, metric, *values in zip(*(report.raw[c].to_pylist() for c in columns), strict=True):
+            stored[index][metric] = next((value for value in values if value is not None), None)
     for kernel in report.kernels:
         yield Result(name, kernel, analyze(kernel), stored[kernel.index])
 

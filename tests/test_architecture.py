@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
     "model/aggregate": "model/records model/roofline",
     "model/launches": "format model/records model/aggregate model/verdict",
+    "model/totals": "model/records model/failed model/launches model/aggregate model/roofline",
     "model/store/tables": "model/records model/unprofiled",
     "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze "
     "model/store/tables",

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
@@ -189,7 +189,15 @@ class Group:
         return plain_name(self.name)
 
 
-Staked = TypeVar("Staked", Launch, Group)
+class _AtStake(Protocol):
+    @property
+    def at_stake_ns(self) -> float: ...
+
+    @property
+    def duration_ns(self) -> float | None: ...
+
+
+Staked = TypeVar("Staked", bound=_AtStake)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,16 @@ from rooflens.model.failed import ALL_NAN
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.roofline.work import main_work
+from rooflens.model.totals import first_findings, first_move, place_of_move
 from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
 from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
 
-    from rooflens.model.launches import Group, Launch
-    from rooflens.model.records import Analysis, Bound, Finding, Verdict
+    from rooflens.model.launches import Group, Launch, Staked
+    from rooflens.model.records import Analysis, Bound, Verdict
     from rooflens.report.content import Content
 
 
@@ -152,9 +153,13 @@ def _same_work(one: Launch, other: Launch) -> bool:
 
 def rank(groups: Iterable[Group]) -> tuple[Ranked, ...]:
     """Rank kernels as `ranking` does."""
-    first = by_stake(groups)[:RANKED_SHOWN]
-    worth = [group for group in first if group.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
-    return tuple(ranked(place, group) for place, group in enumerate(worth, start=1))
+    return tuple(ranked(place, group) for place, group in enumerate(worth_a_line(groups), start=1))
+
+
+def worth_a_line(kernels: Iterable[Staked]) -> list[Staked]:
+    """Return the few kernels with most at stake, in that order."""
+    first = by_stake(kernels)[:RANKED_SHOWN]
+    return [kernel for kernel in first if kernel.at_stake_ns >= RANKED_FROM_SHARE * first[0].at_stake_ns]
 
 
 def ranked(place: int, group: Group) -> Ranked:
@@ -170,7 +175,7 @@ def ranked(place: int, group: Group) -> Ranked:
         beyond=beyond_words(verdict.distances),
         move=first_move(worst),
         gain=_gain(worst),
-        where=_where(worst),
+        where=place_of_move(worst),
     )
 
 
@@ -182,27 +187,9 @@ def _with_one_unit(verdict: Verdict, group: Group) -> Verdict:
     return replace(verdict, bottleneck=replace(verdict.bottleneck, resource=None))
 
 
-def first_move(analysis: Analysis) -> str:
-    """Return what to do first; where nothing can be done, what the verdict says."""
-    return next(iter(analysis.verdict.advice), analysis.verdict.sentence)
-
-
-def _first_findings(analysis: Analysis) -> Iterator[Finding]:
-    """Find what made the first move."""
-    move = first_move(analysis)
-    return (finding for finding in analysis.findings if finding.move == move)
-
-
 def _gain(analysis: Analysis) -> float | None:
     """Return how much faster the first move alone makes a kernel at most; None where that is not known."""
-    return next((finding.speedup_up_to for finding in _first_findings(analysis)), None)
-
-
-def _where(analysis: Analysis) -> str:
-    """Name the place of the finding that made the first move."""
-    places = (place.hotspot for finding in _first_findings(analysis) for place in finding.where)
-    found = next((hotspot for hotspot in places if hotspot.file and hotspot.line), None)
-    return f"{found.file.rpartition('/')[2]}:{found.line}" if found and found.file else ""
+    return next((finding.speedup_up_to for finding in first_findings(analysis)), None)
 
 
 def wall(launch: Launch) -> str:
@@ -349,7 +336,11 @@ def failure_counts(analyses: Iterable[Analysis]) -> list[tuple[str, int]]:
 
 
 def _amounts(analyses: Iterable[Analysis], flags_of: Callable[[Analysis], tuple[str, ...]]) -> list[tuple[str, int]]:
-    amounts = Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis))
+    return most_first(Counter(flag for analysis in timed(analyses) for flag in flags_of(analysis)))
+
+
+def most_first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Put names in the order of falling amounts, equal ones by name."""
     return sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
 
 

@@ -71,6 +71,7 @@ _RATIOS = {
     "pct_of_peak_sustained_active": 100 * SHARE / 0.9,
     "per_cycle_active": 0.7,
     "pct": 80.0,
+    "ratio": 16.0,
 }
 """Last part of a name -> value."""
 

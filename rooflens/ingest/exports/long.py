@@ -73,8 +73,8 @@ def _printed(header: Header, rows: Sequence[Sequence[str]]) -> Iterator[Printed]
     value, unit, metric = (header.columns.get(name) for name in (VALUE, UNIT, METRIC))
     for cells in rows:
         if value is not None and value < len(cells):
-            words = cells[unit].strip() if unit is not None else ""
-            name = cells[metric].strip() if metric is not None else ""
+            words = cells[unit].strip() if unit is not None and unit < len(cells) else ""
+            name = cells[metric].strip() if metric is not None and metric < len(cells) else ""
             yield Printed(cells[value], words == "%", is_count=is_count(name, words))
 
 
@@ -85,13 +85,14 @@ class _Table:
         self._header = header
         self._facts = facts
         self._identity = [header.columns[name] for name in IDENTITY if name in header.columns]
+        self._least_cells = max(self._identity, default=-1) + 1
         self._has_ids = ID in header.columns
         self._launches: dict[tuple[str, ...], _Launch] = {}
         self._done: list[_Launch] = []
 
     def add(self, cells: list[str]) -> None:
-        """Add one row; one with more cells than the header has shifted values, and is broken."""
-        if len(cells) > len(self._header.names):
+        """Add one row; one with more cells than the header has shifted values, one cut before its launch has none."""
+        if not self._least_cells <= len(cells) <= len(self._header.names):
             self._facts.damage.broken_rows += 1
             return
         section, label = self._cell(cells, SECTION), self._cell(cells, METRIC)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import find_workers, processes
-from rooflens.ingest.executors.running import Lost, run_tasks
+from rooflens.ingest.executors.running import run_tasks
+from rooflens.ingest.loading.gathering import gathered, tasks_of
 from rooflens.ingest.loading.tasks import (
     IngestTask,
     LoadTask,
     Written,
-    grouped,
     read_reports,
     task_bytes,
 )
-from rooflens.ingest.reports.pool import Outcome
 from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.spans import may_be_split
 from rooflens.ingest.reports.unpacking import chunks, is_packed, likely_bytes
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.ingest.executors.opening import ExecutorChoice, Workers
-    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.pool import Job, Outcome
     from rooflens.model.records import Kernel, Run
     from rooflens.model.store.store import Store
     from rooflens.model.unprofiled import Unprofiled
@@ -98,7 +98,7 @@ def load_reports(
     """
     wanted = options or ReadOptions()
     order = {job: position for position, job in enumerate(jobs)}
-    total_bytes, workers = _plan(jobs, executor)
+    total_bytes, workers = _plan(jobs, wanted, executor)
     outcomes: list[Outcome] = []
     for outcome in _outcomes(jobs, wanted, total_bytes, workers):
         on_outcome(outcome)
@@ -116,11 +116,8 @@ def _outcomes(
         yield from read_reports(jobs, options)
         return
     task = LoadTask(options, uuid.uuid4().hex)
-    for result in run_tasks(workers, task, grouped(jobs, task_bytes(total_bytes, workers.count))):
-        if isinstance(result, Lost):
-            yield Outcome(result.item, result.error)
-        else:
-            yield from result
+    tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count))
+    yield from gathered(run_tasks(workers, task, tasks), task)
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
@@ -163,7 +160,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
         executor: Where to read them; by default here, or where there is much to read in processes of this machine.
     """
     task = IngestTask(store.place, options or ReadOptions(raw="values"), unprofiled_of, uuid.uuid4().hex)
-    total_bytes, workers = _plan(jobs, executor)
+    total_bytes, workers = _plan(jobs, task.options, executor)
     with store.writing():
         ingested = Ingested()
         waiting = _new(jobs, store, unprofiled_of, ingested)
@@ -178,12 +175,13 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
     return ingested
 
 
-def _plan(jobs: Sequence[Job], executor: ExecutorChoice | None) -> tuple[int, Workers | None]:
+def _plan(jobs: Sequence[Job], options: ReadOptions, executor: ExecutorChoice | None) -> tuple[int, Workers | None]:
     """Return how many bytes there are to read, and by whom; None for this process."""
     total_bytes = sum(likely_bytes(job.path) for job in jobs)
     if executor is not None:
         return total_bytes, find_workers(executor)
-    if total_bytes < _MUCH_BYTES or len(jobs) == 1 or usable_cores() == 1:
+    is_one = len(jobs) == 1 and not may_be_split(jobs[0], options)
+    if total_bytes < _MUCH_BYTES or is_one or usable_cores() == 1:
         return total_bytes, None
     return total_bytes, processes()
 
@@ -204,11 +202,8 @@ def _written(jobs: Iterator[Job], task: IngestTask, total_bytes: int, workers: W
     if workers is None:
         yield from task.written(jobs)
         return
-    for result in run_tasks(workers, task, grouped(jobs, task_bytes(total_bytes, workers.count))):
-        if isinstance(result, Lost):
-            yield Written((result.item,), ((result.item.source, result.error),), None)
-        else:
-            yield from result
+    tasks = tasks_of(jobs, task.options, task_bytes(total_bytes, workers.count))
+    yield from gathered(run_tasks(workers, task, tasks), task)
 
 
 def _commit(written: Written, store: Store, ingested: Ingested) -> None:

@@ -12,28 +12,31 @@ from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
-from rooflens.ingest.reports.pool import Outcome, end_children, said
+from rooflens.ingest.reports.pool import Job, Outcome, end_children, said
 from rooflens.ingest.reports.read import read_parts, read_report
-from rooflens.ingest.reports.report import ReadOptions
+from rooflens.ingest.reports.report import Held, ReadOptions, Report
+from rooflens.ingest.reports.spans import Span, finish_spans, read_span
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rooflens.ingest.reports.pool import Job
-    from rooflens.ingest.reports.report import Report
+    from rooflens.model.records import Kernel, Run
     from rooflens.model.store.parts import PartSummary, PartWriter
     from rooflens.model.store.place import Place
     from rooflens.model.unprofiled import Unprofiled
 
 _SECONDS_PER_PART = 20.0
 """What was read for so long makes a part: whoever is killed loses no more."""
+
+Item: TypeAlias = Job | Span
+"""What tasks are made of."""
 
 _MOST_JOBS, _LEAST_BYTES, _MOST_BYTES = 2_000, 4 << 20, 128 << 20
 _TASKS_PER_WORKER = 4
@@ -65,6 +68,30 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class SpanDone:
+    """What became of a span of a report.
+
+    Attributes:
+        run: Of its report; None where the span could not be read.
+        held: Kernels that are still to get the texts of their instructions.
+        kernels: The others, where they are wanted in memory.
+        part: They and their values, written, where they are wanted in the store.
+        warnings: As those of `Written`.
+        failure: Why it could not be read so; the whole report may be, by another reader.
+        lost: Set where no worker survived it.
+    """
+
+    span: Span
+    run: Run | None
+    held: Held = field(default_factory=Held)
+    kernels: tuple[Kernel, ...] = ()
+    part: PartSummary | None = None
+    warnings: tuple[tuple[str, InputError], ...] = ()
+    failure: str = ""
+    lost: InputError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IngestTask:
     """Reads some reports into the store: a function of the jobs that can be sent to a worker.
 
@@ -80,10 +107,12 @@ class IngestTask:
     unprofiled_of: Callable[[Path], Unprofiled | None]
     run: str = ""
 
-    def __call__(self, jobs: tuple[Job, ...]) -> list[Written]:
-        """Read the reports; return what is to be committed."""
+    def __call__(self, items: tuple[Item, ...]) -> list[Written | SpanDone]:
+        """Read reports, or spans of one; return what is to be committed, and what is to be gathered before."""
+        jobs = [item for item in items if not isinstance(item, Span)]
         try:
-            return list(self.written(jobs, children=1))
+            done: list[Written | SpanDone] = [self._span(item) for item in items if isinstance(item, Span)]
+            return [*done, *self.written(jobs, children=1)]
         except OSError as error:  # of the store: the readers' are errors of their reports
             raise InputError(f"cannot write to the store `{self.place}`: {error.strerror or error}") from error
 
@@ -93,8 +122,8 @@ class IngestTask:
         Raises:
             OSError: The store cannot be written to.
         """
-        for is_large, group in groupby(jobs, key=_is_large):
-            if is_large:
+        for are_large, group in groupby(jobs, key=is_large):
+            if are_large:
                 yield from map(self._in_pieces, group)
             else:
                 yield from self.parts(read_reports(group, self.options, children=children))
@@ -102,17 +131,12 @@ class IngestTask:
     def _in_pieces(self, job: Job) -> Written:
         """Write a report while it is read: of one with very many kernels there is never more than a piece in memory."""
         from rooflens.model.store.parts import PartWriter  # noqa: PLC0415 - as below
-        from rooflens.model.store.rows import ReportRows, report_tables  # noqa: PLC0415 - as below
 
         batch = _Batch([job])
         try:
             with PartWriter(self.place) as writer:
                 for number, piece in enumerate(read_parts(job.path, job.source, self.options, _KERNELS_AT_ONCE)):
-                    unprofiled = None if number else self._unprofiled(job, batch)
-                    rows = ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances)
-                    tables = report_tables(rows)
-                    writer.add({name: tables[name] for name in tables if not number or name not in _ONCE})
-                    batch.notes += ((job.source, note) for note in piece.notes)
+                    self._add_piece(writer, batch, job, piece, is_first=not number)
         except InputError as error:
             return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
         except OSError:
@@ -120,6 +144,74 @@ class IngestTask:
         except Exception:  # noqa: BLE001 - a value that no table takes
             return self._refused(job)
         return batch.written(writer.summary)
+
+    def _add_piece(self, writer: PartWriter, batch: _Batch, job: Job, piece: Report, *, is_first: bool) -> None:
+        from rooflens.model.store.rows import ReportRows, report_tables  # noqa: PLC0415 - as below
+
+        unprofiled = self._unprofiled(job, batch) if is_first else None
+        tables = report_tables(ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances))
+        writer.add({name: tables[name] for name in tables if is_first or name not in _ONCE})
+        batch.notes += ((job.source, note) for note in piece.notes)
+
+    def _span(self, span: Span) -> SpanDone:
+        """Write a span of a report as a part that is nothing by itself."""
+        from rooflens.model.store.parts import PartWriter, group_of  # noqa: PLC0415 - as below
+
+        batch, held, run = _Batch(), Held(), None
+        try:
+            with PartWriter(self.place, group=group_of(span.container.digest)) as writer:
+                for number, piece in enumerate(read_span(span, self.options, held, _KERNELS_AT_ONCE)):
+                    run = piece.run
+                    self._add_piece(writer, batch, span.job, piece, is_first=not span.number and not number)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is: who reads the report whole says it
+            return SpanDone(span, None, failure=str(error))
+        return SpanDone(span, run, held, part=writer.summary, warnings=tuple(batch.warnings))
+
+    def refused(self, job: Job, error: InputError) -> Written:
+        """Return what becomes of a report that no worker survives."""
+        return Written((job,), ((job.source, error),), None)
+
+    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Written]:
+        """Make one part of all spans of a report, or read it again where one of them could not be read.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        from rooflens.model.store.parts import joined  # noqa: PLC0415 - as below
+
+        job = spans[0].span.job
+        parts = [done.part for done in spans if done.part is not None]
+        lost = next((done.lost for done in spans if done.lost is not None), None)
+        if len(parts) == len(spans):
+            try:
+                last, notes = self._last_piece(spans)
+            except InputError as error:
+                lost = error
+            else:
+                said_notes = tuple((job.source, note) for note in notes)
+                yield Written((job,), (), joined([*parts, *last]), spans[0].warnings, said_notes)
+                return
+        for part in parts:
+            for table, key, _ in part.all_files():
+                self.place.remove(table, f"{key}.parquet")
+        if lost is not None:
+            yield self.refused(job, lost)
+        else:
+            yield from self.written([job])
+
+    def _last_piece(self, spans: Sequence[SpanDone]) -> tuple[list[PartSummary], tuple[str, ...]]:
+        """Write the kernels that the readers of spans held back, with the texts of their instructions."""
+        from rooflens.model.store.parts import PartWriter, group_of  # noqa: PLC0415 - as below
+
+        first = spans[0]
+        kernels, notes = finish_spans([done.span for done in spans], self.options, [done.held for done in spans])
+        if not kernels or first.run is None:
+            return [], notes
+        with PartWriter(self.place, group=group_of(first.span.container.digest)) as writer:
+            self._add_piece(writer, _Batch(), first.span.job, Report(first.run, kernels), is_first=False)
+        return [writer.summary], notes
 
     def parts(self, outcomes: Iterable[Outcome]) -> Iterator[Written]:
         """Write reports as they are read, and yield each part when it is large enough or took long enough.
@@ -208,12 +300,45 @@ class LoadTask:
     options: ReadOptions
     run: str = ""
 
-    def __call__(self, jobs: tuple[Job, ...]) -> list[Outcome]:
-        """Read the reports; return them all."""
-        return list(read_reports(jobs, self.options, children=1))
+    def __call__(self, items: tuple[Item, ...]) -> list[Outcome | SpanDone]:
+        """Read reports, or spans of one; return them all."""
+        jobs = [item for item in items if not isinstance(item, Span)]
+        done: list[Outcome | SpanDone] = [self._span(item) for item in items if isinstance(item, Span)]
+        return [*done, *read_reports(jobs, self.options, children=1)]
+
+    def _span(self, span: Span) -> SpanDone:
+        held = Held()
+        try:
+            (piece,) = read_span(span, self.options, held)
+        except InputError as error:
+            return SpanDone(span, None, failure=str(error))
+        return SpanDone(span, piece.run, held, kernels=piece.kernels)
+
+    def refused(self, job: Job, error: InputError) -> Outcome:
+        """Return what becomes of a report that no worker survives."""
+        return Outcome(job, error)
+
+    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Outcome]:
+        """Make one report of all spans, or read it again where one of them could not be read."""
+        job, run = spans[0].span.job, spans[0].run
+        lost = next((done.lost for done in spans if done.lost is not None), None)
+        if lost is not None:
+            yield self.refused(job, lost)
+            return
+        if run is None or any(done.failure for done in spans):
+            yield from read_reports([job], self.options)
+            return
+        try:
+            rest, notes = finish_spans([done.span for done in spans], self.options, [done.held for done in spans])
+        except InputError as error:
+            yield self.refused(job, error)
+            return
+        kernels = sorted([*chain.from_iterable(done.kernels for done in spans), *rest], key=lambda one: one.index)
+        yield Outcome(job, Report(run, tuple(kernels), notes=notes))
 
 
-def _is_large(job: Job) -> bool:
+def is_large(job: Job) -> bool:
+    """Return whether a report is read in pieces, or by several workers, if there are any."""
     return likely_bytes(job.path) > _LARGE_BYTES
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.ingest.reports.container import Bytes, Outline
+    from rooflens.ingest.reports.container import Bytes, Outline, Place
 
 _DOUBLE = Struct("<d")
 _CUT = {
@@ -111,16 +111,18 @@ class Direct:
         data: The whole report.
         found: What its container says.
         raw: Takes every stored value; None where only those are wanted that kernel records are made of.
+        first: Number in the report of the first result of the outline, where that is of a part of the report.
 
     Raises:
         UnknownContentError: The container holds something unknown.
     """
 
-    def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None) -> None:
+    def __init__(self, data: Bytes, found: Outline, raw: RawTable | None = None, first: int = 0) -> None:
         if found.unknown:
             raise UnknownContentError(found.unknown)
         self._data = data
         self._outline = found
+        self._first = first
         self._raw = raw
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
@@ -138,7 +140,7 @@ class Direct:
             InputError: One is damaged.
             UnknownContentError: One holds something unknown.
         """
-        for index in range(len(self._outline.places)):
+        for index in range(self._first, self._first + len(self._outline.places)):
             yield self._result(index)
 
     def instructions(self, index: int) -> code.Instructions | None:
@@ -149,12 +151,13 @@ class Direct:
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
 
     def _function_name(self, message: Any, index: int) -> str:
-        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(
-            self._outline.places[index].kind, ""
-        )
+        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._place(index).kind, "")
+
+    def _place(self, index: int) -> Place:
+        return self._outline.places[index - self._first]
 
     def _message(self, index: int) -> Any:
-        place = self._outline.places[index]
+        place = self._place(index)
         encoded = self._data[place.start : place.end]
         message = decode(_MESSAGES[place.kind], encoded)
         if message is None:
@@ -163,7 +166,7 @@ class Direct:
         return message
 
     def _result(self, index: int) -> RawResult:
-        place = self._outline.places[index]
+        place = self._place(index)
         message = self._message(index)
         metrics = self._metrics(message, index)
         if self._raw is not None:
@@ -285,7 +288,7 @@ class Direct:
             return self._remember(entry, *count)
         head = decode("MetricHead", entry)
         if head is None:
-            raise damaged_result(self._index, self._outline.places[self._index])
+            raise damaged_result(self._index, self._place(self._index))
         name = self._name(head.NameId)
         check_known(head, "a metric", 0)
         if len(entry) > _LONGEST_SCALAR_BYTES:

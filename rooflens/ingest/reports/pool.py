@@ -12,7 +12,7 @@ import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
@@ -33,6 +33,8 @@ _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
 
 _readers = Children("NVIDIA's reader")
+
+Stamp: TypeAlias = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,26 +98,33 @@ def said() -> Iterator[None]:
 
 
 @contextmanager
-def unchanged(path: Path) -> Iterator[None]:
+def unchanged(path: Path, since: Stamp | None = None) -> Iterator[None]:
     """Hold that a file is the same at the end of the block as at its start, whoever reads it in between.
+
+    Args:
+        path: The file.
+        since: Its stamp when it was first looked at, maybe on another machine; by default that of now.
 
     Raises:
         InputError: It was changed or replaced: what was read may be of two files.
     """
-    before = _stamp(path)
+    before = since or stamp_of(path)
     error = None
     try:
         yield
     except InputError as damage:  # which half a file looks like
         error = damage
-    if _stamp(path, like=before) != before:
+    if stamp_of(path, like=before) != before:
         raise InputError("it changed while it was read", _CHANGED_HINT) from None
     if error is not None:
         raise error
 
 
-def _stamp(path: Path, like: tuple[object, ...] | None = None) -> tuple[object, ...]:
-    """Return what tells one file from another: its place and times, and its digest where it was just written."""
+def stamp_of(path: Path, like: Stamp | None = None) -> Stamp:
+    """Return what tells one file from another: its place and times, and its digest where it was just written.
+
+    The number of the device is no part of it: machines that share a file system differ in that.
+    """
     try:
         found = path.stat()
         is_fresh = like is not None and like[-1] is not None
@@ -124,7 +133,7 @@ def _stamp(path: Path, like: tuple[object, ...] | None = None) -> tuple[object, 
         digest = _digest(path) if is_fresh else None
     except OSError as error:  # who reads it says so
         return (error.errno, None)
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
+    return (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, digest)
 
 
 def _digest(path: Path) -> bytes:

@@ -64,7 +64,7 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
     options = options or ReadOptions()
     with unpacked(path, options.max_unpacked_bytes) as plain:
         if _is_text(plain):
-            with _opened(plain) as (data, digest):
+            with opened(plain) as (data, digest):
                 return _exported(data[:], digest, source, options)
         if options.verify:
             _verify(plain, source, options)
@@ -95,7 +95,7 @@ def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: i
             return
         some_came = False
         try:
-            with _opened(plain) as (data, digest):
+            with opened(plain) as (data, digest):
                 texts_of = None if options.reader == "direct" else plain
                 for part in _parts(data, digest, source, options, texts_of, kernels_at_once=kernels_at_once):
                     yield part
@@ -208,7 +208,7 @@ def _raw_result(found: ExportedKernel) -> RawResult:
 def _directly(path: Path, source: str, options: ReadOptions) -> Report:
     """Read a plain report here, or have it read where something in it is unknown."""
     try:
-        with _opened(path) as (data, digest):
+        with opened(path) as (data, digest):
             return _read(data, digest, source, options, None if options.reader == "direct" else path)
     except UnknownContentError as unknown:
         if options.reader == "direct":
@@ -236,13 +236,13 @@ def _parts(  # noqa: PLR0913 - as `_read`
     found = outline(data, path.suffix.lower() if path else "")
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
-    reading = _Reading(Direct(data, found, raw), path, options)
+    reading = Reading(Direct(data, found, raw), path, options)
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
         yield replace(part, notes=(*part.notes, *notes))
 
 
-class _Reading:
+class Reading:
     """The direct reader at work, with NVIDIA's module for the texts."""
 
     def __init__(self, direct: Direct, path: Path | None, options: ReadOptions) -> None:
@@ -324,7 +324,7 @@ def _rows(table: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[Bytes, str]]:
+def opened(path: Path) -> Iterator[tuple[Bytes, str]]:
     """Give the bytes of a file and their digest: in memory, or where they are many as a window on the file.
 
     Raises:
@@ -338,12 +338,12 @@ def _opened(path: Path) -> Iterator[tuple[Bytes, str]]:
                 yield data, hashlib.sha256(data).hexdigest()
             else:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-                yield _Window(file.fileno(), file_bytes), digest
+                yield Window(file.fileno(), file_bytes), digest
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from error
 
 
-class _Window:
+class Window:
     """The bytes of an open file, read where they are asked for: a mapped file that is cut ends the process."""
 
     def __init__(self, descriptor: int, size: int) -> None:

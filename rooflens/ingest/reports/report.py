@@ -12,7 +12,7 @@ from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -115,13 +115,58 @@ def make_parts(  # noqa: PLR0913 - what a report is made of
     Raises:
         InputError: It reads back with fewer results than it holds, or is damaged.
     """
+    held = Held()
+    ahead: Report | None = None
+    for piece in make_pieces(reading.results(), reader, container, source, raw, held, kernels_at_once=kernels_at_once):
+        if ahead is not None:
+            yield ahead
+        ahead = piece
+    if ahead is not None:
+        yield replace(ahead, kernels=(*ahead.kernels, *with_texts(held, reading)), notes=notes_of(container))
+
+
+def notes_of(container: Container) -> tuple[str, ...]:
+    """Return what the report itself gives a user to know."""
+    return container.sessions[0].notes if container.sessions else ()
+
+
+def with_texts(held: Held, reading: Results) -> Iterator[Kernel]:
+    """Yield the kernels that were held back, with the texts of their instructions, where those can be had."""
+    texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
+    for index, kernel in held.kernels.items():
+        found = texts.get(index)
+        yield kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals)
+
+
+def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
+    results: Iterable[RawResult],
+    reader: str,
+    container: Container,
+    source: str,
+    raw: RawTable | None,
+    held: Held,
+    *,
+    kernels_at_once: int | None = None,
+    count: int | None = None,
+) -> Iterator[Report]:
+    """Read results piece by piece, the last with what is left; errors as those of `make_parts`.
+
+    Args:
+        results: All of a report, or some that follow each other.
+        reader: Who reads them.
+        container: What the report says of itself.
+        source: The path as the user gave it.
+        raw: Where the reader puts stored values.
+        held: Takes the kernels whose instructions may be wanted with text.
+        kernels_at_once: How many kernels a piece has at least; None for one piece.
+        count: How many results there must be; by default all of the report.
+    """
     source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     run = _run(container, source, reader)
-    notes = container.sessions[0].notes if container.sessions else ()
+    count = container.result_count if count is None else count
     ready: list[Kernel] = []
-    held = _Held()
     read_count = 0
-    for result in reading.results():
+    for result in results:
         read_count += 1
         kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
         ready += held.put(kernel, is_lacking=result.code.needs_texts and not kernel.failed)
@@ -129,17 +174,13 @@ def make_parts(  # noqa: PLR0913 - what a report is made of
             values, instances = raw.finish() if raw else (None, None)
             yield Report(run, tuple(ready), values, instances)
             ready = []
-    if read_count != container.result_count:
-        raise InputError(f"damaged: {read_count} of {container.result_count} results can be read", _RERECORD)
-    texts = reading.codes(sorted(held.kernels)) if held.kernels else {}
-    for index, kernel in held.kernels.items():
-        found = texts.get(index)
-        ready.append(kernel if found is None else replace(kernel, hotspots=found.hotspots, code_totals=found.totals))
+    if read_count != count:
+        raise InputError(f"damaged: {read_count} of {count} results can be read", _RERECORD)
     values, instances = raw.finish() if raw else (None, None)
-    yield Report(run, tuple(ready), values, instances, notes)
+    yield Report(run, tuple(ready), values, instances)
 
 
-class _Held:
+class Held:
     """Kernels whose instructions are to be read with text: those that lack it, and those that took longest."""
 
     def __init__(self) -> None:
@@ -160,6 +201,14 @@ class _Held:
             return []
         index = -heappop(self._longest)[1]
         return [] if index in self._lacking else [self.kernels.pop(index)]
+
+    def put_all(self, other: Held) -> list[Kernel]:
+        """Hold what another holds, of the same report; return the kernels that are no longer held."""
+        return [
+            kernel
+            for index, one in other.kernels.items()
+            for kernel in self.put(one, is_lacking=index in other._lacking)
+        ]
 
 
 def raw_table(digest: str, options: ReadOptions) -> RawTable | None:

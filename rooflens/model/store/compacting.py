@@ -84,4 +84,4 @@ def _groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
 
 
 def _bytes(parts: Iterable[Part]) -> int:
-    return sum(file.byte_count for part in parts for file in part.commit.files.values())
+    return sum(file.byte_count for part in parts for _, _, file in part.commit.all_files())

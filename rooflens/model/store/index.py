@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -88,37 +89,62 @@ def read_index(place: Place) -> Index:
     """
     found: dict[str, Part] = {}
     unreadable: dict[str, str] = {}
-    try:
-        names = [entry.name for entry in place.list("runs")]
-    except OSError as error:
-        raise InputError(f"cannot read the store `{place}`: {error}", "give a store that can be read") from error
-    keys = [match[1] for name in names if (match := FILE_NAME.fullmatch(name))]
-    for key in keys:
-        try:
-            commit, rows = read_commit(place, key)
-            found[key] = part_of(commit, rows)
-        except FileNotFoundError:
-            continue  # replaced by a writer meanwhile
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            unreadable[key] = str(error)
+    gone: set[str] = set()
+    is_whole = False
+    while not is_whole:
+        keys = _keys(place)
+        is_whole = True
+        for key in sorted(keys - found.keys() - unreadable.keys() - gone):
+            try:
+                commit, rows = read_commit(place, key)
+                found[key] = part_of(commit, rows)
+            except FileNotFoundError:  # a writer has replaced it, by one that may not have been listed yet
+                gone.add(key)
+                is_whole = False
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                unreadable[key] = str(error)
     ordered = sorted(found.values(), key=lambda part: (part.commit.committed_unix_ns, part.key))
-    replaced = frozenset(old for part in ordered for old in part.commit.replaces) & {*keys}
+    replaced = frozenset(old for part in ordered for old in part.commit.replaces)
+    replaced &= found.keys() | unreadable.keys() | gone
     parts = {part.key: part for part in ordered if part.key not in replaced}
     owner = {digest: part.key for part in parts.values() for digest in part.runs}
     return Index(parts, owner, {key: why for key, why in unreadable.items() if key not in replaced}, replaced)
 
 
-def open_checked(place: Place, part: Part, table: str) -> Any:
+def _keys(place: Place) -> set[str]:
+    try:
+        return {match[1] for entry in place.list("runs") if (match := FILE_NAME.fullmatch(entry.name))}
+    except OSError as error:
+        raise InputError(f"cannot read the store `{place}`: {error}", "give a store that can be read") from error
+
+
+def open_all_checked(place: Place, part: Part, table: str) -> list[Any]:
+    """Open all files of a part that hold a table, in their order; errors as those of `open_checked`."""
+    with ExitStack() as stack:
+        found = (open_checked(place, part, table, key) for key in part.commit.keys)
+        files = [stack.enter_context(file) for file in found if file is not None]
+        stack.pop_all()  # whoever asked closes them
+        return files
+
+
+def open_checked(place: Place, part: Part, table: str, key: str | None = None) -> Any:
     """Open a file of a part that is what was committed; None where the part has no such table.
+
+    Args:
+        place: The store.
+        part: The part.
+        table: The table.
+        key: Which of its files, where it has more than one; the first by default.
 
     Raises:
         MissingFileError: It is not there.
         InputError: It is not what was committed.
     """
-    summary = part.commit.files.get(table)
+    key = key or part.key
+    summary = (part.commit.files if key == part.key else part.commit.more[key]).get(table)
     if summary is None:
         return None
-    runs, name = tuple(part.runs.values()), f"{table}/{part.key}.parquet"
+    runs, name = tuple(part.runs.values()), f"{table}/{key}.parquet"
     try:
         file = place.open(name)
         try:

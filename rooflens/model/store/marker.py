@@ -36,19 +36,29 @@ def check_marker(place: Place) -> None:
         raise _other_version(place, version)
 
 
-def mark(place: Place) -> None:
-    """Make an empty or missing folder a store; leave one of this version as it is.
+def check_free(place: Place) -> None:
+    """Hold that a place is a store of this version, or may become one.
 
     Raises:
         InputError: It is neither empty nor a store, or a store of another version.
+    """
+    if _marked_version(place) is not None or old_version(place) is not None:
+        check_marker(place)
+    elif not is_blank(place):
+        message = f"`{place}` is neither empty nor a store: nothing is written to it"
+        raise InputError(message, "give an empty folder, or a name that is not taken, with --store")
+
+
+def mark(place: Place) -> None:
+    """Make an empty folder a store, which the caller has locked; leave one of this version as it is.
+
+    Raises:
+        InputError: As `check_free`.
         OSError: It cannot be written to.
     """
-    if _marked_version(place) is None and old_version(place) is None:
-        if not is_blank(place):
-            message = f"`{place}` is neither empty nor a store: nothing is written to it"
-            raise InputError(message, "give an empty folder, or a name that is not taken, with --store")
+    check_free(place)
+    if _marked_version(place) is None:
         place.write_bytes(_CONTENT.encode(), MARKER)
-    check_marker(place)
 
 
 def is_blank(place: Place) -> bool:

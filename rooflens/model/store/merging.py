@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rooflens.model.store.index import open_checked
+from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.parts import LEVEL, PartWriter
 from rooflens.model.store.schema import DATA
 
@@ -59,10 +59,9 @@ def merge(place: Place, pieces: Sequence[Piece], *, level: int = LEVEL, healed: 
 
 
 def _tables(place: Place, piece: Piece, table: str) -> Iterator[pa.Table]:
-    file: Any = open_checked(place, piece.part, table)
-    with file or contextlib.nullcontext():
-        if file is not None:
-            for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
+    with contextlib.ExitStack() as stack:
+        for file in open_all_checked(place, piece.part, table):
+            for batch in pq.ParquetFile(stack.enter_context(file)).iter_batches(_ROWS_AT_ONCE):
                 rows = pa.Table.from_batches([batch])
                 if not rows.schema.equals(DATA[table]):  # Parquet knows no lists of a fixed length
                     rows = rows.cast(DATA[table])

@@ -3,6 +3,9 @@
 A part is known by its key, 64 hex digits: `<table>/<key>.parquet`. Its files mean nothing until the one in `runs` is
 there: it comes last, and its metadata holds what the others must be (`Committed`). So a worker on any machine can
 write a part (`write_part`, `PartWriter`), hand the little `PartSummary` back, and whoever holds the store commits it.
+
+A part may have more files than one a table, where several workers wrote it: each wrote a part of its own, whose keys
+begin alike, and one commit names them all (`joined`).
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import json
 import re
 import secrets
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +27,7 @@ from rooflens.model.store.rows import ReportRows, report_tables
 from rooflens.model.store.schema import DATA, RUNS, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from rooflens.model.store.place import Hashing
 
@@ -51,6 +54,9 @@ _REPEATS = 0.5
 """A column of numbers of which more are distinct is not packed as one of numbers that repeat."""
 
 _META = b"rooflens"
+_GROUP_DIGITS = 32
+"""Keys of parts that were written to be one begin with the same so many digits."""
+
 LEVEL, COMPACT_LEVEL = 3, 12
 """How hard zstd tries, when a part is read in and when it is compacted."""
 
@@ -76,16 +82,22 @@ class PartSummary:
         key: Its name, 64 hex digits.
         files: Its files by table.
         runs: Its rows of `runs`, in the order in which the reports stand in it.
+        more: Files that come after these, by their own key and table: other workers wrote them.
     """
 
     key: str
     files: Mapping[str, FileSummary]
     runs: pa.Table
+    more: Mapping[str, Mapping[str, FileSummary]] = field(default_factory=dict)
 
     @property
     def digests(self) -> tuple[str, ...]:
         """The reports it holds."""
         return tuple(self.runs["digest"].to_pylist())
+
+    def all_files(self) -> Iterator[tuple[str, str, FileSummary]]:
+        """Yield table, key and summary of each file."""
+        return _all_files(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +116,16 @@ class Committed:
     committed_unix_ns: int
     is_compact: bool = False
     schema_version: int = SCHEMA_VERSION
+    more: Mapping[str, Mapping[str, FileSummary]] = field(default_factory=dict)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its files, its own first."""
+        return (self.key, *self.more)
+
+    def all_files(self) -> Iterator[tuple[str, str, FileSummary]]:
+        """Yield table, key and summary of each file."""
+        return _all_files(self)
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """Write it as the metadata of a Parquet schema."""
@@ -118,10 +140,37 @@ class Committed:
         """
         try:
             values = json.loads((metadata or {})[_META])
-            files = {name: FileSummary(**file) for name, file in values.pop("files").items() if name in DATA}
-            return cls(**{**values, "files": files, "replaces": tuple(values["replaces"])})
+            files = _files_from(values.pop("files"))
+            more = {key: _files_from(found) for key, found in values.pop("more", {}).items()}
+            return cls(**{**values, "files": files, "more": more, "replaces": tuple(values["replaces"])})
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError("it has no metadata of a store") from error
+
+
+def _files_from(values: Mapping[str, Mapping[str, Any]]) -> dict[str, FileSummary]:
+    return {name: FileSummary(**file) for name, file in values.items() if name in DATA}
+
+
+def _all_files(part: PartSummary | Committed) -> Iterator[tuple[str, str, FileSummary]]:
+    for key, files in {part.key: part.files, **part.more}.items():
+        for table, file in files.items():
+            yield table, key, file
+
+
+def joined(parts: Sequence[PartSummary]) -> PartSummary:
+    """Make one part of several, without a look at their files: those of `PartWriter`s of one group, in their order."""
+    first, *others = parts
+    return replace(first, more={other.key: other.files for other in others if other.files})
+
+
+def new_group() -> str:
+    """Return what the keys of parts begin with that are to be one."""
+    return secrets.token_hex(_GROUP_DIGITS // 2)
+
+
+def group_of(key: str) -> str:
+    """Return what a key has in common with those that were written to be one part with it."""
+    return key[:_GROUP_DIGITS]
 
 
 class PartWriter:
@@ -133,8 +182,8 @@ class PartWriter:
     store.commit(writer.summary)
     """
 
-    def __init__(self, place: Place, *, level: int = LEVEL) -> None:
-        self.key = secrets.token_hex(32)
+    def __init__(self, place: Place, *, level: int = LEVEL, group: str = "") -> None:
+        self.key = (group or new_group()) + new_group()
         self._place = place
         self._level = level
         self._stack = ExitStack()

@@ -35,7 +35,7 @@ class Entry:
     """One file of a folder of the store.
 
     Attributes:
-        changed_unix_s: When it was last written; None where the file system does not say.
+        changed_unix_s: When it was last written; None where the file system does not say, and for local files.
     """
 
     name: str
@@ -108,7 +108,15 @@ class Place:
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:
-        """The file system and the path in it."""
+        """The file system and the path in it.
+
+        Raises:
+            InputError: It has no name, one that Arrow cannot take, or an address that nothing here opens.
+        """
+        if not self.text:
+            raise InputError("the store has an empty name", "name a folder or an address")
+        if not self._root.isascii() and self._root != self._root.encode("utf-8", "replace").decode():
+            raise InputError(f"cannot open the store `{self.text}`: its name is not UTF-8", "give it another name")
         scheme, separator, _ = self._root.partition("://")
         if not separator:
             return pafs.LocalFileSystem(), self._root
@@ -144,11 +152,10 @@ class Place:
 
     def list(self, *names: str) -> list[Entry]:
         """Return files and folders of a folder by name; none where there is no such folder."""
+        if not self.is_remote:
+            return _listed(self.path_of(*names) if names else self._opened[1])
         selector = pafs.FileSelector(self.path_of(*names) if names else self._opened[1], allow_not_found=True)
-        try:
-            found = self._opened[0].get_file_info(selector)
-        except NotADirectoryError:
-            return []
+        found = self._opened[0].get_file_info(selector)
         entries = (Entry(info.base_name, info.mtime_ns / 1e9 if info.mtime_ns else None) for info in found)
         return sorted(entries, key=lambda entry: entry.name)
 
@@ -242,6 +249,15 @@ def _at(text: str, root: str) -> Place:
     place = Place(text)
     place._root = root  # noqa: SLF001 - its own
     return place
+
+
+def _listed(folder: str) -> list[Entry]:
+    """List a local folder: Arrow cannot tell names that are not UTF-8, which other people's files may have."""
+    try:
+        with os.scandir(folder) as entries:
+            return [Entry(name, None) for name in sorted(entry.name for entry in entries)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def _by_fsspec(address: str) -> tuple[Any, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby
@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from rooflens.errors import InputError
-from rooflens.model.store.index import MissingFileError, damaged, open_checked, read_index
+from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
 from rooflens.model.store.rows import kernels_from_batch
 from rooflens.model.store.tables.columns import texts
 from rooflens.model.store.tables.findings import hotspots_from_batch
@@ -22,7 +22,7 @@ from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -120,11 +120,13 @@ def _read_part(
         InputError: A file is damaged; a missing one is found out before the first report.
     """
     with ExitStack() as stack:
-        files = {table: open_checked(place, part, table) for table in ("kernels", "hotspots", "unprofiled")}
-        for file in files.values():
-            stack.enter_context(file or nullcontext())
+        files: dict[str, list[Any]] = {}
+        for table in ("kernels", "hotspots", "unprofiled"):
+            files[table] = open_all_checked(place, part, table)
+            for file in files[table]:
+                stack.enter_context(file)
         try:
-            without = _unprofiled(files["unprofiled"])
+            without = _unprofiled(next(iter(files["unprofiled"]), None))
             partly = [digest for digest, node in wanted.items() if node is not True]
             whole = {digest for digest in partly if digest in without or is_whole(part.runs[digest])}
             chosen = _positions(files["kernels"], {digest: wanted[digest] for digest in whole})
@@ -161,47 +163,52 @@ def _unprofiled(file: Any) -> dict[str, Unprofiled]:
     return {row["digest"]: unprofiled_from_row(row) for row in rows}
 
 
-def _positions(file: Any, wanted: Mapping[str, Node]) -> dict[str, list[int]]:
+def _positions(files: Sequence[Any], wanted: Mapping[str, Node]) -> dict[str, list[int]]:
     """Return the positions in each report of the kernels that its condition chooses."""
     found: dict[str, list[int]] = {digest: [] for digest in wanted}
-    if wanted and file is not None:
-        for batch in _scan(file, wanted, ["digest", "kernel_index"]):
+    if wanted:
+        for batch in _scan(files, wanted, ["digest", "kernel_index"]):
             for digest, index in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 found[digest].append(index)
     return found
 
 
-def _scan(file: Any, wanted: Mapping[str, Node], columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+def _scan(
+    files: Sequence[Any], wanted: Mapping[str, Node], columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read the rows of `kernels` that the conditions of their reports choose; what has no match is skipped unread."""
     by_node: dict[Node, list[str]] = {}
     for digest, node in wanted.items():
         by_node.setdefault(node, []).append(digest)
     filters = (pc.field("digest").isin(digests) & to_expression(node) for node, digests in by_node.items())
-    fragment = pads.ParquetFileFormat().make_fragment(file)
-    scanner = fragment.scanner(columns=columns, filter=reduce(operator.or_, filters), batch_size=_ROWS_AT_ONCE)
-    yield from scanner.to_batches()
+    condition = reduce(operator.or_, filters)
+    for file in files:
+        fragment = pads.ParquetFileFormat().make_fragment(file)
+        yield from fragment.scanner(columns=columns, filter=condition, batch_size=_ROWS_AT_ONCE).to_batches()
 
 
-def _kernels(files: Mapping[str, Any], part: Part, wanted: Mapping[str, Node]) -> Iterator[Kernel]:
+def _kernels(files: Mapping[str, Sequence[Any]], part: Part, wanted: Mapping[str, Node]) -> Iterator[Kernel]:
     """Read kernels with their hot spots; both files hold the reports in the same order."""
-    if files["kernels"] is None:
-        return
     is_all = len(wanted) == len(part.runs) and all(node is True for node in wanted.values())
-    file, position = files["kernels"], {digest: at for at, digest in enumerate(part.runs)}
+    position = {digest: at for at, digest in enumerate(part.runs)}
     sources = {digest: run.source for digest, run in part.runs.items()}
     spots = _HotspotsAhead(files["hotspots"], position)
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE) if is_all else _scan(file, wanted):
+    for batch in _batches(files["kernels"]) if is_all else _scan(files["kernels"], wanted):
         if batch.num_rows:
             last = position[batch.column("digest")[-1].as_py()]
             yield from kernels_from_batch(batch, sources, spots.until(last))
 
 
+def _batches(files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    for file in files:
+        yield from pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
+
+
 class _HotspotsAhead:
     """Read hot spots no further than kernels have been read."""
 
-    def __init__(self, file: Any, position: Mapping[str, int]) -> None:
-        batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE) if file is not None else ()
-        pieces = chain.from_iterable(_by_digest(batch) for batch in batches)
+    def __init__(self, files: Sequence[Any], position: Mapping[str, int]) -> None:
+        pieces = chain.from_iterable(_by_digest(batch) for batch in _batches(files))
         self._groups = groupby(pieces, key=lambda piece: piece[0])
         self._position = position
         self._held: dict[str, dict[int, tuple[Hotspot, ...]]] = {}

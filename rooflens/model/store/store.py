@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from rooflens.errors import InputError
 from rooflens.model.store.index import Index, Part, damaged, open_checked, part_of, read_index
 from rooflens.model.store.lock import locked, writer_of_store
-from rooflens.model.store.marker import check_marker, mark
+from rooflens.model.store.marker import check_free, check_marker, mark
 from rooflens.model.store.merging import Piece, merge
-from rooflens.model.store.parts import FILE_NAME, Committed, write_commit
+from rooflens.model.store.parts import FILE_NAME, Committed, group_of, write_commit
 from rooflens.model.store.place import Place, is_partial
 from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
 from rooflens.model.store.schema import TABLES
@@ -75,8 +75,9 @@ class Store:
         """
         try:
             self.place.make()
-            mark(self.place)
+            check_free(self.place)
             with locked(self.place, wait=wait, on_wait=self._on_wait):
+                mark(self.place)
                 for table in TABLES:
                     self.place.make(table)
                 self._held, self._fresh, self._checked = read_index(self.place), set(), {}
@@ -159,9 +160,9 @@ class Store:
             OSError: The store cannot be written to.
         """
         index = self.index()
-        for table, file in part.files.items():
-            if self.place.size_of(table, f"{part.key}.parquet") != file.byte_count:
-                message = f"`{self.place.text_of(table, part.key)}.parquet` is not there as it was written"
+        for table, key, file in part.all_files():
+            if self.place.size_of(table, f"{key}.parquet") != file.byte_count:
+                message = f"`{self.place.text_of(table, key)}.parquet` is not there as it was written"
                 raise InputError(message, "ingest the reports again, with no other writer beside")
         new = frozenset(part.digests) - self._fresh
         older = {index.owner[digest] for digest in new if digest in index.owner}
@@ -169,13 +170,9 @@ class Store:
         emptied = [key for key in older if key not in whole and {*index.digests_of(index.parts[key])} <= new]
         if whole or len(new) < len(part.digests):
             kept = [Piece(index.parts[key], {*index.digests_of(index.parts[key])} - new) for key in whole]
-            pieces = [
-                piece
-                for piece in (*kept, Piece(part_of(Committed(part.key, part.files, (), 0), part.runs), new))
-                if piece.digests
-            ]
+            pieces = [piece for piece in (*kept, Piece(part_of(_commit_of(part), part.runs), new)) if piece.digests]
             merged = merge(self.place, pieces)
-            self._remove(part.key)
+            self._remove(part.key, *part.more)
             part = merged
         if part.files:
             self.replace((*whole, *emptied), part)
@@ -194,16 +191,14 @@ class Store:
             OSError: The store cannot be written to.
         """
         index = self.index()
-        commit = Committed(part.key, part.files, tuple(sorted({*keys, *index.replaced})), time.time_ns(), is_compact)
+        commit = _commit_of(part, tuple(sorted({*keys, *index.replaced})), time.time_ns(), is_compact=is_compact)
         write_commit(self.place, part.runs, commit)
-        for key in commit.replaces:
-            self._remove(key)
+        self._remove(*_keys(index, commit.replaces))
         self._held = index.with_part(part_of(commit, part.runs))
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove parts, within `writing`."""
-        for key in keys:
-            self._remove(key)
+        self._remove(*_keys(self.index(), keys))
         self._held = read_index(self.place)
 
     def foreign(self) -> tuple[str, ...]:
@@ -237,26 +232,45 @@ class Store:
 
     def _check(self, part: Part) -> InputError | None:
         try:
-            for table in part.commit.files:
-                open_checked(self.place, part, table).close()
+            for table, key, _ in part.commit.all_files():
+                open_checked(self.place, part, table, key).close()
         except InputError as error:
             return error
         return None
 
-    def _remove(self, key: str) -> None:
-        """Remove the files of a part, first the one that makes it visible."""
-        for table in TABLES:
-            self.place.remove(table, f"{key}.parquet")
+    def _remove(self, *keys: str) -> None:
+        """Remove the files of some keys, of each first the one that makes it visible."""
+        for key in keys:
+            for table in TABLES:
+                self.place.remove(table, f"{key}.parquet")
 
     def _sweep(self) -> None:
         """Remove what was never committed, and what was replaced: only files that a writer of ours named."""
         index = self.index()
-        committed = index.parts.keys() | index.unreadable.keys()
+        committed = {*index.unreadable, *_keys(index, index.parts)}
+        unknown = {group_of(key) for key in index.unreadable}  # which may have more files: nobody can read their names
         stale_unix_s = time.time() - (_STALE_AFTER_S if self.place.is_remote else 0)
         for table in TABLES:
             for entry in self.place.list(table):
                 key = FILE_NAME.fullmatch(entry.name)
-                is_left = key is not None and key[1] not in committed and (table != "runs" or key[1] in index.replaced)
+                is_left = (
+                    key is not None
+                    and key[1] not in committed
+                    and group_of(key[1]) not in unknown
+                    and (table != "runs" or key[1] in index.replaced)
+                )
                 is_old = not self.place.is_remote or (entry.changed_unix_s or stale_unix_s) < stale_unix_s
                 if is_old and (is_left or is_partial(entry.name, FILE_NAME)):
                     self.place.remove(table, entry.name)
+
+
+def _commit_of(
+    part: PartSummary, replaces: tuple[str, ...] = (), committed_unix_ns: int = 0, *, is_compact: bool = False
+) -> Committed:
+    return Committed(part.key, part.files, replaces, committed_unix_ns, is_compact, more=part.more)
+
+
+def _keys(index: Index, parts: Iterable[str]) -> Iterator[str]:
+    """Yield the keys of all files of some parts, each part's own first."""
+    for key in parts:
+        yield from index.parts[key].commit.keys if key in index.parts else (key,)

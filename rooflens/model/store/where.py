@@ -12,7 +12,6 @@ from __future__ import annotations
 import operator
 import re
 from dataclasses import dataclass, fields
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +22,7 @@ from rooflens.model.records import Run
 from rooflens.model.store.schema import KERNELS, RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _DEEPEST = 50
 _TOKEN = re.compile(
@@ -92,6 +91,14 @@ class Both:
 
 Node = Compare | IsNull | Not | Both | bool | None
 """A condition; a constant where it is decided, None for what is neither true nor false."""
+
+
+def _joined(word: str, nodes: Sequence[Node]) -> Node:
+    """Join conditions half by half: a list of thousands then nests a dozen deep."""
+    if len(nodes) == 1:
+        return nodes[0]
+    middle = len(nodes) // 2
+    return Both(word, _joined(word, nodes[:middle]), _joined(word, nodes[middle:]))
 
 
 def parse_where(text: str) -> Node:
@@ -196,16 +203,16 @@ class _Parser:
             raise self._error(f"`{word}` is missing before `{self._next()[1]}`")
 
     def _either(self) -> Node:
-        node = self._all()
+        nodes = [self._all()]
         while self._take("or"):
-            node = Both("or", node, self._all())
-        return node
+            nodes.append(self._all())
+        return _joined("or", nodes)
 
     def _all(self) -> Node:
-        node = self._one()
+        nodes = [self._one()]
         while self._take("and"):
-            node = Both("and", node, self._one())
-        return node
+            nodes.append(self._one())
+        return _joined("and", nodes)
 
     def _one(self) -> Node:
         self._depth += 1
@@ -250,7 +257,7 @@ class _Parser:
         while self._take(","):
             nodes.append(self._compared(column, "=", self._value()))
         self._need(")")
-        return reduce(lambda left, right: Both("or", left, right), nodes)
+        return _joined("or", nodes)
 
     def _like(self, column: str) -> Node:
         if _KINDS[column] != "text":

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rooflens.format import count, cut_name, plain_name, printable
-from rooflens.model.launches import counted_ns, grouped, keyed, ranked_launches
+from rooflens.model.failed import ALL_NAN
+from rooflens.model.totals import totals_of
 from rooflens.model.verdict.advice import asks_for_more
 from rooflens.report.labels import flag_label
-from rooflens.report.summary import failure_counts, first_move, flag_counts, rank
+from rooflens.report.summary import most_first, worth_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.model.records import Analysis
-    from rooflens.report.summary import Ranked
+    from rooflens.model.totals import Total
 
 MOST_LINES = 3
 
@@ -33,13 +35,18 @@ def next_lines(analyses: Sequence[Analysis], place: Sequence[str] = ()) -> list[
         analyses: All launches, as the table shows them.
         place: What to give to a command: paths, or a store; empty where no command is wanted.
     """
-    total_ns = sum(counted_ns(analysis) or 0.0 for analysis in analyses)
-    ranked = rank(grouped(ranked_launches(keyed(analyses), total_ns), total_ns))
+    return next_of(totals_of(analyses), place)
+
+
+def next_of(totals: Sequence[Total], place: Sequence[str] = ()) -> list[str]:
+    """Write the same of the totals of all kernels."""
+    by_time = sorted((total for total in totals if not total.is_failed), key=lambda one: -(one.duration_ns or 0.0))
+    ranked = worth_a_line(by_time)
     if not ranked:
-        return [_again(analyses[0])] if analyses else []
-    lacking = [row for row in ranked if asks_for_more(row.move)]
+        return [f"{_name(totals[0])}: {printable(totals[0].move)}"] if totals else []
+    lacking = [total for total in ranked if asks_for_more(total.move)]
     command = [_move(lacking[0])] if lacking else [_command(ranked, place)] if place else []
-    moves = [_move(row) for row in ranked if row not in lacking]
+    moves = [_move(total) for total in ranked if total not in lacking]
     return [*moves[: MOST_LINES - len(command)], *command]
 
 
@@ -48,32 +55,34 @@ def caveat_lines(analyses: Sequence[Analysis]) -> list[str]:
 
     The most frequent ones are said.
     """
-    failed = (f"{count(amount, 'launch')} not analyzed: {printable(why)}" for why, amount in failure_counts(analyses))
-    flags = (f"{count(amount, 'launch')}: {printable(flag_label(flag))}" for flag, amount in flag_counts(analyses))
+    return caveats_of(totals_of(analyses))
+
+
+def caveats_of(totals: Sequence[Total]) -> list[str]:
+    """Write the same of the totals of all kernels."""
+    reasons: Counter[str] = Counter()
+    flagged: Counter[str] = Counter()
+    for total in totals:
+        reasons.update(total.reasons)
+        flagged.update(total.cautions)
+    del reasons[ALL_NAN]
+    failed = (f"{count(amount, 'launch')} not analyzed: {printable(why)}" for why, amount in reasons.most_common())
+    flags = (f"{count(amount, 'launch')}: {printable(flag_label(flag))}" for flag, amount in most_first(flagged))
     return [*failed, *flags][:MOST_LINES]
 
 
-def _move(row: Ranked) -> str:
-    where = f" ({printable(row.where)})" if row.where else ""
-    return f"{_name(row)}: {printable(row.move)}{where}"
+def _move(total: Total) -> str:
+    where = f" ({printable(total.where)})" if total.where else ""
+    return f"{_name(total)}: {printable(total.move)}{where}"
 
 
-def _again(failed: Analysis) -> str:
-    """Say what to do where every launch failed while it was profiled."""
-    return f"{_short(plain_name(failed.kernel.name))}: {printable(first_move(failed))}"
+def _name(total: Total) -> str:
+    return printable(cut_name(plain_name(total.name), _NAME_WIDTH))
 
 
-def _name(row: Ranked) -> str:
-    return _short(row.group.shown)
-
-
-def _short(name: str) -> str:
-    return printable(cut_name(name, _NAME_WIDTH))
-
-
-def _command(ranked: Sequence[Ranked], place: Sequence[str]) -> str:
+def _command(ranked: Sequence[Total], place: Sequence[str]) -> str:
     """Name what shows where a kernel spends its time, if its first move has no place; else the page."""
     given = " ".join(shlex.quote(printable(text)) for text in place) if len(place) <= _MOST_PLACES else "PATH..."
-    if any(row.group.worst.analysis.kernel.hotspots and not row.where for row in ranked):
+    if any(total.has_hotspots and not total.where for total in ranked):
         return f"`rooflens hotspots {given}` shows the lines or instructions that take their time"
     return f"`rooflens report {given} -o page.html` draws each of them, with its findings and what they stand on"

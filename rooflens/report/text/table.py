@@ -22,13 +22,11 @@ from rooflens.format import (
     si,
     significant,
 )
-from rooflens.model.aggregate import aggregate
-from rooflens.model.launches import by_stake, counted_ns, grouped, identity, keyed, known_sum, ranked_launches
-from rooflens.model.records import ratio, timed
-from rooflens.model.roofline.work import main_work
+from rooflens.model.launches import by_stake
+from rooflens.model.records import ratio
+from rooflens.model.totals import totals_of
 from rooflens.model.verdict.sentences import bottleneck_words, resource_label
 from rooflens.report.labels import UNITS
-from rooflens.report.summary import first_move
 from rooflens.report.text.markdown_parts import code_cell, prose
 from rooflens.report.text.markdown_parts import table as markdown_table
 from rooflens.report.text.terminal import new_table
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rooflens.model.launches import Launch
     from rooflens.model.records import Analysis, Bound, Confidence
+    from rooflens.model.totals import Total
 
 _STYLES: dict[Bound, str] = {
     "memory": "blue",
@@ -107,13 +105,13 @@ class Row:
 
     Attributes:
         launches: How many launches it stands for.
-        analysis: All of them added up.
+        analysis: All of them added up; None where that was not kept.
     """
 
     cells: tuple[str, ...]
     launches: int
     bound: Bound
-    analysis: Analysis
+    analysis: Analysis | None
 
     def name(self, width: int) -> str:
         """Write its name with its launches in so many characters: `gemm<128, 64> x12`."""
@@ -136,8 +134,8 @@ class Section:
 
     @property
     def analyses(self) -> tuple[Analysis, ...]:
-        """The record behind each row."""
-        return tuple(row.analysis for row in self.rows)
+        """The record behind each row, where these were kept."""
+        return tuple(row.analysis for row in self.rows if row.analysis is not None)
 
 
 def to_sections(analyses: Sequence[Analysis], top: int | None = None, *, each_launch: bool = False) -> list[Section]:
@@ -148,119 +146,111 @@ def to_sections(analyses: Sequence[Analysis], top: int | None = None, *, each_la
         top: Keep so many rows of each GPU.
         each_launch: Make a row of each launch, in place of one of each kernel.
     """
-    gpus: defaultdict[str, list[Analysis]] = defaultdict(list)
-    for analysis in analyses:
-        gpus[analysis.kernel.gpu or "GPU not named in the report"].append(analysis)
+    return sections_of(totals_of(analyses, each_launch=each_launch, keep=True), top)
+
+
+def sections_of(totals: Sequence[Total], top: int | None = None) -> list[Section]:
+    """Make the rows of each GPU of the totals of kernels, or of launches; `top` as for `to_sections`."""
+    gpus: defaultdict[str, list[Total]] = defaultdict(list)
+    for total in totals:
+        gpus[total.gpu or "GPU not named in the report"].append(total)
     by_time = sorted(gpus.items(), key=lambda item: -_total_ns(item[1]))
-    return [_section(gpu, members, top, each_launch=each_launch) for gpu, members in by_time]
+    return [_section(gpu, members, top) for gpu, members in by_time]
 
 
-def _total_ns(analyses: Sequence[Analysis]) -> float:
-    return sum(counted_ns(analysis) or 0.0 for analysis in analyses)
+def _total_ns(totals: Sequence[Total]) -> float:
+    return sum(total.duration_ns or 0.0 for total in totals)
 
 
-def _section(gpu: str, analyses: Sequence[Analysis], top: int | None, *, each_launch: bool) -> Section:
-    total_ns = _total_ns(analyses)
-    launches = ranked_launches(keyed(analyses), total_ns)
-    groups = grouped(launches, total_ns)
-    listed: list[tuple[Launch, ...]]
-    if each_launch:
-        listed = [(launch,) for launch in by_stake([launch for launch in launches if not launch.failed])]
-    else:
-        listed = [group.launches for group in by_stake(groups)]
-    listed += _failed(launches, each_launch=each_launch)
-    several = len({analysis.kernel.digest for analysis in analyses}) > 1
+def _section(gpu: str, totals: Sequence[Total], top: int | None) -> Section:
+    total_ns = _total_ns(totals)
+    listed = by_stake(total for total in totals if not total.is_failed)
+    listed += [total for total in totals if total.is_failed]
+    several = len({total.digest for total in totals}) > 1
     return Section(
-        heading=_heading(gpu, analyses, len(groups)),
-        rows=tuple(_row(members, total_ns) for members in listed[:top]),
+        heading=_heading(gpu, totals),
+        rows=tuple(to_row(total, total_ns) for total in listed[:top]),
         columns=tuple(i for i in range(len(COLUMNS)) if several or i != _REPORT),
     )
 
 
-def _failed(launches: Sequence[Launch], *, each_launch: bool) -> list[tuple[Launch, ...]]:
-    """Gather the launches that failed while profiled, which are in no group: by kernel, or each by itself."""
-    members: defaultdict[tuple[str, ...], list[Launch]] = defaultdict(list)
-    for launch in launches:
-        if launch.failed:
-            members[(*identity(launch.analysis), launch.key if each_launch else "")].append(launch)
-    return [tuple(group) for group in members.values()]
-
-
-def _heading(gpu: str, analyses: Sequence[Analysis], kernels: int) -> str:
-    launches = sum(analysis.launches for analysis in timed(analyses))
-    failed = len(analyses) - len(timed(analyses))
+def _heading(gpu: str, totals: Sequence[Total]) -> str:
+    sound = [total for total in totals if not total.is_failed]
+    kernels = len({(total.name, total.digest) for total in sound})
+    launches = sum(total.launches for total in sound)
+    failed = sum(total.records for total in totals if total.is_failed)
     counted = count(kernels, "kernel") + (f", {count(launches, 'launch')}" if launches != kernels else "")
     counted += f", {count(failed, 'failed launch')}" if failed else ""
-    clocked = [a for a in timed(analyses) if "sm_clock_hz" in a.kernel.counters]
-    main = max(clocked, key=lambda a: a.gpu_time_ns or 0.0, default=None)
-    clock = f", SM {si(main.kernel.counters['sm_clock_hz'], 'Hz')}" if main else ""
-    total_ns = _total_ns(analyses)
+    clocked = [total for total in sound if total.clock_hz is not None]
+    main = max(clocked, key=lambda total: total.clock_ns, default=None)
+    clock = f", SM {si(main.clock_hz, 'Hz')}" if main and main.clock_hz is not None else ""
+    total_ns = _total_ns(totals)
     return f"{printable(gpu)}{clock}: {counted}" + (f", {duration(total_ns)} of GPU time" if total_ns else "")
 
 
-def _row(launches: Sequence[Launch], total_ns: float) -> Row:
-    """Write the launches of one kernel: sums of all of them, and the verdict of the one with most to win."""
-    worst = max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))
-    whole = aggregate([launch.analysis for launch in launches])
-    time_ns = known_sum(launch.duration_ns for launch in launches)
-    share = ratio(time_ns, total_ns)
-    work, distances = main_work(whole), whole.verdict.distances
-    intensity = work.intensity(whole.levels["dram"])
+def to_row(total: Total, total_ns: float) -> Row:
+    """Write the launches of one kernel: sums of all of them, and the verdict of the one with most to win.
+
+    Args:
+        total: The launches.
+        total_ns: The GPU time of which it has a share.
+    """
+    share, distances = ratio(total.duration_ns, total_ns), total.distances
     cells = (
-        printable(plain_name(worst.name)),
-        printable(PurePath(worst.analysis.kernel.source).name),
-        duration(time_ns) if time_ns is not None else _MISSING,
+        printable(plain_name(total.name)),
+        printable(PurePath(total.source).name),
+        duration(total.duration_ns) if total.duration_ns is not None else _MISSING,
         percent(share) if share is not None else _MISSING,
-        f"{significant(intensity)} {UNITS[work.unit]}/B" if intensity is not None else _MISSING,
-        _achieved(whole),
-        bottleneck_words(worst.bottleneck, worst.analysis.kernel.gpu, missing=_MISSING),
-        printable(_verdict(worst.analysis)),
+        f"{significant(total.intensity)} {UNITS[total.unit]}/B" if total.intensity is not None else _MISSING,
+        _achieved(total),
+        bottleneck_words(total.bottleneck, total.gpu, missing=_MISSING),
+        printable(_verdict(total)),
         *(
             factor(distance) if distance is not None else _MISSING
             for distance in (distances.headroom, distances.potential, distances.potential_by_reuse)
         ),
-        printable(first_move(worst.analysis)),
+        printable(total.move),
     )
-    return Row(cells, whole.launches, worst.bound, whole)
+    return Row(cells, total.launches, total.bound, total.whole)
 
 
-def _achieved(analysis: Analysis) -> str:
+def _achieved(total: Total) -> str:
     """Write the achieved rate and the roof above the kernel at DRAM: min(peak, intensity x bandwidth).
 
     It counts FLOPs; operations of integer tensors, where these are the main work, have their unit.
     """
-    work, level = main_work(analysis), analysis.levels["dram"]
-    if not work.per_s:
+    if not total.work_per_s:
         return _MISSING
-    intensity, bandwidth = work.intensity(level), level.peak_bytes_per_s
+    intensity, bandwidth = total.intensity, total.dram_peak_bytes_per_s
     slope = intensity * bandwidth if intensity and bandwidth else None
-    roofs = [roof for roof in (work.peak_per_s, slope) if roof]
-    is_float = work.unit == "FLOP"
-    about = "~" if is_float and "estimated" in analysis.flop_source.values() else ""
-    unit = "" if is_float else f"{UNITS[work.unit]}/s"
-    return about + (f"{si(work.per_s, '')} of {si(min(roofs), unit)}" if roofs else si(work.per_s, unit))
+    roofs = [roof for roof in (total.work_peak_per_s, slope) if roof]
+    is_float = total.unit == "FLOP"
+    about = "~" if is_float and total.is_estimated else ""
+    unit = "" if is_float else f"{UNITS[total.unit]}/s"
+    return about + (f"{si(total.work_per_s, '')} of {si(min(roofs), unit)}" if roofs else si(total.work_per_s, unit))
 
 
-def _verdict(analysis: Analysis) -> str:
+def _verdict(total: Total) -> str:
     """Write the class with what makes it so: `memory: L1 full`, `compute: FP64 70 %`, `latency: 0.40 warps ready`."""
-    verdict, gpu = analysis.verdict, analysis.kernel.gpu
-    if verdict.bound in {"memory", "compute", "balanced"}:
-        full = verdict.at_roof and verdict.resource is not None
-        why = f"{resource_label(verdict.resource, gpu)} full" if full else bottleneck_words(verdict.bottleneck, gpu)
+    if total.bound in {"memory", "compute", "balanced"}:
+        full = total.at_roof and total.resource is not None
+        why = (
+            f"{resource_label(total.resource, total.gpu)} full"
+            if full
+            else bottleneck_words(total.bottleneck, total.gpu)
+        )
         why = why.removeprefix("instruction ")
     else:
-        why = _waits(analysis) if verdict.bound == "latency" else verdict.cause or ""
-    doubt = "" if verdict.bound == "unknown" else _DOUBT[verdict.confidence]
-    return f"{verdict.bound}: {why}{doubt}" if why else f"{verdict.bound}{doubt}"
+        why = _waits(total) if total.bound == "latency" else total.cause or ""
+    doubt = "" if total.bound == "unknown" else _DOUBT[total.confidence]
+    return f"{total.bound}: {why}{doubt}" if why else f"{total.bound}{doubt}"
 
 
-def _waits(analysis: Analysis) -> str:
+def _waits(total: Total) -> str:
     """Say how few warps are ready per cycle and scheduler; where that is not counted, why they wait."""
-    ready = analysis.kernel.counters.get("eligible_warps_per_cycle")
-    if ready is not None:
-        return f"{significant(ready, 2)} warps ready"
-    costing = next((finding for finding in analysis.findings if finding.severity != "note"), None)
-    return costing.title if costing else analysis.verdict.cause or ""
+    if total.ready_warps is not None:
+        return f"{significant(total.ready_warps, 2)} warps ready"
+    return total.costing or total.cause or ""
 
 
 def to_table(section: Section, width: int) -> Table:
@@ -301,8 +291,13 @@ def _cell(row: Row, i: int, width: int) -> Text:
 
 def to_markdown(analyses: Sequence[Analysis]) -> str:
     """Write the same tables as Markdown, with all of their columns."""
+    return markdown_of(totals_of(analyses))
+
+
+def markdown_of(totals: Sequence[Total]) -> str:
+    """Write the tables of totals as Markdown."""
     lines = []
-    for section in to_sections(analyses):
+    for section in sections_of(totals):
         rows = [
             (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
             for row in section.rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.loading.tasks import read_reports
-from rooflens.ingest.reports.pool import Job, _stamp, in_child
+from rooflens.ingest.reports.pool import Job, in_child, stamp_of
 from rooflens.ingest.reports.report import Report
 from rooflens.model.records import Run
 
@@ -125,12 +125,12 @@ def test_a_file_just_written_is_told_by_its_bytes(tmp_path: Path) -> None:
     """A file system's clock is coarse, so that a fresh file is digested; one that is older is known by its times."""
     file = tmp_path / "a"
     file.write_bytes(b"A")
-    fresh = _stamp(file)
+    fresh = stamp_of(file)
     file.write_bytes(b"B")
     assert fresh[-1] is not None
-    assert _stamp(file, like=fresh)[-1] != fresh[-1]
+    assert stamp_of(file, like=fresh)[-1] != fresh[-1]
     os.utime(file, (0, 0))
-    assert _stamp(file)[-1] is None
+    assert stamp_of(file)[-1] is None
 
 
 def test_no_files_start_no_children() -> None:

@@ -17,7 +17,10 @@ from support.stored import DIGESTS, commit, digest_of, make_report, stored, tabl
 
 from rooflens.errors import InputError
 from rooflens.model.records import Hotspot, Rule, Series
-from rooflens.model.store import MARKER
+from rooflens.model.store import MARKER, index
+from rooflens.model.store import store as stores
+from rooflens.model.store.compacting import compact
+from rooflens.model.store.lock import writer_of_store
 from rooflens.model.store.parts import PartWriter, write_part
 from rooflens.model.store.place import Place
 from rooflens.model.store.reading import StoredReport
@@ -350,3 +353,63 @@ def test_kernels_are_made_column_by_column() -> None:
     assert row["duration_ns"] is None
     assert row["series"] is None
     assert row["counter_sources"] == []
+
+
+def test_a_reader_misses_nothing_that_is_compacted_while_it_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts that went after they were listed are looked for where they are now."""
+    for digest in DIGESTS[:2]:
+        commit(tmp_path, tables_of(digest))
+    read = index.read_commit
+
+    def read_late(place: Place, key: str) -> Any:
+        monkeypatch.setattr(index, "read_commit", read)
+        compact(Store(tmp_path))
+        return read(place, key)
+
+    monkeypatch.setattr(index, "read_commit", read_late)
+    found = index.read_index(Place(tmp_path))
+    assert {*found.owner} == {*DIGESTS[:2]}
+    assert len(found.parts) == 1
+
+
+def test_a_part_that_is_compacted_after_it_was_read_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two parts the first is read, then both are compacted: what stands for both is all that counts."""
+    for digest in DIGESTS[:2]:
+        commit(tmp_path, tables_of(digest))
+    read, calls = index.read_commit, count()
+
+    def read_late(place: Place, key: str) -> Any:
+        if next(calls) == 1:
+            monkeypatch.setattr(index, "read_commit", read)
+            compact(Store(tmp_path))
+        return read(place, key)
+
+    monkeypatch.setattr(index, "read_commit", read_late)
+    assert len(index.read_index(Place(tmp_path)).parts) == 1
+
+
+def test_a_folder_becomes_a_store_under_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two first writers one makes the marker, and the other waits: half a marker is nobody's to read."""
+    mark, writers = stores.mark, []
+
+    def marked(place: Place) -> None:
+        writers.append(writer_of_store(place))
+        mark(place)
+
+    monkeypatch.setattr(stores, "mark", marked)
+    with Store(tmp_path / "store").writing():
+        assert writers == [f"process {os.getpid()} on {socket.gethostname()}"]
+
+
+def test_names_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:
+    """Such a file in a store is left alone, such a folder is refused, and so is a store with no name."""
+    commit(tmp_path, tables_of(DIGESTS[0]))
+    (tmp_path / "runs" / "odd\udcff").touch()
+    assert Store.existing(tmp_path).foreign() == ("odd\udcff",)
+    for place, said in ((tmp_path / "odd\udcff", "is not UTF-8"), ("", "an empty name")):
+        with pytest.raises(InputError, match=said), Store(place).writing():
+            pass

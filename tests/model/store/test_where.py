@@ -87,6 +87,20 @@ def test_a_condition_chooses_what_sql_does(store: Path, condition: str) -> None:
     assert chosen(store, condition) == set(duckdb.sql(query).fetchall())
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        " or ".join(f"kernel_index = {index}" for index in range(2, 5000)),
+        " and ".join(f"kernel_index <> {index}" for index in (0, 1, *range(3, 5000))),
+        f"kernel_index in ({', '.join(map(str, range(2, 5000)))})",
+    ],
+    ids=["or", "and", "in"],
+)
+def test_a_condition_may_be_long(store: Path, condition: str) -> None:
+    """Thousands of terms, as a script writes them, choose what they say."""
+    assert chosen(store, condition) == {(digest, 2) for digest in DIGESTS[:4]}
+
+
 def test_parts_without_a_match_are_not_opened(tmp_path: Path) -> None:
     """A condition that the columns of `runs` decide is answered though the files of other parts are gone."""
     key = commit(tmp_path, report_tables(ReportRows(*make_report(DIGESTS[0], 1, host="a"))))

@@ -1,0 +1,62 @@
+"""Large reports cut into spans for workers to read, and made whole of what comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from rooflens.ingest.executors.running import Lost
+from rooflens.ingest.loading.tasks import SpanDone, grouped, is_large
+from rooflens.ingest.reports.spans import Span, plan_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.errors import InputError
+    from rooflens.ingest.loading.tasks import Item
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.ingest.reports.report import ReadOptions
+
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Task(Protocol[Result_co]):
+    """What is done with reports, and with spans of them."""
+
+    def whole(self, spans: Sequence[SpanDone]) -> Iterator[Result_co]:
+        """Make one result of all spans of a report."""
+
+    def refused(self, job: Job, error: InputError) -> Result_co:
+        """Return what becomes of a report that no worker survives."""
+
+
+def tasks_of(jobs: Iterable[Job], options: ReadOptions, most_bytes: int) -> Iterator[tuple[Item, ...]]:
+    """Put reports together to tasks of so many bytes, and cut large ones into spans of as many."""
+    for group in grouped(jobs, most_bytes):
+        spans = plan_spans(group[0], options, most_bytes) if len(group) == 1 and is_large(group[0]) else ()
+        if spans:
+            yield from ((span,) for span in spans)
+        else:
+            yield group
+
+
+def gathered(results: Iterable[Sequence[Result | SpanDone] | Lost[Item]], task: Task[Result]) -> Iterator[Result]:
+    """Yield what tasks return; spans when all of their report are there, as one."""
+    waiting: dict[Job, dict[int, SpanDone]] = {}
+    for result in results:
+        items: Sequence[Result | SpanDone]
+        if not isinstance(result, Lost):
+            items = result
+        elif isinstance(result.item, Span):
+            items = [SpanDone(result.item, None, lost=result.error)]
+        else:
+            items = [task.refused(result.item, result.error)]
+        for done in items:
+            if not isinstance(done, SpanDone):
+                yield done
+                continue
+            of_report = waiting.setdefault(done.span.job, {})
+            of_report[done.span.number] = done
+            if len(of_report) == done.span.count:
+                del waiting[done.span.job]
+                yield from task.whole([of_report[number] for number in range(done.span.count)])
