@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import find_workers, processes
 from rooflens.ingest.executors.running import run_tasks
@@ -233,8 +234,9 @@ class _Failures:
 
     def add(self, failures: Sequence[tuple[str, InputError]]) -> None:
         for source, error in failures:
-            if (source, str(error)) not in self._told:
-                self._rows.append((source, str(error), error.hint))
+            row = as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)
+            if row[:2] not in self._told:
+                self._rows.append(row)
         if len(self._rows) >= _FAILURES_AT_ONCE:
             self.write()
 

@@ -98,12 +98,18 @@ def _at(address: str) -> tuple[list[Job], list[Path]]:
 
 
 def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice."""
-    reports = {_stem(job.path.name) for job in jobs.values() if has_name_of_report(job.path)}
-    for place in sorted(exported):
-        parts = jobs[place].path.name.split(".")
-        if any(".".join(parts[:count]) in reports for count in range(1, len(parts))):
-            yield jobs.pop(place).path, "an export of a report that is read"
+    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice.
+
+    An export is taken for one of a report of its name that stands beside it, or in a folder above.
+    """
+    places = (Path(os.path.abspath(job.path)) for job in jobs.values() if has_name_of_report(job.path))  # noqa: PTH100 - links stay
+    reports = {(place.parent, _stem(place.name)) for place in places}
+    for key in sorted(exported):
+        place = Path(os.path.abspath(jobs[key].path))  # noqa: PTH100 - as above
+        parts = place.name.split(".")
+        stems = [".".join(parts[:count]) for count in range(1, len(parts))]
+        if any((folder, stem) in reports for folder in place.parents for stem in stems):
+            yield jobs.pop(key).path, "an export of a report that is read"
 
 
 def _stem(name: str) -> str:
