@@ -149,6 +149,8 @@ def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytes
     found = analyze_store(store, keep=True)
     assert found.reports
     assert str(found.not_kept) == "the disk is full"
+    said = CliRunner().invoke(main, ["analyze", "--store", str(store)]).stderr
+    assert ("verdicts are not kept" in said, "wrote" in said) == (True, False)
 
 
 def test_commands_that_read_write_nothing(store: Path) -> None:

@@ -37,9 +37,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/loading": "errors ingest/children ingest/executors ingest/reports model/records model/failed "
+    "ingest/loading": "errors format ingest/children ingest/executors ingest/reports model/records model/failed "
     "model/unprofiled model/store",
-    "ingest/reports": "errors ingest/children ingest/exports ingest/metrics ingest/messages "
+    "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
     "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ STORE = click.option(
 WHERE = click.option(
     "--where",
     metavar="CONDITION",
-    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
+    help="Only kernels of the store for which it holds: \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
@@ -59,6 +60,13 @@ def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) 
     if not 1 <= size_bytes < _MOST_BYTES:
         raise click.BadParameter(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", ctx, param)
     return int(size_bytes)
+
+
+def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which is in every range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("`nan` is no number", ctx, param)
+    return value
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
@@ -86,8 +94,9 @@ _READING = (
     click.option(
         "--deadline",
         "deadline_s",
-        type=click.FloatRange(0, min_open=True),
+        type=click.FloatRange(0, 1e6, min_open=True),
         metavar="SECONDS",
+        callback=_a_number,
         help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
     ),
     click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),

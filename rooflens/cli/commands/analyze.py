@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
 
@@ -78,12 +79,11 @@ def analyze(
         without_nvidia=without_nvidia,
         reading=reading,
     )
-    last_line = f"wrote {store}" if store and keep else ""
     place = place_of(paths, store)
     is_whole = plot or launches or stated is not None
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
-        finish(printed, last_line)
+        finish(printed, _last_line(printed, store, keep=keep))
         return
     found = load()
     if style == "table":
@@ -97,7 +97,11 @@ def analyze(
         print_parts(json_lines(analyses_of(found.reports), found.reports))
     else:
         echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
-    finish(found, last_line)
+    finish(found, _last_line(found, store, keep=keep))
+
+
+def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
+    return f"wrote {store}" if store and keep and found.not_kept is None else ""
 
 
 def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
