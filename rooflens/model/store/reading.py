@@ -138,11 +138,19 @@ def _read_part(
                 if ahead is not None and ahead[0] == digest:
                     found = tuple(ahead[1])
                     ahead = next(kernels, None)
+                if conditions[digest] is True:
+                    _check_count(part.runs[digest], len(found))
                 only = frozenset(chosen[digest]) if digest in whole else None
                 if node is True or (found if only is None else only):
                     yield StoredReport(part.runs[digest], found, without.get(digest), only)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise damaged(place, f"kernels/{part.key}.parquet", error, tuple(part.runs.values())) from error
+
+
+def _check_count(run: Run, kernel_count: int) -> None:
+    """Raise ValueError where kernels of a report are missing, however sound the files are that they should stand in."""
+    if kernel_count != run.kernel_count:
+        raise ValueError(f"{kernel_count} of {run.kernel_count} kernels of a report are there")
 
 
 def unprofiled_of(place: Place, part: Part) -> dict[str, Unprofiled]:

@@ -24,7 +24,7 @@ from rooflens.model.store.lock import writer_of_store
 from rooflens.model.store.parts import PartWriter, write_part
 from rooflens.model.store.place import Place
 from rooflens.model.store.reading import StoredReport
-from rooflens.model.store.rows import ReportRows, kernel_table, report_tables
+from rooflens.model.store.rows import ReportRows, failure_table, kernel_table, report_tables
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
 
@@ -101,7 +101,7 @@ def test_a_report_read_again_takes_the_place_of_the_old_one(tmp_path: Path) -> N
     """What the later writer brings counts; the other reports of the old part stay."""
     commit(tmp_path, tables_of(DIGESTS[0]), tables_of(DIGESTS[1]))
     run, _ = make_report(DIGESTS[1], 1)
-    commit(tmp_path, report_tables(ReportRows(replace(run, host="new"), ())))
+    commit(tmp_path, report_tables(ReportRows(replace(run, host="new", kernel_count=0), ())))
     assert {report.run.digest: (report.run.host, len(report.kernels)) for report in stored(tmp_path)} == {
         DIGESTS[0]: (None, 1),
         DIGESTS[1]: ("new", 0),
@@ -403,6 +403,24 @@ def test_a_folder_becomes_a_store_under_its_lock(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(stores, "mark", marked)
     with Store(tmp_path / "store").writing():
         assert writers == [f"process {os.getpid()} on {socket.gethostname()}"]
+
+
+def test_a_report_that_is_read_again_leaves_the_failures_beside_it(tmp_path: Path) -> None:
+    """What compaction put into one part with it is kept when the report is stored anew."""
+    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, {"failures": failure_table([("b.ncu-rep", "damaged", "h")])})
+    compact(Store(tmp_path))
+    commit(tmp_path, tables_of(DIGESTS[0], 2))
+    assert Store(tmp_path).failures() == [("b.ncu-rep", "damaged")]
+    assert [len(report.kernels) for report in stored(tmp_path)] == [2]
+
+
+def test_a_report_without_some_of_its_kernels_is_damaged(tmp_path: Path) -> None:
+    """Kernels that a writer left out, or put where nobody looks for them, are missed, however sound their files are."""
+    run, kernels = make_report(DIGESTS[0], 3)
+    commit(tmp_path, report_tables(ReportRows(run, kernels[:2])))
+    ((_, error),) = Store.existing(tmp_path).reports()
+    assert "2 of 3 kernels of a report are there" in str(error)
 
 
 def test_names_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:
