@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MOST_REMARKS = 10
@@ -194,6 +195,8 @@ def load_analyzed(
     keep: bool = False,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
+    on_piece: Callable[[AnalyzedReport], None] | None = None,
+    totals: bool = False,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -205,6 +208,8 @@ def load_analyzed(
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
+        on_piece: Takes the reports of a store as they come, in place of all at the end.
+        totals: Add launches of a store up by kernel, in place of all analyses.
 
     Raises:
         UsageError: Neither was given, or both.
@@ -217,7 +222,9 @@ def load_analyzed(
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
-        found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
+        found = analyze_store(
+            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=on_piece, totals=totals
+        )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
             raise NothingChosenError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")

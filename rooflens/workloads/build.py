@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,6 +164,7 @@ def _compile_into(program: Path, workload: Workload, flags: Sequence[str], compi
                 "nvcc must know this GPU's architecture and accept the host compiler: "
                 "a newer CUDA toolkit, or an older g++, is the usual cure",
             )
+        output.chmod(output.stat().st_mode | stat.S_IXUSR)  # a compiler may fill the file that is there
 
 
 def _tail(text: str) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.model.roofline.datasheets import datasheet_of
 from rooflens.model.roofline.time_bounds import time_bounds
 
@@ -190,10 +189,3 @@ def test_every_container_matches_its_results(corpus: Path, loaded: Loaded) -> No
     """What the container counts is what NVIDIA's reader returns, for every report."""
     for run, kernels in loaded.reports:
         assert inspect(corpus / run.source.rpartition("/")[2]).result_count == len(kernels)
-
-
-def test_reading_what_is_needed_reads_the_same_kernels(corpus: Path, loaded: Loaded) -> None:
-    """Kernels read for an analysis, from the metrics it needs, equal those read with every stored value."""
-    for run, kernels in loaded.reports:
-        whole = read_report(corpus / run.source.rpartition("/")[2], run.source, ReadOptions(raw="all"))
-        assert whole.kernels == kernels, run.source

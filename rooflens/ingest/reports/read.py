@@ -18,7 +18,8 @@ from rooflens.ingest.exports.foreign import is_known
 from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
-from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.direct import Direct
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_parts, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
