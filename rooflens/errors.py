@@ -28,6 +28,10 @@ class UsageError(RooflensError):
     exit_code = 2
 
 
+class NothingChosenError(InputError):
+    """A condition that no kernel of a store meets."""
+
+
 class EnvironmentMissingError(RooflensError):
     """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
 

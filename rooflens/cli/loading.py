@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import NothingChosenError, UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def load_analyzed(
         )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
-            raise InputError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")
+            raise NothingChosenError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")
     else:
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:

@@ -12,7 +12,7 @@ import click
 
 from rooflens.cli.console import check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import Gate
 from rooflens.model.store import MARKER
@@ -204,15 +204,15 @@ def _reports(place: str) -> list[AnalyzedReport]:
     """
     store, digest = _store_of(place)
     where = f"digest like '{digest}%'" if digest else None
-    found = load_analyzed((place,) if store is None else (), store, where=where)
+    try:
+        found = load_analyzed((place,) if store is None else (), store, where=where)
+    except NothingChosenError:
+        message = f"`{store}` holds no report whose digest begins with `{digest}`"
+        raise InputError(message, "the table `runs` lists them") from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
         raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
-    if digest and not found.reports:
-        raise InputError(
-            f"`{store}` holds no report whose digest begins with `{digest}`", "the table `runs` lists them"
-        )
     return list(found.reports)
 
 

@@ -88,7 +88,7 @@ def _marked_version(place: Place) -> int | None:
             return None
         values = json.loads(place.read_bytes(MARKER))
         version = values["schema_version"]
-        if values["format"] == _FORMAT and isinstance(version, int):
+        if values["format"] == _FORMAT and type(version) is int:
             return version
     except (ValueError, KeyError, TypeError):
         pass

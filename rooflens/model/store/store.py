@@ -173,7 +173,8 @@ class Store:
         emptied = [key for key in older if key not in whole and {*index.digests_of(index.parts[key])} <= new]
         if whole or len(new) < len(part.digests):
             kept = [Piece(index.parts[key], {*index.digests_of(index.parts[key])} - new) for key in whole]
-            pieces = [piece for piece in (*kept, Piece(part_of(_commit_of(part), part.runs), new)) if piece.digests]
+            found = (*kept, Piece(part_of(_commit_of(part), part.runs), new))
+            pieces = [piece for piece in found if piece.digests or "failures" in piece.part.commit.files]
             merged = merge(self.place, pieces)
             self._remove(part.key, *part.more)
             part = merged

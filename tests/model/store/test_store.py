@@ -24,7 +24,7 @@ from rooflens.model.store.lock import writer_of_store
 from rooflens.model.store.parts import PartWriter, write_part
 from rooflens.model.store.place import Place
 from rooflens.model.store.reading import StoredReport
-from rooflens.model.store.rows import ReportRows, kernel_table, report_tables
+from rooflens.model.store.rows import ReportRows, failure_table, kernel_table, report_tables
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
 
@@ -403,6 +403,16 @@ def test_a_folder_becomes_a_store_under_its_lock(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(stores, "mark", marked)
     with Store(tmp_path / "store").writing():
         assert writers == [f"process {os.getpid()} on {socket.gethostname()}"]
+
+
+def test_a_report_that_is_read_again_leaves_the_failures_beside_it(tmp_path: Path) -> None:
+    """What compaction put into one part with it is kept when the report is stored anew."""
+    commit(tmp_path, tables_of(DIGESTS[0]))
+    commit(tmp_path, {"failures": failure_table([("b.ncu-rep", "damaged", "h")])})
+    compact(Store(tmp_path))
+    commit(tmp_path, tables_of(DIGESTS[0], 2))
+    assert Store(tmp_path).failures() == [("b.ncu-rep", "damaged")]
+    assert [len(report.kernels) for report in stored(tmp_path)] == [2]
 
 
 def test_names_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:

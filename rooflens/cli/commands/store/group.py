@@ -32,7 +32,10 @@ def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
     opened = Store.existing(store)
     done = compact_store(opened, drop_damaged=drop_damaged)
     for error in done.damaged.values():
-        show_error(error)
+        if drop_damaged:
+            say(f"dropped: {error}")
+        else:
+            show_error(error)
     before, after = quantity(done.bytes_before, "B"), quantity(done.byte_count, "B")
     say(f"{count(done.parts_before, 'part')} of {before} are now {done.parts} of {after}")
     say(f"wrote {store}")
