@@ -78,7 +78,9 @@ def test_a_large_report_is_read_by_several_workers(tmp_path: Path, job: Job) -> 
     assert _rows(tmp_path / "two") == _rows(tmp_path / "one")
     (report,) = _stored(tmp_path / "two")
     assert sorted(report.kernels, key=lambda kernel: kernel.index) == list(loaded.reports[0][1])
-    assert len(list((tmp_path / "two" / "kernels").iterdir())) == len(_spans(job)) + 1
+    spans = [range(span.first, span.first + len(span.found.places)) for span in _spans(job)]
+    writing = [span for span in spans if any(n % 4 == 0 for n in span)]  # the others have only kernels that are held
+    assert len(list((tmp_path / "two" / "kernels").iterdir())) == len(writing) + 1
     assert len(list((tmp_path / "two" / "runs").iterdir())) == 1
 
 
