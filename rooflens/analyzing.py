@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,16 +26,23 @@ from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
+from rooflens.streaming import Gathered, Keeper
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Attainable, Kernel, Run
+    from rooflens.model.store.index import Index
+    from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
+
+
+_PIECE = 1024
+"""Kernels of a store that are analyzed and handed on together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,7 @@ class Analyzed:
         warnings: What could not be used beside a report, and the path of the report; calibrations have the path of
             their folder.
         notes: Path of a report, and what a user should know of how it was read.
+        totals: All launches by kernel, where these were asked for in place of the analyses.
     """
 
     reports: tuple[AnalyzedReport, ...]
@@ -77,6 +85,7 @@ class Analyzed:
     not_kept: InputError | None = None
     warnings: tuple[tuple[str, InputError], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    totals: tuple[Total, ...] = ()
 
     @property
     def report_count(self) -> int:
@@ -128,22 +137,29 @@ def analyze_inputs(
     )
 
 
-def analyze_store(
+def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     folder: str | Path,
     limits: Thresholds | None = None,
     *,
     where: str | None = None,
     keep: bool = False,
     without_nvidia: bool = False,
+    on_piece: Callable[[AnalyzedReport], None] | None = None,
+    totals: bool = False,
 ) -> Analyzed:
     """Analyze the reports of a store.
+
+    With `on_piece`, or with `totals`, memory is bounded: analyses are handed over or added up and not kept, and the
+    reports that are returned hold none.
 
     Args:
         folder: A store that `rooflens ingest` wrote: a folder or an address.
         where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
         limits: Thresholds of the verdicts; the shipped ones by default.
-        keep: Write positions and verdicts to the store's table `roofline`; otherwise nothing is written.
+        keep: Write positions and verdicts to the store's tables; otherwise nothing is written.
         without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
+        on_piece: Takes each report in the order of the store, a large one in several pieces, one after the other.
+        totals: Add launches up by kernel; what the store knows of that is not analyzed again.
 
     Raises:
         InputError: The folder is no store, or an empty one.
@@ -153,39 +169,57 @@ def analyze_store(
     from rooflens.model.store.store import Store  # noqa: PLC0415
     from rooflens.model.store.where import parse_where  # noqa: PLC0415
 
-    choice = Choice(True if where is None else parse_where(where), lambda run: recognize(run.command_line) is not None)
+    limits, told, stamp = limits or default_thresholds(), _Told(), _known()
+    choice = Choice(
+        where=True if where is None else parse_where(where),
+        is_whole=lambda run: recognize(run.command_line) is not None,
+        at_once=_PIECE if on_piece or totals else None,
+    )
     store = Store.existing(folder)
-    failures: list[tuple[str, InputError]] = []
     without: dict[str, Unprofiled | None] = {}
     chosen: dict[str, frozenset[int]] = {}
+    stored: dict[str, list[Total]] = {}
+    order: dict[str, Run] = {}
+    parts: set[str] = set()
+
+    def known(index: Index) -> Collection[str]:
+        """Take the totals that the store knows; return the parts which need not be read."""
+        parts.update(index.parts)
+        order.update({digest: part.runs[digest] for part in index.parts.values() for digest in index.digests_of(part)})
+        if not totals or on_piece or where is not None or without_nvidia:
+            return ()
+        stored.update(store.totals(index, limits, stamp))
+        for key, of_part in stored.items():
+            gathered.take((order[digest] for digest in index.digests_of(index.parts[key])), of_part)
+        return stored.keys()
 
     def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
-        for report in store.reports(choice):
+        for report in coming:
             if isinstance(report, tuple):
-                failures.append(report)
+                told.failures.append(report)
             else:
                 without[report.run.digest] = report.unprofiled
                 if report.chosen is not None:
                     chosen[report.run.digest] = report.chosen
                 yield report.run, report.kernels
 
-    known = _withheld(reports()) if without_nvidia else reports()
-    found = _analyzed(known, limits, lambda run: without.pop(run.digest))
-    found = replace(
-        found,
-        reports=tuple(sorted((_only(report, chosen) for report in found.reports), key=lambda one: one.run.source)),
-        missing=tuple(sorted(found.missing, key=lambda missing: missing.source)),
-        failures=(*failures, *found.failures),
+    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep)
+    coming = store.reports(choice, known)
+    pieces = _withheld(reports()) if without_nvidia else reports()
+    is_kept = keep and where is None and stored.keys() < parts
+    with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
+        for report in _analyze_each(pieces, limits, lambda run: without.pop(run.digest, None), told, keeper.leave):
+            gathered.add(_only(report, chosen), keeper)
+        gathered.end(keeper)
+    told.failures += gathered.failures
+    found = gathered.sorted_reports([*order])
+    return replace(
+        told.about(found, limits),
+        missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
+        totals=tuple(total for report in found for total in gathered.totals.get(report.run.digest, ())),
+        not_kept=keeper.error,
         ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
-    if keep and where is None:
-        try:
-            store.put_rooflines(found.reports, found.limits, _known())
-        except InputError as error:
-            return replace(found, not_kept=error)
-        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
-            return replace(found, not_kept=InputError(bug_reason(error), BUG_HINT))
-    return found
 
 
 def _known() -> str:
@@ -216,29 +250,50 @@ def _analyzed(
 
     What is wrong with one costs the others nothing.
     """
-    limits = limits or default_thresholds()
-    warnings: list[tuple[str, InputError]] = []
+    limits, told = limits or default_thresholds(), _Told()
+    return told.about(tuple(_analyze_each(reports, limits, unprofiled_of, told)), limits)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a user should hear of, gathered while reports are analyzed."""
+
+    failures: list[tuple[str, InputError]] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    warnings: list[tuple[str, InputError]] = field(default_factory=list)
+
+    def about(self, reports: tuple[AnalyzedReport, ...], limits: Thresholds) -> Analyzed:
+        """Put it beside the reports."""
+        return Analyzed(
+            reports, limits, tuple(self.failures), missing=tuple(self.missing), warnings=tuple(self.warnings)
+        )
+
+
+def _analyze_each(
+    reports: Iterable[tuple[Run, Sequence[Kernel]]],
+    limits: Thresholds,
+    unprofiled_of: Callable[[Run], Unprofiled | None],
+    told: _Told,
+    on_failed: Callable[[str], None] = lambda _: None,
+) -> Iterator[AnalyzedReport]:
+    """Analyze reports one after the other; `on_failed` hears the digest of each that could not be."""
     folder = calibrations_folder()
-    calibrations = load_calibrations(folder, lambda error: warnings.append((str(folder), error)))
-    found: list[tuple[AnalyzedReport, tuple[str, ...]]] = []
-    failures: list[tuple[str, InputError]] = []
+    calibrations = load_calibrations(folder, lambda error: told.warnings.append((str(folder), error)))
     for run, kernels in reports:
         try:
             unprofiled = unprofiled_of(run)
         except InputError as error:
-            warnings.append((run.source, error))
+            told.warnings.append((run.source, error))
             unprofiled = None
         try:
-            found.append(_analyze_report(run, kernels, unprofiled, limits, calibrations))
+            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
-            failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
-    return Analyzed(
-        reports=tuple(report for report, _ in found),
-        limits=limits,
-        failures=tuple(failures),
-        missing=tuple(Missing(report.run.source, names) for report, names in found if names),
-        warnings=tuple(warnings),
-    )
+            told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
+            on_failed(run.digest)
+            continue
+        if missing:
+            told.missing.append(Missing(run.source, missing))
+        yield report
 
 
 def _analyze_report(

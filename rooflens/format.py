@@ -180,6 +180,11 @@ def unbroken(text: str) -> str:
     return _BEFORE_UNIT.sub(NBSP, text)
 
 
+def as_unicode(text: str) -> str:
+    """Put a mark in the place of each byte that was not UTF-8, as in names of files: tables take none."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML cannot hold them."""
     return "".join(char if char.isprintable() else instead for char in text)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -139,13 +140,17 @@ def test_what_was_found_besides_is_data(report: Path, tmp_path: Path) -> None:
 def test_a_store_that_takes_no_verdicts_says_why(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An analysis is worth having where it cannot be kept: the reason stands beside it."""
 
-    def refuse(*_: object) -> None:
+    @contextlib.contextmanager
+    def refuse(*_: object) -> Iterator[None]:
         raise InputError("the disk is full")
+        yield
 
-    monkeypatch.setattr("rooflens.model.store.store.Store.put_rooflines", refuse)
+    monkeypatch.setattr("rooflens.model.store.store.Store.keeping", refuse)
     found = analyze_store(store, keep=True)
     assert found.reports
     assert str(found.not_kept) == "the disk is full"
+    said = CliRunner().invoke(main, ["analyze", "--store", str(store)]).stderr
+    assert ("verdicts are not kept" in said, "wrote" in said) == (True, False)
 
 
 def test_commands_that_read_write_nothing(store: Path) -> None:
@@ -155,7 +160,11 @@ def test_commands_that_read_write_nothing(store: Path) -> None:
         run(*command)
         assert contents(store) == before
     run("analyze", "--store", store)
-    assert {name.partition("/")[0] for name in contents(store).keys() - before.keys()} == {"roofline", "findings"}
+    assert {name.partition("/")[0] for name in contents(store).keys() - before.keys()} == {
+        "roofline",
+        "findings",
+        "totals",
+    }
 
 
 def test_analyzing_needs_no_terminal_and_no_chart() -> None:

@@ -23,8 +23,9 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "errors files guarding ingest/* model/* workloads",
+    "analyzing": "errors files streaming ingest/* model/* workloads",
     "guarding": "errors model/*",
+    "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
@@ -36,9 +37,9 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/loading": "errors ingest/children ingest/executors ingest/reports model/records model/failed "
+    "ingest/loading": "errors format ingest/children ingest/executors ingest/reports model/records model/failed "
     "model/unprofiled model/store",
-    "ingest/reports": "errors ingest/children ingest/exports ingest/metrics ingest/messages "
+    "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
     "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",
@@ -60,9 +61,9 @@ MAY_IMPORT: dict[str, str] = {
     "model/aggregate": "model/records model/roofline",
     "model/launches": "format model/records model/aggregate model/verdict",
     "model/totals": "model/records model/failed model/launches model/aggregate model/roofline",
-    "model/store/tables": "model/records model/unprofiled",
+    "model/store/tables": "model/records model/unprofiled model/totals",
     "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze "
-    "model/store/tables",
+    "model/store/tables model/totals",
     "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
     "model/compare": "format errors model/records model/aggregate model/verdict model/findings",
     "format": "",

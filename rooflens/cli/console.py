@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rooflens.errors import RooflensError
     from rooflens.ingest.loading.load import Ingested
     from rooflens.model.records import Analysis, AnalyzedReport, Run
+    from rooflens.model.totals import Total
+    from rooflens.report.text.table import Section
 
 
 def echo(text: str, *, nl: bool = True) -> None:
@@ -112,31 +114,55 @@ def print_table(
         place: What to give to a command that tells more: paths, or a store; empty where a page is being written.
     """
     from rooflens.guarding import write_all
-    from rooflens.report.text.next_steps import caveat_lines, next_lines
-    from rooflens.report.text.table import LEGEND, to_sections, to_table
+    from rooflens.model.totals import totals_of
+    from rooflens.report.text.table import sections_of
 
     def written(reports: Sequence[AnalyzedReport]) -> str:
-        analyses, out = analyses_of(reports), console()
-        with out.capture() as captured:
-            for section in to_sections(analyses, top, each_launch=each_launch):
-                out.print(section.heading, style="bold", markup=False, highlight=False)
-                out.print(to_table(section, out.width))
-                out.print()
-                if plot:
-                    _print_plot(out, section.analyses)
-            for title, lines in (("Next", next_lines(analyses, place)), ("Caveats", caveat_lines(analyses))):
-                if lines:
-                    out.print(f"{title}:", style="bold")
-                    for line in lines:
-                        out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-                    out.print()
-        return str(captured.get())
+        analyses = analyses_of(reports)
+        totals = totals_of(analyses, keep=plot)
+        rows = totals_of(analyses, each_launch=True, keep=plot) if each_launch else totals
+        return _written(sections_of(rows, top), totals, place, plot=plot)
 
     click.echo(write_all(found.reports, found.limits, written), nl=False)
     analyses = analyses_of(found.reports)
-    if analyses:
+    _explain(len(analyses), sum(analysis.kernel.synthetic for analysis in analyses))
+
+
+def print_totals(totals: Sequence[Total], top: int | None = None, *, place: Sequence[str] = ()) -> None:
+    """Print the same of kernels whose launches are added up."""
+    from rooflens.report.text.table import sections_of
+
+    click.echo(_written(sections_of(totals, top), totals, place), nl=False)
+    _explain(len(totals), sum(total.synthetic for total in totals))
+
+
+def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequence[str], *, plot: bool = False) -> str:
+    from rooflens.report.text.next_steps import caveats_of, next_of
+    from rooflens.report.text.table import to_table
+
+    out = console()
+    with out.capture() as captured:
+        for section in sections:
+            out.print(section.heading, style="bold", markup=False, highlight=False)
+            out.print(to_table(section, out.width))
+            out.print()
+            if plot:
+                _print_plot(out, section.analyses)
+        for title, lines in (("Next", next_of(totals, place)), ("Caveats", caveats_of(totals))):
+            if lines:
+                out.print(f"{title}:", style="bold")
+                for line in lines:
+                    out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+                out.print()
+    return str(captured.get())
+
+
+def _explain(kernels: int, synthetic: int) -> None:
+    """Say what the marks of a table mean, and how much of it was not recorded."""
+    from rooflens.report.text.table import LEGEND
+
+    if kernels:
         say(LEGEND)
-    synthetic = sum(analysis.kernel.synthetic for analysis in analyses)
     if synthetic:
         say(f"note: {count(synthetic, 'kernel')} from synthetic reports: written by a generator")
 

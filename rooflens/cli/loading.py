@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MOST_REMARKS = 10
@@ -40,7 +42,7 @@ STORE = click.option(
 WHERE = click.option(
     "--where",
     metavar="CONDITION",
-    help="Only kernels of the store for which it holds: \"gpu = 'NVIDIA H100' and name like 'flash%'\".",
+    help="Only kernels of the store for which it holds: \"gpu like '%H100%' and name like 'flash%'\".",
 )
 THRESHOLDS = click.option(
     "--thresholds",
@@ -58,6 +60,13 @@ def _parsed_size(ctx: click.Context, param: click.Parameter, value: str | None) 
     if not 1 <= size_bytes < _MOST_BYTES:
         raise click.BadParameter(f"`{value}` is no size: it looks like 4GiB, 500MB or 1000000", ctx, param)
     return int(size_bytes)
+
+
+def _a_number(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """Refuse `nan`, which is in every range."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("`nan` is no number", ctx, param)
+    return value
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d*)?(?:e\d{1,2})?)\s*([kmgt]?)(i?b?)", re.IGNORECASE)
@@ -85,8 +94,9 @@ _READING = (
     click.option(
         "--deadline",
         "deadline_s",
-        type=click.FloatRange(0, min_open=True),
+        type=click.FloatRange(0, 1e6, min_open=True),
         metavar="SECONDS",
+        callback=_a_number,
         help="What NVIDIA's module may take for a report, and a second more for each MB.  [default: 120]",
     ),
     click.option("--gpu", metavar="NAME", help="The GPU, for CSV exports that do not name it."),
@@ -185,6 +195,8 @@ def load_analyzed(
     keep: bool = False,
     without_nvidia: bool = False,
     reading: ReadOptions | None = None,
+    on_piece: Callable[[AnalyzedReport], None] | None = None,
+    totals: bool = False,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -196,6 +208,8 @@ def load_analyzed(
         keep: Write the verdicts into the store.
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
+        on_piece: Takes the reports of a store as they come, in place of all at the end.
+        totals: Add launches of a store up by kernel, in place of all analyses.
 
     Raises:
         UsageError: Neither was given, or both.
@@ -208,7 +222,9 @@ def load_analyzed(
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     if store is not None:
-        found = analyze_store(store, limits, where=where, keep=keep, without_nvidia=without_nvidia)
+        found = analyze_store(
+            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=on_piece, totals=totals
+        )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
             raise InputError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")

@@ -116,6 +116,13 @@ def test_sizes_have_units(text: str, size_bytes: int) -> None:
     assert _size(text) == size_bytes
 
 
+@pytest.mark.parametrize("deadline", ["nan", "inf", "1e300", "0", "-1"])
+def test_a_deadline_is_so_many_seconds(scratch: Path, deadline: str) -> None:
+    """What no clock can wait for is wrong usage."""
+    result = run("analyze", scratch, "--deadline", deadline)
+    assert (result.exit_code, "--deadline" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("text", ["", "4 parsecs", "-1", "0", "1e40", "GiB", "0x10", "nan", "inf"])
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Nothing, less than a byte and more than there can be are no sizes."""
@@ -257,6 +264,20 @@ def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
     assert "gemm.v1.csv (an export of a report that is read)" in result.stderr
     named = run("analyze", tmp_path / "gemm.v1.ncu-rep", tmp_path / "exports" / "gemm.v1.csv", "--format", "csv", *GPU)
     assert len(named.stdout.splitlines()) == 3
+
+
+def test_an_export_of_another_report_of_the_same_name_is_read(tmp_path: Path) -> None:
+    """Each run has its folder, and calls what it writes alike: neither is an export of the other."""
+    for name in ("run1", "run2"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "run1" / "profile.csv").write_text(EXPORT)
+    (tmp_path / "run2" / "profile.ncu-rep").write_bytes(REPORT)
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    assert [Path(line.split(",")[0]).name for line in result.stdout.splitlines()[1:]] == [
+        "profile.csv",
+        "profile.ncu-rep",
+    ]
+    assert "passed over" not in result.stderr
 
 
 def test_an_export_comes_through_stdin(scratch: Path) -> None:

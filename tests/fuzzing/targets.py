@@ -11,7 +11,7 @@ from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec,
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.read import is_export, read_export
-from rooflens.ingest.reports.direct import UnknownContentError
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 
 sys.path.append(str(Path(__file__).parents[1] / "ingest" / "exports"))

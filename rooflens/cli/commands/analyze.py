@@ -11,12 +11,16 @@ import click
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
+from rooflens.cli.stored import print_stored
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import AnalyzedReport
 
 
 @click.command()
@@ -65,7 +69,8 @@ def analyze(
 
     stated = read_stated(predict)
     keep = not without_nvidia and where is None
-    found = load_analyzed(
+    load = partial(
+        load_analyzed,
         paths,
         store,
         read_thresholds(thresholds),
@@ -74,25 +79,42 @@ def analyze(
         without_nvidia=without_nvidia,
         reading=reading,
     )
+    place = place_of(paths, store)
+    is_whole = plot or launches or stated is not None
+    printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
+    if printed is not None:
+        finish(printed, _last_line(printed, store, keep=keep))
+        return
+    found = load()
     if style == "table":
-        print_table(found, top, plot=plot, each_launch=launches, place=place_of(paths, store))
+        print_table(found, top, plot=plot, each_launch=launches, place=place)
         print_programs(found.reports)
         if stated is not None:
             print_expected(found.reports, find_expected(found.reports, stated))
-    elif style == "json":
-        from rooflens.report.text.json_csv import json_lines, to_json
+    elif style == "json" and not sys.stdout.isatty():
+        from rooflens.report.text.json_csv import json_lines
 
-        if sys.stdout.isatty():
-            echo(write_all(found.reports, found.limits, lambda reports: to_json(analyses_of(reports), reports)))
-        else:
-            print_parts(json_lines(analyses_of(found.reports), found.reports))
-    elif style == "csv":
+        print_parts(json_lines(analyses_of(found.reports), found.reports))
+    else:
+        echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
+    finish(found, _last_line(found, store, keep=keep))
+
+
+def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
+    return f"wrote {store}" if store and keep and found.not_kept is None else ""
+
+
+def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
+    """Write reports as JSON for people, as CSV or as Markdown."""
+    analyses = analyses_of(reports)
+    if style == "json":
+        from rooflens.report.text.json_csv import to_json
+
+        return f"{to_json(analyses, reports)}\n"
+    if style == "csv":
         from rooflens.report.text.json_csv import to_csv
 
-        write = partial(to_csv, raw_cells=raw_cells)
-        echo(write_all(found.reports, found.limits, lambda reports: write(analyses_of(reports))), nl=False)
-    else:
-        from rooflens.report.text.table import to_markdown
+        return to_csv(analyses, raw_cells=raw_cells)
+    from rooflens.report.text.table import to_markdown
 
-        echo(write_all(found.reports, found.limits, lambda reports: to_markdown(analyses_of(reports))), nl=False)
-    finish(found, f"wrote {store}" if store and keep else "")
+    return to_markdown(analyses)

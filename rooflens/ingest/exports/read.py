@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rooflens.ingest.exports.kernels import ExportedKernel
+    from rooflens.model.roofline.datasheets import Datasheet
 
 HEAD_BYTES = 1 << 20
 """So many bytes of a file show whether it is an export: what the program printed comes first."""
@@ -52,6 +53,7 @@ class Export:
     _facts: Facts
     names_gpu: bool = True
     _has_peaks: bool = False
+    _is_unknown: bool = False
     _capabilities: dict[str, None] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[ExportedKernel]:
@@ -60,10 +62,10 @@ class Export:
         Raises:
             InputError: There are none; the table is none that can be read; or the GPU that was named is another one.
         """
-        count = 0
+        count, known = 0, datasheet_of(self._gpu)
         try:
             for kernel in _kernels(self._data, self._facts):
-                self._name_gpu(kernel)
+                self._name_gpu(kernel, known)
                 count += 1
                 yield kernel
         except csv.Error as error:
@@ -81,6 +83,8 @@ class Export:
         said = self._facts.notes()
         if not self.names_gpu:
             said.append(f"the export does not name its GPU{self._capability}: `--gpu NAME` adds its published roofs")
+        if self._is_unknown:
+            said.append(f"no roofs are published of a `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
 
     @property
@@ -100,7 +104,7 @@ class Export:
         known = f"; of compute capability {', '.join(self._capabilities)} are {some}" if names else ""
         return f"name it with --gpu, as `rooflens gpus` spells it{known}"
 
-    def _name_gpu(self, kernel: ExportedKernel) -> None:
+    def _name_gpu(self, kernel: ExportedKernel, known: Datasheet | None) -> None:
         """Put down the GPU that the user named, where the launch names none; never guess one."""
         capability = _capability_of(kernel)
         if capability:
@@ -111,7 +115,7 @@ class Export:
         if self._gpu is None:
             self.names_gpu = False
             return
-        known = datasheet_of(self._gpu)
+        self._is_unknown = known is None
         if known and capability and known.compute_capability != capability:
             raise InputError(
                 f"ran on a GPU of compute capability {capability}; {self._gpu} has {known.compute_capability}",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import find_workers, processes
 from rooflens.ingest.executors.running import run_tasks
@@ -22,9 +23,10 @@ from rooflens.ingest.loading.tasks import (
     read_reports,
     task_bytes,
 )
+from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.ingest.reports.spans import may_be_split
-from rooflens.ingest.reports.unpacking import chunks, is_packed, likely_bytes
+from rooflens.ingest.reports.unpacking import chunks, is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +179,7 @@ def ingest_reports(  # noqa: PLR0913 - the last three say how, and have their de
 
 def _plan(jobs: Sequence[Job], options: ReadOptions, executor: ExecutorChoice | None) -> tuple[int, Workers | None]:
     """Return how many bytes there are to read, and by whom; None for this process."""
-    total_bytes = sum(likely_bytes(job.path) for job in jobs)
+    total_bytes = sum(map(bytes_of, jobs))
     if executor is not None:
         return total_bytes, find_workers(executor)
     is_one = len(jobs) == 1 and not may_be_split(jobs[0], options)
@@ -232,8 +234,9 @@ class _Failures:
 
     def add(self, failures: Sequence[tuple[str, InputError]]) -> None:
         for source, error in failures:
-            if (source, str(error)) not in self._told:
-                self._rows.append((source, str(error), error.hint))
+            row = as_unicode(source), as_unicode(str(error)), as_unicode(error.hint)
+            if row[:2] not in self._told:
+                self._rows.append(row)
         if len(self._rows) >= _FAILURES_AT_ONCE:
             self.write()
 
@@ -250,8 +253,9 @@ class _Failures:
 def _is_stored(job: Job, store: Store, unprofiled_of: Callable[[Path], Unprofiled | None]) -> bool:
     """Return whether a report is stored with its un-profiled run: that may have been written since."""
     try:
-        if not job.path.is_file() or not store.is_current(digest := _digest(job.path)):
-            return False
+        with fetched(job) as path:
+            if not path.is_file() or not store.is_current(digest := _digest(path)):
+                return False
         found = unprofiled_of(job.path)
         return found is None or found == store.unprofiled(digest)
     except (OSError, InputError):

@@ -18,9 +18,9 @@ from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
 from rooflens.ingest.reports.pool import Job, Outcome, end_children, said
 from rooflens.ingest.reports.read import read_parts, read_report
+from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import Held, ReadOptions, Report
 from rooflens.ingest.reports.spans import Span, finish_spans, read_span
-from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ class IngestTask:
 
         batch = _Batch([job])
         try:
-            with PartWriter(self.place) as writer:
-                for number, piece in enumerate(read_parts(job.path, job.source, self.options, _KERNELS_AT_ONCE)):
+            with fetched(job) as path, PartWriter(self.place) as writer:
+                for number, piece in enumerate(read_parts(path, job.source, self.options, _KERNELS_AT_ONCE)):
                     self._add_piece(writer, batch, job, piece, is_first=not number)
         except InputError as error:
             return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
@@ -339,7 +339,7 @@ class LoadTask:
 
 def is_large(job: Job) -> bool:
     """Return whether a report is read in pieces, or by several workers, if there are any."""
-    return likely_bytes(job.path) > _LARGE_BYTES
+    return bytes_of(job) > _LARGE_BYTES
 
 
 def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
@@ -347,7 +347,7 @@ def grouped(jobs: Iterable[Job], most_bytes: int) -> Iterator[tuple[Job, ...]]:
     group: list[Job] = []
     group_bytes = 0
     for job in jobs:
-        job_bytes = likely_bytes(job.path)
+        job_bytes = bytes_of(job)
         if group and (group_bytes + job_bytes > most_bytes or len(group) >= _MOST_JOBS):
             yield tuple(group)
             group, group_bytes = [], 0
@@ -419,7 +419,7 @@ def _side_by_side(
 
 def _outcome(job: Job, options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report]) -> Outcome:
     try:
-        with said():
-            return Outcome(job, read(job.path, job.source, options))
+        with said(), fetched(job) as path:
+            return Outcome(job, read(path, job.source, options))
     except InputError as error:
         return Outcome(job, error)

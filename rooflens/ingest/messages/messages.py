@@ -119,10 +119,12 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("repeated", "MetricValuePair", "MetricValueList", 3),
         ("optional", "uint32", "Kind", 4),
     ),
-    # A metric read fast: without its instances, or with them merged, as its definition has them in no ncu.
+    # A metric read fast: without its instances, but for the last one undecoded, or with them merged, as its definition
+    # has them in no ncu.
     "MetricHead": (
         ("required", "uint32", "NameId", 1),
         ("optional", "MetricValue", "MetricValue", 2),
+        ("optional", "bytes", "LastInstance", 3),
         ("optional", "uint32", "Kind", 4),
     ),
     "MergedMetric": (
@@ -243,10 +245,14 @@ def decode(name: str, encoded: bytes) -> Any:
 
 def unknown_fields(decoded: Any) -> set[int]:
     """Return the numbers of the fields of a decoded message that its definition here lacks; not those inside others."""
+    return {field.field_number for field in _unknown_field_set()(decoded)}
+
+
+@cache
+def _unknown_field_set() -> Any:
     from google.protobuf.unknown_fields import UnknownFieldSet  # noqa: PLC0415 - as above
 
-    unknown = UnknownFieldSet(decoded)
-    return {unknown[place].field_number for place in range(len(unknown))}
+    return UnknownFieldSet
 
 
 @cache

@@ -12,42 +12,44 @@ What the definitions do not know is not guessed at: `UnknownContentError` says w
 from __future__ import annotations
 
 import math
+from itertools import compress
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflens.errors import InputError
-from rooflens.ingest.messages.messages import decode, unknown_fields
+from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics import code, series
+from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
+from rooflens.ingest.reports.encoded import (
+    BEFORE_DOUBLE,
+    TAIL,
+    UnknownContentError,
+    before_value,
+    check_kind,
+    check_known,
+    decoded,
+    name_id_of,
+    own_of,
+    own_value,
+    text_of,
+    whole_number,
+)
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
-from rooflens.ingest.reports.unpacking import INTACT_HINT
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
     from rooflens.ingest.reports.container import Bytes, Outline, Place
 
-_NAME, _VALUE, _INSTANCES, _KIND = 1, 2, 3, 4
-"""Fields of a metric."""
-
-_PLAIN, _SAMPLED = 0, 1
-"""Kinds of a metric: one of the second has doubles by time stamp, and no value without them."""
-
-_TAIL = bytes([_KIND << 3, _PLAIN])
-"""What stands behind a plain metric, in reports of newer versions of ncu."""
-
-_DOUBLE_BYTES = 8
-_BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + _DOUBLE_BYTES, 3 << 3 | 1])
-"""What stands between the number of a metric's name and its double: two tags, and the length of the value."""
-
 _DOUBLE = Struct("<d")
 _CUT = {
-    start + _DOUBLE_BYTES + len(tail): -_DOUBLE_BYTES - len(tail)
-    for tail, starts in ((b"", (5, 6)), (_TAIL, (5, 6, 7)))
+    start + DOUBLE_BYTES + len(tail): -DOUBLE_BYTES - len(tail)
+    for tail, starts in ((b"", (5, 6)), (TAIL, (5, 6, 7)))
     for start in starts
 }
 """Length of an encoded metric that may be one double -> where that starts, from the end.
@@ -60,7 +62,8 @@ _LONGEST_SCALAR_BYTES = 64
 _MOST_KNOWN = 1 << 16
 """So many encoded scalars are remembered, some 15 MB, before all are forgotten."""
 
-_DAMAGED_METRIC = ("damaged: a metric cannot be decoded", INTACT_HINT)
+_LONGEST_KNOWN_BYTES, _MOST_OWNS = 1 << 13, 1 << 10
+"""So long are metrics with instances whose own value is remembered, and so many, some 4 MB."""
 
 _MESSAGES = {
     KERNEL: "FastResult",
@@ -77,11 +80,28 @@ _LAST_FIELD = 36
 _OF_UNIT, _OF_KERNEL = 1, 2
 """Types of an estimated speed-up: that of the unit which the rule looks at, and that of the kernel."""
 
-_SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
+
+class _Known(NamedTuple):
+    """A metric that was met before.
+
+    Attributes:
+        row: Where the table of stored values remembers it.
+    """
+
+    name: str
+    value: Any
+    row: int
 
 
-class UnknownContentError(Exception):
-    """Says what in a report nobody here knows; another reader may."""
+class _Scalars(dict[bytes, _Known]):
+    """Metrics by how they are encoded; those that were not met before are looked up."""
+
+    def __init__(self, look: Callable[[bytes], _Known]) -> None:
+        super().__init__()
+        self._look = look
+
+    def __missing__(self, entry: bytes) -> _Known:
+        return self._look(entry)
 
 
 class Direct:
@@ -107,7 +127,11 @@ class Direct:
         self._names: dict[int, str] = {}
         self._used: set[str] = set()
         self._doubles: dict[bytes, str] = {}
-        self._scalars: dict[bytes, tuple[str, Value | None]] = {}
+        self._counts: dict[bytes, str] = {}
+        self._scalars = _Scalars(self._look)
+        self._index = 0
+        self._owns: dict[bytes, Value | None] = {}
+        self._layouts = Layouts()
 
     def results(self) -> Iterator[RawResult]:
         """Read all results, in the order of the file.
@@ -127,7 +151,7 @@ class Direct:
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
 
     def _function_name(self, message: Any, index: int) -> str:
-        return _text(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._place(index).kind, "")
+        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._place(index).kind, "")
 
     def _place(self, index: int) -> Place:
         return self._outline.places[index - self._first]
@@ -138,7 +162,7 @@ class Direct:
         message = decode(_MESSAGES[place.kind], encoded)
         if message is None:
             raise damaged_result(index, place)
-        _check_known(message, "a result", _LAST_FIELD)
+        check_known(message, "a result", _LAST_FIELD)
         return message
 
     def _result(self, index: int) -> RawResult:
@@ -156,7 +180,7 @@ class Direct:
         return RawResult(
             index=index,
             function_name=name,
-            signature=_text(getattr(message, "KernelDemangledName", b"")) or name,
+            signature=text_of(getattr(message, "KernelDemangledName", b"")) or name,
             workload=place.kind,
             numbers=numbers,
             texts=texts,
@@ -171,71 +195,146 @@ class Direct:
 
     def _metrics(self, message: Any, index: int) -> _Metrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
+        if len(self._scalars) >= _MOST_KNOWN:
+            self._forget()
+        self._index = index
+        entries = message.MetricResults[:]
+        found = self._layouts.find(entries)
+        if found is not None and (metrics := self._laid_out(entries, *found)) is not None:
+            return metrics
         values: dict[str, Any] = {}
         cut_of, doubles, scalars, double_at = _CUT.get, self._doubles, self._scalars, _DOUBLE.unpack_from
-        for entry in message.MetricResults:
+        for entry in entries:
             cut = cut_of(len(entry))
             if cut is not None and (name := doubles.get(entry[:cut])) is not None:
                 if not name:
                     continue
-                if cut == -_DOUBLE_BYTES or entry.endswith(_TAIL):
+                if cut == -DOUBLE_BYTES or entry.endswith(TAIL):
                     values[name] = double_at(entry, len(entry) + cut)[0]
                     continue
-            name, value = scalars.get(entry) or self._look(entry, index)
+            name, value, _ = scalars[entry]
             if name:
                 values[name] = value
-        if self._raw is None or not self._raw.with_instances:
-            self._drop_instances(values)
-        return _Metrics(values, self._used)
+        if self._layouts.may_learn:
+            self._layouts.learn(entries, [self._plain(entry) for entry in entries], _is_used)
+        encoded = [name for name, value in values.items() if isinstance(value, bytes)]
+        return self._decoded(values, encoded)
 
-    def _drop_instances(self, values: dict[str, Any]) -> None:
-        """Leave only a metric's own value where nothing is read of its instances."""
-        needed = {*OPCODE_TABLES, *self._used}
-        if not self._used.isdisjoint(values):
-            needed.add(code.FUNCTIONS)  # of no use without instructions
-        for name in [name for name, value in values.items() if isinstance(value, bytes) and name not in needed]:
-            own = _own_of(values[name])
-            if own is None:
-                del values[name]
-            else:
-                values[name] = own
+    def _plain(self, entry: bytes) -> tuple[int | None, str]:
+        """Return where the double of a metric begins, None where it is not just that, and the metric's name."""
+        cut = _CUT.get(len(entry))
+        if cut is not None and (cut == -DOUBLE_BYTES or entry.endswith(TAIL)):
+            name = self._doubles.get(entry[:cut])
+            if name is not None:
+                return len(entry) + cut, name
+        return None, self._scalars[entry].name
 
-    def _look(self, entry: bytes, index: int) -> tuple[str, Any]:
-        """Return name and value of a metric that was not met before; no name where it is not wanted."""
-        if len(entry) > _LONGEST_SCALAR_BYTES and (name := self._names.get(_name_id(entry))) is not None:
-            return name, entry
+    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> _Metrics | None:
+        """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
+        known = list(map(self._scalars.__getitem__, layout.others(entries)))
+        names, rows = [name for name, _, _ in known], [row for _, _, row in known]
+        if names != layout.other_names:
+            return None
+        values: dict[str, Any] = dict(zip(layout.used_names, compress(doubles, layout.used), strict=True))
+        values |= {name: value for name, value, _ in compress(known, layout.others_used)}
+        encoded = []
+        place = -1
+        for _ in range(rows.count(ENCODED)):
+            place = rows.index(ENCODED, place + 1)
+            name, value, _ = known[place]
+            if name:
+                encoded.append(name)
+                values[name] = value
+        return self._decoded(values, encoded, _Packed(layout, doubles, rows))
+
+    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: _Packed | None = None) -> _Metrics:
+        """Decode what has instances; where nothing is read of them leave only the metric's own value."""
+        if encoded and (self._raw is None or not self._raw.with_instances):
+            needed = {*OPCODE_TABLES, *self._used}
+            if not self._used.isdisjoint(values):
+                needed.add(code.FUNCTIONS)  # of no use without instructions
+            for name in encoded:
+                if name not in needed:
+                    own = self._own_of(values[name])
+                    if own is None:
+                        del values[name]
+                    else:
+                        values[name] = own
+        return _Metrics(values, encoded, self._used, packed)
+
+    def _own_of(self, entry: bytes) -> Value | None:
+        """Return a metric's own value; launches of one kernel have many of them in common."""
+        if entry in self._owns:
+            return self._owns[entry]
+        own = own_of(entry)
+        if len(entry) <= _LONGEST_KNOWN_BYTES:
+            if len(self._owns) >= _MOST_OWNS:
+                self._owns.clear()
+            self._owns[entry] = own
+        return own
+
+    def _forget(self) -> None:
+        """Forget the scalars that were met: others come all the time."""
+        self._scalars.clear()
+        if self._raw is not None:
+            self._raw.forget()
+
+    def _look(self, entry: bytes) -> _Known:
+        """Return what a metric is that was not met before; without a name where it is not wanted."""
+        if len(entry) > _LONGEST_SCALAR_BYTES:
+            if (name := self._names.get(name_id_of(entry))) is not None:
+                return _Known(name, entry, ENCODED)
+        elif (count := whole_number(entry, self._counts)) is not None:
+            return self._remember(entry, *count)
         head = decode("MetricHead", entry)
         if head is None:
-            raise damaged_result(index, self._place(index))
-        name = self._name(head.NameId, index)
-        _check_known(head, "a metric", _INSTANCES)
+            raise damaged_result(self._index, self._place(self._index))
+        name = self._name(head.NameId)
+        check_known(head, "a metric", 0)
         if len(entry) > _LONGEST_SCALAR_BYTES:
-            return name, entry
+            return _Known(name, entry, ENCODED)
         value: Any = entry
-        if _INSTANCES not in unknown_fields(head):
-            value = _own(head)
-            _check_kind(head.Kind, fits=value is None)
-        start = _start_of_double(head.NameId)
-        if isinstance(value, float) and entry.startswith(start) and entry[len(start) + _DOUBLE_BYTES :] in {b"", _TAIL}:
-            self._doubles[start] = name
-            return name, value
-        if len(self._scalars) >= _MOST_KNOWN:
-            self._scalars.clear()
-        self._scalars[entry] = name, value
-        return name, value
+        if not head.HasField("LastInstance"):
+            value = own_value(head)
+            check_kind(head.Kind, fits=value is None)
+        before = before_value(head.NameId)
+        if isinstance(value, float):
+            start = before + BEFORE_DOUBLE
+            if entry.startswith(start) and entry[len(start) + DOUBLE_BYTES :] in {b"", TAIL}:
+                self._doubles[start] = name
+        elif isinstance(value, int):
+            self._counts[before] = name
+        return self._remember(entry, name, value)
 
-    def _name(self, name_id: int, index: int) -> str:
+    def _remember(self, entry: bytes, name: str, value: Value | bytes | None) -> _Known:
+        row = 0
+        if isinstance(value, bytes):
+            row = ENCODED
+        elif self._raw is not None:
+            row = self._raw.remember(name, value)
+        known = self._scalars[entry] = _Known(name, value, row)
+        return known
+
+    def _name(self, name_id: int) -> str:
         """Return the name of a metric, empty where it is not wanted."""
         name = self._names.get(name_id)
         if name is None:
-            check_names((name_id,), index, self._outline.strings)
-            name = _text(self._outline.strings[name_id])
+            check_names((name_id,), self._index, self._outline.strings)
+            name = text_of(self._outline.strings[name_id])
             if code.uses(name) or series.uses(name):
                 self._used.add(name)
-            elif self._raw is None and not is_wanted(name) and not code.needs(name):
+            elif self._raw is None and not _is_used(name):
                 name = ""
             self._names[name_id] = name
         return name
+
+
+class _Packed(NamedTuple):
+    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
+
+    layout: Layout
+    doubles: tuple[float, ...]
+    rows: Sequence[int]
 
 
 class _Metrics:
@@ -243,15 +342,21 @@ class _Metrics:
 
     Args:
         values: By name; bytes are a metric that may have instances, encoded.
+        encoded: Names of those.
         used: Names of which something is read of the instances.
+        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
     """
 
-    def __init__(self, values: dict[str, Any], used: set[str]) -> None:
-        self._stored = {name: _decoded(value) for name, value in values.items() if isinstance(value, bytes)}
+    def __init__(
+        self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: _Packed | None = None
+    ) -> None:
+        self._stored = {name: decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
         self.values: dict[str, Value | None] = values
         for name, stored in self._stored.items():
             values[name] = stored.value
+        self._encoded = encoded
         self._used = used
+        self._packed = packed
 
     def names(self) -> list[str]:
         """Return the names of what may have instances, sorted."""
@@ -265,122 +370,17 @@ class _Metrics:
 
     def keep(self, raw: RawTable, index: int) -> None:
         """Put every value into the table of them."""
-        raw.add(index, self.values, self._stored)
+        if self._packed is None:
+            raw.add(index, self.values, self._stored)
+            return
+        layout, doubles, rows = self._packed
+        raw.add_packed(index, layout.names, doubles, rows)
+        raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)
 
 
-def _merged_metric(entry: bytes) -> Any:
-    metric = decode("MergedMetric", entry)
-    if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
-    _check_known(metric, "a metric", 0)
-    return metric
-
-
-def _own_of(entry: bytes) -> Value | None:
-    """Return the own value of a metric that is long, or has instances."""
-    metric = _merged_metric(entry)
-    _check_kind(metric.Kind, fits=metric.HasField("MetricValueList") or not metric.HasField("MetricValue"))
-    return _own(metric)
-
-
-def _decoded(entry: bytes) -> Stored:
-    """Decode a metric with its instances."""
-    metric = _merged_metric(entry)
-    if not metric.HasField("MetricValueList"):
-        _check_kind(metric.Kind, fits=not metric.HasField("MetricValue"))
-        return Stored(_own(metric))
-    pairs = metric.MetricValueList
-    _check_known(pairs, "an instance", 0)
-    keys, values = _merged(pairs.CorrelationId), _merged(pairs.ElementValue)
-    if values is None or keys is None or len(keys) not in {0, len(values)}:
-        return _slowly_decoded(entry)
-    times, samples = pairs.CorrelationId.Uint64Value, pairs.ElementValue.DoubleValue
-    own = _own(metric)
-    are_samples = len(times) == len(samples) == len(values) and not isinstance(own, (int, str))
-    _check_kind(metric.Kind, fits=are_samples)
-    return Stored(own, keys or None, values)
-
-
-def _merged(value: Any) -> Sequence[Value] | None:
-    """Return the merged scalars of all instances; None where they are not of one kind, for then their order is lost."""
-    _check_known(value, "a value", 0)
-    found: list[Sequence[Any]] = [scalars for name in _SCALARS if (scalars := getattr(value, name))]
-    if len(found) != 1:
-        return None if found else ()
-    return [_text(text) for text in found[0]] if isinstance(found[0][0], bytes) else list(found[0])
-
-
-def _slowly_decoded(entry: bytes) -> Stored:
-    """Decode a metric whose instances are not all alike, one by one."""
-    metric = decode("MetricResult", entry)
-    if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
-    pairs = metric.MetricValueList
-    values = [_scalar(pair.ElementValue) for pair in pairs]
-    keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
-    _check_kind(metric.Kind, fits=False)
-    if not _are_alike(values) or not (keys is None or _are_alike(keys)):
-        raise UnknownContentError("instances that are not alike")
-    return Stored(_own(metric), keys, values)
-
-
-def _has_key(pair: Any) -> bool:
-    return bool(pair.HasField("CorrelationId"))
-
-
-def _are_alike(values: Sequence[Value | None]) -> TypeGuard[Sequence[Value]]:
-    """Return whether all are texts, or all numbers."""
-    return None not in values and len({isinstance(value, str) for value in values}) == 1
-
-
-def _check_kind(kind: int, *, fits: bool) -> None:
-    """Raise where a metric is of an unknown kind, or of sampled ones and does not look like it: readers drop that."""
-    if kind not in {_PLAIN, _SAMPLED} or (kind == _SAMPLED and not fits):
-        raise UnknownContentError(f"{'a metric' if fits else 'an odd metric'} of kind {kind}")
-
-
-def _own(metric: Any) -> Value | None:
-    """Return a metric's own value; None where it has none."""
-    return _scalar(metric.MetricValue) if metric.HasField("MetricValue") else None
-
-
-def _scalar(value: Any) -> Value | None:
-    _check_known(value, "a value", 0)
-    present = [name for name in _SCALARS if value.HasField(name)]
-    if len(present) > 1:
-        raise UnknownContentError("a value of two kinds")
-    if not present:
-        return None
-    found = getattr(value, present[0])
-    return _text(found) if isinstance(found, bytes) else found
-
-
-def _check_known(message: Any, what: str, highest: int) -> None:
-    """Raise where a message has fields that are not in its definition, above those that are known and not needed."""
-    unknown = [number for number in unknown_fields(message) if number > highest]
-    if unknown:
-        raise UnknownContentError(f"field {min(unknown)} of {what}")
-
-
-def _name_id(entry: bytes) -> int:
-    """Return the number of a metric's name where that stands first, else -1."""
-    if entry[0] != _NAME << 3:
-        return -1
-    number = 0
-    for place, byte in enumerate(entry[1:4]):
-        number |= (byte & 0x7F) << 7 * place
-        if byte < 0x80:
-            return number
-    return -1
-
-
-def _start_of_double(name_id: int) -> bytes:
-    """Return what stands before the double of a metric."""
-    number = bytearray()
-    while name_id >= 0x80:
-        number.append(name_id & 0x7F | 0x80)
-        name_id >>= 7
-    return bytes([_NAME << 3, *number, name_id]) + _BEFORE_DOUBLE
+def _is_used(name: str) -> bool:
+    """Return whether a kernel record is made of this metric."""
+    return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
 
 
 def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
@@ -392,10 +392,10 @@ def _rules(message: Any) -> Iterator[Rule]:
     for result in message.RuleResults:
         for item in result.Body.Items:
             yield Rule(
-                identifier=_text(result.Identifier),
-                section=_text(result.SectionIdentifier),
-                title=_text(item.Message.Title),
-                message=_text(item.Message.Text),
+                identifier=text_of(result.Identifier),
+                section=text_of(result.SectionIdentifier),
+                title=text_of(item.Message.Title),
+                message=text_of(item.Message.Text),
                 speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
                 unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
             )
@@ -406,8 +406,3 @@ def _speedup_pct(estimate: Any, of: int) -> float | None:
     if estimate.Kind != of or not math.isfinite(estimate.Value):
         return None
     return float(estimate.Value)
-
-
-def _text(encoded: bytes) -> str:
-    """Decode text of whatever code page the program had."""
-    return encoded.decode("utf-8", errors="replace")

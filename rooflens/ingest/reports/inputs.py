@@ -12,6 +12,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.read import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
+from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -49,7 +50,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
     Links to files are followed, links to folders are not.
 
     Args:
-        paths: As the user gave them.
+        paths: As the user gave them: files, folders, and addresses of either.
         pipes: What came out of those of them that are pipes.
 
     Raises:
@@ -61,6 +62,10 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
     for given in paths:
         if pipes and given in pipes:
             jobs.setdefault(pipes[given].path, pipes[given])
+        elif is_remote(given):
+            at_address, others = _at(given)
+            jobs.update((job.path, job) for job in at_address)
+            ignored += others
         elif not _is_folder(given):
             jobs.setdefault(Path(given).resolve(), Job(Path(given), given))
         else:
@@ -80,13 +85,31 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
     return Inputs(tuple(jobs.values()), tuple(ignored), tuple(closed))
 
 
+def _at(address: str) -> tuple[list[Job], list[Path]]:
+    """Return the reports at an address, known by their names, and other files; one that is named is taken as it is."""
+    from rooflens.ingest.reports.remote import jobs_at  # noqa: PLC0415 - pyarrow: only where there is an address
+
+    found = list(jobs_at(address))
+    if [job.address for job in found] == [address]:
+        return found, []
+    return [job for job in found if has_name_of_report(job.path)], [
+        job.path for job in found if not has_name_of_report(job.path)
+    ]
+
+
 def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
-    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice."""
-    reports = {_stem(job.path.name) for job in jobs.values() if has_name_of_report(job.path)}
-    for place in sorted(exported):
-        parts = jobs[place].path.name.split(".")
-        if any(".".join(parts[:count]) in reports for count in range(1, len(parts))):
-            yield jobs.pop(place).path, "an export of a report that is read"
+    """Leave out exports, found in folders, of reports that are read themselves: their kernels would count twice.
+
+    An export is taken for one of a report of its name that stands beside it, or in a folder above.
+    """
+    places = (Path(os.path.abspath(job.path)) for job in jobs.values() if has_name_of_report(job.path))  # noqa: PTH100 - links stay
+    reports = {(place.parent, _stem(place.name)) for place in places}
+    for key in sorted(exported):
+        place = Path(os.path.abspath(jobs[key].path))  # noqa: PTH100 - as above
+        parts = place.name.split(".")
+        stems = [".".join(parts[:count]) for count in range(1, len(parts))]
+        if any((folder, stem) in reports for folder in place.parents for stem in stems):
+            yield jobs.pop(key).path, "an export of a report that is read"
 
 
 def _stem(name: str) -> str:

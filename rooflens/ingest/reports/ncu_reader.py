@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.metrics.code import Code, Instructions, gather, read_code
 from rooflens.ingest.metrics.series import read_series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
@@ -132,13 +133,13 @@ def _instances(metric: Any, count: int) -> list[Value]:
         return []
     kind = metric.kind(0)
     if kind == metric.ValueKind_STRING:
-        return [_clean(metric.as_string(instance)) for instance in range(count)]
+        return [as_unicode(metric.as_string(instance)) for instance in range(count)]
     read = metric.as_double if kind in {metric.ValueKind_DOUBLE, metric.ValueKind_FLOAT} else metric.as_uint64
     return [read(instance) for instance in range(count)]
 
 
 def _clean_value(value: Any) -> Value | None:
-    return _clean(value) if isinstance(value, str) else value
+    return as_unicode(value) if isinstance(value, str) else value
 
 
 class _Texts:
@@ -150,16 +151,16 @@ class _Texts:
     def sass(self, address: int) -> str | None:
         """Return the instruction at an address in text."""
         text = self._action.sass_by_pc(address)
-        return None if text is None else _clean(text)
+        return None if text is None else as_unicode(text)
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""
         info = self._action.source_info(address)
-        return None if info is None else (_clean(info.file_name()), info.line())
+        return None if info is None else (as_unicode(info.file_name()), info.line())
 
     def source_files(self) -> dict[str, str]:
         """Return the embedded source files by name."""
-        return {_clean(name): text for name, text in self._action.source_files().items()}
+        return {as_unicode(name): text for name, text in self._action.source_files().items()}
 
 
 def _actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
@@ -199,11 +200,6 @@ def _is_taken(path: Path) -> bool:
     return path.suffix != PACKED_SUFFIX
 
 
-def _clean(text: str) -> str:
-    """Replace what is no UTF-8: names and values come from whatever the profiled program was called."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
     name = action.name()
     if name is None:
@@ -211,11 +207,11 @@ def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -
     metrics = _Metrics(action)
     tables = _tables(metrics)
     numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))
-    stored = gather(metrics, thread_opcodes(tables), _clean(name))
+    stored = gather(metrics, thread_opcodes(tables), as_unicode(name))
     return RawResult(
         index=index,
-        function_name=_clean(name),
-        signature=_clean(action.name(action.NameBase_DEMANGLED) or name),
+        function_name=as_unicode(name),
+        signature=as_unicode(action.name(action.NameBase_DEMANGLED) or name),
         workload=_workload(action),
         numbers=numbers,
         texts=texts,
@@ -239,11 +235,11 @@ def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) ->
     instances: dict[str, Stored] = {}
     for name in metrics.names():
         if raw is None and is_wanted(name):
-            values[_clean(name)] = _own(action.metric_by_name(name))
+            values[as_unicode(name)] = _own(action.metric_by_name(name))
         elif raw is not None and (stored := metrics.metric(name)) is not None:
-            values[_clean(name)] = stored.value
+            values[as_unicode(name)] = stored.value
             if stored.values:
-                instances[_clean(name)] = stored
+                instances[as_unicode(name)] = stored
     if raw is not None:
         raw.add(index, values, instances)
     return values
@@ -251,7 +247,7 @@ def _values(action: Any, metrics: _Metrics, index: int, raw: RawTable | None) ->
 
 def _instructions(action: Any) -> Instructions | None:
     metrics = _Metrics(action)
-    return gather(metrics, thread_opcodes(_tables(metrics)), _clean(action.name()))
+    return gather(metrics, thread_opcodes(_tables(metrics)), as_unicode(action.name()))
 
 
 def _workload(action: Any) -> str:
@@ -270,10 +266,10 @@ def _rules(action: Any) -> tuple[Rule, ...]:
         message, estimation = result.get("rule_message") or {}, result.get("speedup_estimation") or {}
         rules.append(
             Rule(
-                identifier=_clean(result.get("rule_identifier", "")),
-                section=_clean(result.get("section_identifier", "")),
-                title=_clean(message.get("title", "")),
-                message=_clean(message.get("message", "")),
+                identifier=as_unicode(result.get("rule_identifier", "")),
+                section=as_unicode(result.get("section_identifier", "")),
+                title=as_unicode(message.get("title", "")),
+                message=as_unicode(message.get("message", "")),
                 speedup_pct=_speedup_pct(estimation, _OF_KERNEL),
                 unit_speedup_pct=_speedup_pct(estimation, _OF_UNIT),
             )

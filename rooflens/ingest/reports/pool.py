@@ -39,10 +39,19 @@ Stamp: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file to read: where it is, and what the user called it."""
+    """One file to read.
+
+    Attributes:
+        path: Where it is; of one at an address, that as it is shown, for its name.
+        source: What the user called it.
+        address: Where it is fetched from; empty for a file.
+        byte_count: Its size there.
+    """
 
     path: Path
     source: str
+    address: str = ""
+    byte_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,13 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.exports.foreign import is_known
 from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
-from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.direct import Direct
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_parts, raw_table
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
@@ -148,7 +150,7 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
     Raises:
         InputError: This is no export, or one that cannot be read.
     """
-    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    source = as_unicode(source)
     raw = raw_table(digest, options)
     export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)
     kernels = []
@@ -170,7 +172,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
         reader="csv",
     )
     values, stored_instances = raw.finish() if raw else (None, None)
-    return Report(run, tuple(kernels), values, stored_instances, export.notes)
+    notes = (*export.notes, "not verified: of an export there is one reader") if options.verify else export.notes
+    return Report(run, tuple(kernels), values, stored_instances, notes)
 
 
 def _without_coarse_peaks(kernel: Kernel, found: ExportedKernel, pct_digits: int) -> Kernel:

@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from rooflens.errors import InputError
+from rooflens.format import as_unicode
 from rooflens.ingest.reports.results import shortened, to_kernel
 from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
@@ -161,7 +162,7 @@ def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
         kernels_at_once: How many kernels a piece has at least; None for one piece.
         count: How many results there must be; by default all of the report.
     """
-    source = source.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    source = as_unicode(source)
     run = _run(container, source, reader)
     count = container.result_count if count is None else count
     ready: list[Kernel] = []

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import product
+from itertools import groupby, product
 from math import isfinite
+from operator import itemgetter, mul, truediv
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rooflens.model.counters.recipes import (
@@ -65,11 +66,13 @@ class Way(NamedTuple):
         needs: Names that must be stored.
         find: Finds the value.
         source: The stored names or the formula.
+        factors: What the one stored value is multiplied with, and then divided by, where that is all.
     """
 
     needs: tuple[str, ...]
     find: Find
     source: str
+    factors: tuple[float, float] | None = None
 
 
 class Step(NamedTuple):
@@ -77,6 +80,20 @@ class Step(NamedTuple):
 
     name: str
     ways: tuple[Way, ...]
+
+
+class Reads(NamedTuple):
+    """Neighbouring quantities that are each one stored value, found together: most of them are.
+
+    Attributes:
+        sources: The stored name of each, by the quantity's.
+    """
+
+    steps: tuple[Step, ...]
+    sources: Mapping[str, str]
+    pick: Callable[[Values], tuple[float, ...]]
+    factors: tuple[float, ...]
+    divisors: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +106,9 @@ class Plan:
         tensor_peaks_per_s: The same of their peaks.
     """
 
-    counters: tuple[Step, ...]
-    tensor_ops: tuple[Step, ...]
-    tensor_peaks_per_s: tuple[Step, ...]
+    counters: tuple[Step | Reads, ...]
+    tensor_ops: tuple[Step | Reads, ...]
+    tensor_peaks_per_s: tuple[Step | Reads, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +145,22 @@ def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
     return Resolved(values, _shared((*sources, *sources.values())), ops, peaks)
 
 
-def _run(steps: Iterable[Step], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
+def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
     """Put the value of each step that can be found into `found`; return where it came from."""
     sources: dict[str, str] = {}
-    for name, ways in steps:
-        for _, find, source in ways:
-            value = find(stored, resolved)
+    for step in steps:
+        if isinstance(step, Reads):
+            values = [*map(truediv, map(mul, step.pick(stored), step.factors), step.divisors)]
+            if isfinite(sum(values)):
+                found.update(zip(step.sources, values, strict=True))
+                sources.update(step.sources)
+            else:
+                sources.update(_run(step.steps, stored, resolved, found))
+            continue
+        for way in step.ways:
+            value = way.find(stored, resolved)
             if value is not None and isfinite(value):
-                found[name], sources[name] = value, source
+                found[step.name], sources[step.name] = value, way.source
                 break
     return sources
 
@@ -171,12 +196,25 @@ def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
 
 def _unless_zero(way: Way) -> Way:
     find = way.find
-    return way._replace(find=lambda stored, resolved: find(stored, resolved) or None)
+    return way._replace(find=lambda stored, resolved: find(stored, resolved) or None, factors=None)
 
 
-def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step, ...]:
+def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step | Reads, ...]:
     kept = (Step(step.name, tuple(way for way in step.ways if stored.issuperset(way.needs))) for step in steps)
-    return tuple(step for step in kept if step.ways)
+    return tuple(_gathered(step for step in kept if step.ways))
+
+
+def _gathered(steps: Iterable[Step]) -> Iterator[Step | Reads]:
+    """Put neighbouring steps together whose first way is to read one value."""
+    for is_plain, group in groupby(steps, key=lambda step: step.ways[0].factors is not None):
+        alike = tuple(group)
+        if is_plain and len(alike) > 1:
+            ways = [step.ways[0] for step in alike]
+            pick = itemgetter(*(way.needs[0] for way in ways))
+            factors, divisors = zip(*(way.factors for way in ways if way.factors), strict=True)
+            yield Reads(alike, {step.name: step.ways[0].source for step in alike}, pick, factors, divisors)
+        else:
+            yield from alike
 
 
 @cache
@@ -222,7 +260,7 @@ def _duration_s(resolved: Values) -> float | None:
 
 
 def _read(name: str, scale: float = 1.0) -> Way:
-    return Way((name,), lambda stored, _: stored[name] * scale, name)
+    return Way((name,), lambda stored, _: stored[name] * scale, name, (scale, 1.0))
 
 
 def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
@@ -374,7 +412,7 @@ def _share(recipe: Share) -> Iterator[Way]:
 
 
 def _hundredth(pct: str) -> Way:
-    return Way((pct,), lambda stored, _: stored[pct] / 100, pct)
+    return Way((pct,), lambda stored, _: stored[pct] / 100, pct, (1.0, 100.0))
 
 
 def _of_active(pct: str) -> Way:

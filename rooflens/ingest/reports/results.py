@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import isfinite, isnan
 from typing import TYPE_CHECKING
 
 from rooflens.ingest.metrics.code import Code
@@ -50,6 +50,8 @@ _MOST_DEVICES = 1 << 16
 """No process sees more GPUs: a larger number is damage."""
 
 _CAPABILITY = "device__attribute_compute_capability_"
+_CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
+_DIMENSIONS = {what: tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block")}
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Numbers that are read past the table of counters, by how their names begin."""
 
@@ -241,13 +243,13 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
     texts: dict[str, str] = {}
     nan_count = 0
     for name, value in values.items():
-        if isinstance(value, str):
+        if type(value) is str:
             texts[name] = value
         elif value is None:
             continue
-        elif math.isfinite(value):
+        elif isfinite(value):  # type: ignore[arg-type]  # it is no text
             numbers[name] = float(value)
-        elif math.isnan(value):
+        elif isnan(value):  # type: ignore[arg-type]  # as above
             nan_count += is_measured(name)
     return numbers, texts, nan_count
 
@@ -276,7 +278,12 @@ def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
 
 
 def _compute_capability(raw: RawResult) -> str | None:
-    parts = [raw.numbers.get(f"{_CAPABILITY}{part}") for part in ("major", "minor")]
+    return _joined(*map(raw.numbers.get, _CAPABILITIES))
+
+
+@lru_cache(maxsize=_SETS_KEPT)
+def _joined(major: float | None, minor: float | None) -> str | None:
+    parts = (major, minor)
     known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY) is None]
     return ".".join(known) if len(known) == len(parts) else None
 
@@ -287,7 +294,7 @@ def _device(numbers: Mapping[str, float]) -> int | None:
 
 
 def _dim3(raw: RawResult, what: str, limit: Limit) -> tuple[int, int, int] | None:
-    sizes = [raw.numbers.get(f"launch__{what}_dim_{axis}") for axis in "xyz"]
+    sizes = [*map(raw.numbers.get, _DIMENSIONS[what])]
     known = [int(size) for size in sizes if size is not None and beyond(size, limit) is None]
     if len(known) < len(sizes):
         return None

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Container, Outline, outline
-from rooflens.ingest.reports.direct import Direct, UnknownContentError
+from rooflens.ingest.reports.direct import Direct
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import stamp_of, unchanged
 from rooflens.ingest.reports.read import Reading, Window, opened
 from rooflens.ingest.reports.report import Held, make_pieces, notes_of, raw_table, with_texts

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -17,12 +16,13 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from rooflens.errors import InputError
+from rooflens.model.store.address import is_address, is_remote, shown
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterator
     from pathlib import Path
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _NATIVE = ("s3", "gs", "gcs", "hdfs", "abfs", "file")
 """Schemes that pyarrow opens itself; others go through fsspec, where it is installed."""
 
@@ -96,8 +96,8 @@ class Place:
 
     def __init__(self, given: str | Path | Place) -> None:
         self.text: str = given.text if isinstance(given, Place) else str(given)
-        self.is_remote = bool(_ADDRESS.match(self.text)) and not self.text.lower().startswith("file://")
-        root = self.text if _ADDRESS.match(self.text) else os.path.abspath(self.text)  # noqa: PTH100 - a worker may stand elsewhere
+        self.is_remote = is_remote(self.text)
+        root = self.text if is_address(self.text) else os.path.abspath(self.text)  # noqa: PTH100 - a worker may stand elsewhere
         self._root: str = given._root if isinstance(given, Place) else root  # noqa: SLF001 - its own
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Place:
             else:
                 system, path = _by_fsspec(self._root)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise InputError(f"cannot open the store `{self.text}`: {error}", "check the address") from error
+            raise InputError(f"cannot open `{shown(self.text)}`: {error}", "check the address") from error
         return system, path.rstrip("/")
 
     def path_of(self, *names: str) -> str:
@@ -158,6 +158,30 @@ class Place:
         found = self._opened[0].get_file_info(selector)
         entries = (Entry(info.base_name, info.mtime_ns / 1e9 if info.mtime_ns else None) for info in found)
         return sorted(entries, key=lambda entry: entry.name)
+
+    def files(self) -> Iterator[tuple[str, int]]:
+        """Yield path and bytes of each file below this place, sorted; of one that is a file, an empty path.
+
+        Raises:
+            OSError: It cannot be listed.
+        """
+        system, root = self._opened
+        info = system.get_file_info(root)
+        if info.type == pafs.FileType.File:
+            yield "", info.size or 0
+            return
+        found = system.get_file_info(pafs.FileSelector(root, allow_not_found=True, recursive=True))
+        for entry in sorted(found, key=lambda entry: entry.path):
+            if entry.type == pafs.FileType.File:
+                yield entry.path[len(root) :].lstrip("/"), entry.size or 0
+
+    def stream(self) -> Any:
+        """Open the file that this place is, to be read once from its beginning.
+
+        Raises:
+            OSError: It is not there or cannot be read.
+        """
+        return self._opened[0].open_input_stream(self._opened[1], compression=None)
 
     def open(self, *names: str) -> Any:
         """Open a file for reading, as one that Arrow reads from and `hash_of` can go through before.

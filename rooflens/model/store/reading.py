@@ -6,7 +6,7 @@ import operator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -38,7 +38,7 @@ _ROWS_AT_ONCE = 2048
 
 @dataclass(frozen=True, slots=True)
 class StoredReport:
-    """One report as it comes out of a store.
+    """One report as it comes out of a store, or a piece of it.
 
     Attributes:
         unprofiled: Its run without the profiler; None where none was kept.
@@ -63,19 +63,24 @@ class Choice:
         where: A condition; True for all.
         is_whole: Tells reports of which all kernels are needed, whichever were asked for; those with a run without the
             profiler always are.
+        at_once: Kernels of a report that come together at most, where not all of them are needed: a larger report comes
+            in pieces, one after the other; None for whole reports.
     """
 
     where: Node = True
     is_whole: Callable[[Run], bool] = lambda _: False
+    at_once: int | None = None
 
 
-def read_reports(place: Place, index: Index, choice: Choice) -> Iterator[StoredReport | Failure]:
+def read_reports(
+    place: Place, index: Index, choice: Choice, known: Collection[str] = ()
+) -> Iterator[StoredReport | Failure]:
     """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
 
     A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
-    kernel was asked for does not come.
+    kernel was asked for does not come, nor does one of the parts in `known`.
     """
-    seen: set[str] = set()
+    seen: set[str] = {*known, *(digest for key in known for digest in index.digests_of(index.parts[key]))}
     while not (yield from _read_parts(place, index, choice, seen)):
         index = read_index(place)
 
@@ -94,7 +99,7 @@ def _read_parts(
         if not wanted or part.key in seen:
             continue
         try:
-            for report in _read_part(place, part, wanted, choice.is_whole):
+            for report in _read_part(place, part, wanted, choice):
                 seen.add(report.run.digest)
                 yield report
         except InputError as error:
@@ -105,16 +110,14 @@ def _read_parts(
     return True
 
 
-def _read_part(
-    place: Place, part: Part, wanted: Mapping[str, Node], is_whole: Callable[[Run], bool]
-) -> Iterator[StoredReport]:
+def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Choice) -> Iterator[StoredReport]:
     """Read reports of a part in its order.
 
     Args:
         place: The store.
         part: The part.
         wanted: The reports wanted, in the part's order, each with the condition on its kernels.
-        is_whole: Tells reports of which all kernels are needed.
+        choice: Tells reports of which all kernels are needed, and how many of the others come together.
 
     Raises:
         InputError: A file is damaged; a missing one is found out before the first report.
@@ -128,19 +131,25 @@ def _read_part(
         try:
             without = _unprofiled(next(iter(files["unprofiled"]), None))
             partly = [digest for digest, node in wanted.items() if node is not True]
-            whole = {digest for digest in partly if digest in without or is_whole(part.runs[digest])}
+            needed = {digest for digest in wanted if digest in without or choice.is_whole(part.runs[digest])}
+            whole = needed.intersection(partly)
             chosen = _positions(files["kernels"], {digest: wanted[digest] for digest in whole})
             conditions = {digest: True if digest in whole else node for digest, node in wanted.items()}
             kernels = groupby(_kernels(files, part, conditions), key=lambda kernel: kernel.digest)
             ahead = next(kernels, None)
             for digest, node in wanted.items():
-                found: tuple[Kernel, ...] = ()
+                rows: Iterator[Kernel] = iter(())
                 if ahead is not None and ahead[0] == digest:
-                    found = tuple(ahead[1])
-                    ahead = next(kernels, None)
+                    rows = ahead[1]
+                at_once = None if digest in needed else choice.at_once
                 only = frozenset(chosen[digest]) if digest in whole else None
+                found = tuple(islice(rows, at_once))
                 if node is True or (found if only is None else only):
                     yield StoredReport(part.runs[digest], found, without.get(digest), only)
+                while more := tuple(islice(rows, at_once)):
+                    yield StoredReport(part.runs[digest], more)
+                if ahead is not None and ahead[0] == digest:
+                    ahead = next(kernels, None)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise damaged(place, f"kernels/{part.key}.parquet", error, tuple(part.runs.values())) from error
 

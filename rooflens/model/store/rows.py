@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, fields
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -98,10 +99,26 @@ def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
     for what in ("grid", "block"):
         sizes = [getattr(kernel, what) for kernel in kernels]
         columns |= {f"{what}_{axis}": [size and size[i] for size in sizes] for i, axis in enumerate(AXES)}
-    counters = [kernel.counters for kernel in kernels]
-    columns |= {counter.name: [values.get(counter.name) for values in counters] for counter in COUNTERS}
+    columns |= _counter_columns(kernels)
     columns |= {name: map_column([getattr(kernel, name) for kernel in kernels], kind) for name, kind in MAPS.items()}
     return table_of(columns, KERNELS)
+
+
+def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
+    """Return the column of each counter: neighbours mostly have the same ones, and are turned over together."""
+    columns: dict[str, list[float | None]] = {}
+    done = 0
+    for names, alike in groupby((kernel.counters for kernel in kernels), key=tuple):
+        rows = [values.values() for values in alike]
+        for name, values in zip(names, zip(*rows, strict=True), strict=True):
+            column = columns.setdefault(name, [])
+            column.extend(repeat(None, done - len(column)))
+            column.extend(values)
+        done += len(rows)
+    for column in columns.values():
+        column.extend(repeat(None, done - len(column)))
+    missing = pa.nulls(done, pa.float64())
+    return {counter.name: columns.get(counter.name, missing) for counter in COUNTERS}
 
 
 def kernels_from_batch(

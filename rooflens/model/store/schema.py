@@ -1,8 +1,8 @@
 """The store's tables as Arrow schemas.
 
 `runs` has one row a report, `kernels` one a profiled result, `metrics` one a stored value, `instances` one a value by
-instance; `tables/` has `roofline`, `hotspots`, `findings` and `unprofiled`. All join on `digest`, the report's SHA-256;
-those of kernels also on `kernel_index`. `failures` has a row for each report that could not be read.
+instance; `tables/` has `roofline`, `totals`, `hotspots`, `findings` and `unprofiled`. All join on `digest`, the
+report's SHA-256; those of kernels also on `kernel_index`. `failures` has a row for each report that could not be read.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Rule
 from rooflens.model.store.tables.findings import FINDINGS, HOTSPOTS
 from rooflens.model.store.tables.roofline import ROOFLINE
+from rooflens.model.store.tables.totals import TOTALS
 from rooflens.model.store.tables.unprofiled import UNPROFILED
 
 SCHEMA_VERSION = 5
@@ -108,7 +109,7 @@ DATA: dict[str, pa.Schema] = {
 }
 """What a part is written of, in the order of writing; the row in `runs` follows and commits it."""
 
-VERDICTS: dict[str, pa.Schema] = {"roofline": ROOFLINE, "findings": FINDINGS}
+VERDICTS: dict[str, pa.Schema] = {"roofline": ROOFLINE, "findings": FINDINGS, "totals": TOTALS}
 """What an analysis adds to a part later, and writes anew when the model or the thresholds change."""
 
 TABLES: dict[str, pa.Schema] = {"runs": RUNS, **DATA, **VERDICTS}

@@ -24,15 +24,15 @@ from rooflens.model.store.parts import FILE_NAME, Committed, group_of, write_com
 from rooflens.model.store.place import Place, is_partial
 from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
 from rooflens.model.store.schema import TABLES
-from rooflens.model.store.verdicts import put_verdicts
+from rooflens.model.store.verdicts import VerdictWriter, read_totals, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
-    from rooflens.model.records import AnalyzedReport
     from rooflens.model.store.parts import PartSummary
     from rooflens.model.store.reading import Failure, StoredReport
+    from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
     from rooflens.model.verdict.thresholds import Thresholds
 
@@ -116,11 +116,14 @@ class Store:
         key = index.owner.get(digest)
         return None if key is None else unprofiled_of(self.place, index.parts[key]).get(digest)
 
-    def reports(self, choice: Choice | None = None) -> Iterator[StoredReport | Failure]:
+    def reports(
+        self, choice: Choice | None = None, known: Callable[[Index], Collection[str]] = lambda _: ()
+    ) -> Iterator[StoredReport | Failure]:
         """Read reports, part by part, in bounded memory; a damaged part gives its file and what is wrong.
 
         Args:
             choice: Which kernels are wanted; all by default.
+            known: Chooses the parts that are not read.
 
         Raises:
             InputError: The store holds no report.
@@ -132,7 +135,7 @@ class Store:
                 raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
             hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
             raise InputError(f"the store `{self.place}` is empty", hint)
-        return read_reports(self.place, index, choice or Choice())
+        return read_reports(self.place, index, choice or Choice(), known(index))
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""
@@ -213,16 +216,34 @@ class Store:
         checked = {key: self._damage(part) for key, part in index.parts.items()}
         return found | {key: error for key, error in checked.items() if error is not None}
 
-    def put_rooflines(self, reports: Iterable[AnalyzedReport], limits: Thresholds, known: str = "") -> None:
-        """Store the positions, verdicts and findings of analyzed reports, stamped with what decided them.
+    @contextlib.contextmanager
+    def keeping(self, limits: Thresholds, known: str = "") -> Iterator[VerdictWriter]:
+        """Give a writer of verdicts, which takes reports in the store's order; nobody else writes meanwhile.
 
         Args:
-            reports: Every report of the store.
             limits: Thresholds the verdicts were reached with.
             known: What else decided them, from outside the store, as a short text.
+
+        Raises:
+            InputError: The store cannot be written, or another process is writing it.
         """
-        with self.writing(wait=False):
-            put_verdicts(self.place, self.index(), reports, limits, known)
+        stamp = stamp_of(limits, known)
+        with self.writing(wait=False), VerdictWriter(self.place, self.index(), stamp, limits.digest) as writer:
+            yield writer
+
+    def totals(self, index: Index, limits: Thresholds, known: str = "") -> dict[str, list[Total]]:
+        """Return what is stored of the totals of kernels, reached with the same thresholds and the same else.
+
+        Returns:
+            The totals by key of the part; without those parts of which they are not stored, or that must be read:
+            damaged ones, and those with a run without the profiler.
+        """
+        stamp = stamp_of(limits, known)
+        found = {
+            key: read_totals(self.place, part, frozenset(index.digests_of(part)), stamp)
+            for key, part in index.parts.items()
+        }
+        return {key: totals for key, totals in found.items() if totals is not None}
 
     def _damage(self, part: Part) -> InputError | None:
         """Say what is wrong with a part; each is checked once while writing."""

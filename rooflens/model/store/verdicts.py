@@ -1,26 +1,30 @@
-"""What an analysis adds to the parts of a store: the tables `roofline` and `findings`, stamped with what made them."""
+"""What an analysis adds to the parts of a store: the tables of `VERDICTS`, stamped with what made them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rooflens.errors import InputError
 from rooflens.model.analyze import MODEL_VERSION
+from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.parts import writer_of
-from rooflens.model.store.schema import TABLES
+from rooflens.model.store.schema import TABLES, VERDICTS
 from rooflens.model.store.tables.findings import finding_table
 from rooflens.model.store.tables.roofline import roofline_table
+from rooflens.model.store.tables.totals import total_table, totals_from_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.model.records import Analysis, AnalyzedReport
-    from rooflens.model.store.index import Index
+    from rooflens.model.store.index import Index, Part
     from rooflens.model.store.place import Place
+    from rooflens.model.totals import Total
     from rooflens.model.verdict.thresholds import Thresholds
 
 _AT_ONCE = 4096
@@ -33,36 +37,166 @@ _MAKERS: dict[str, Callable[[Sequence[Analysis], int, str], pa.Table]] = {
 _STAMP = b"rooflens_verdicts"
 
 
-def put_verdicts(place: Place, index: Index, reports: Iterable[AnalyzedReport], limits: Thresholds, known: str) -> None:
-    """Write positions, verdicts and findings of analyzed reports beside their parts; what stands there so is left.
+def stamp_of(limits: Thresholds, known: str) -> bytes:
+    """Tell verdicts from those of another model, other thresholds, or other `known` from outside the store."""
+    return f"{MODEL_VERSION} {limits.digest} {known}".encode()
 
-    Args:
-        place: The store, which the caller has locked.
-        index: What it holds.
-        reports: A part of which not all reports are among them is left as it is.
-        limits: Thresholds the verdicts were reached with.
-        known: What else decided them, from outside the store, as a short text.
 
-    Raises:
-        OSError: The store cannot be written to.
+class VerdictWriter:
+    """Write positions, verdicts and findings beside their parts, as they come; what stands there so is left.
+
+    Reports come in the order of the store, large ones in pieces. A part of which not all reports come is left as it is.
+    Within `with`; the caller has locked the store.
     """
-    analyses: dict[str, list[Analysis]] = defaultdict(list)
-    given: dict[str, set[str]] = defaultdict(set)
-    for report in reports:
-        if report.run.digest in index.owner:
-            analyses[index.owner[report.run.digest]].extend(report.analyses)
-            given[index.owner[report.run.digest]].add(report.run.digest)
-    whole = (
-        key for key, digests in given.items() if analyses[key] and digests == {*index.digests_of(index.parts[key])}
-    )
-    stamp = f"{MODEL_VERSION} {limits.digest} {known}".encode()
-    for key in whole:
-        found = analyses[key]
+
+    def __init__(self, place: Place, index: Index, stamp: bytes, thresholds_digest: str) -> None:
+        self._place = place
+        self._index = index
+        self._stamp = stamp
+        self._thresholds_digest = thresholds_digest
+        self._part: _PartVerdicts | None = None
+        self._done: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._close(is_whole=kind is None)
+
+    def add(self, report: AnalyzedReport) -> None:
+        """Take a report, or a piece of one.
+
+        Raises:
+            OSError: The store cannot be written to.
+        """
+        part = self._part_of(report.run.digest)
+        if part is not None:
+            part.given.add(report.run.digest)
+            part.add(report.analyses)
+
+    def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
+        """Take the totals of a report, after its last piece."""
+        part = self._part_of(digest)
+        if part is not None:
+            part.totals += totals
+
+    def leave_totals(self, digest: str) -> None:
+        """Leave out the totals of the part of a report, so that it is analyzed again."""
+        part = self._part_of(digest)
+        if part is not None and "totals" in part.needed:
+            part.needed.remove("totals")
+
+    def leave(self, digest: str) -> None:
+        """Leave the part of a report as it is."""
+        part = self._part_of(digest)
+        if part is not None:
+            part.is_left = True
+
+    def _part_of(self, digest: str) -> _PartVerdicts | None:
+        """Return what is written of the part that a report stands in; None where that is none, or behind us."""
+        key = self._index.owner.get(digest)
+        if self._part is not None and self._part.key == key:
+            return self._part
+        if key is None or key in self._done:
+            return None
+        self._close(is_whole=True)
+        self._done.add(key)
+        digests = frozenset(self._index.digests_of(self._index.parts[key]))
+        self._part = _PartVerdicts(self._place, key, digests, self._stamp, self._thresholds_digest)
+        return self._part
+
+    def _close(self, *, is_whole: bool) -> None:
+        if self._part is not None:
+            part, self._part = self._part, None
+            part.close(is_whole=is_whole)
+
+
+class _Abandoned(Exception):  # noqa: N818 - it says that a file is not to be, and is no error
+    """What was written does not take its place."""
+
+
+class _PartVerdicts:
+    """The files of one part while they are written."""
+
+    def __init__(self, place: Place, key: str, digests: frozenset[str], stamp: bytes, thresholds_digest: str) -> None:
+        self.key = key
+        self.given: set[str] = set()
+        self.totals: list[Total] = []
+        self.is_left = False
+        self._place = place
+        self._digests = digests
+        self._stamp = stamp
+        self._thresholds_digest = thresholds_digest
+        self.needed = [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
+        self._held: list[Analysis] = []
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._stack = ExitStack()
+
+    def add(self, analyses: Sequence[Analysis]) -> None:
+        if not self.needed:
+            return
+        for start in range(0, len(analyses), _AT_ONCE):
+            self._held += analyses[start : start + _AT_ONCE]
+            if len(self._held) >= _AT_ONCE:
+                self._flush()
+
+    def close(self, *, is_whole: bool) -> None:
+        """Put the files in their place, if all reports came; else nothing was."""
+        has_rows = bool(self._held or self._writers)
+        if not (is_whole and has_rows and not self.is_left and self.given == self._digests):
+            self._abandon()
+            return
+        try:
+            self._flush()
+            if "totals" in self.needed:
+                self._write("totals", total_table(self.totals, MODEL_VERSION, self._thresholds_digest))
+            for writer in self._writers.values():
+                writer.add_key_value_metadata({_STAMP: self._stamp})
+        except BaseException:
+            self._abandon()
+            raise
+        self._stack.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, []
         for table, make in _MAKERS.items():
-            if _stamp_of(place, table, key) != stamp:
-                groups = (found[start : start + _AT_ONCE] for start in range(0, len(found), _AT_ONCE))
-                rows = (make(group, MODEL_VERSION, limits.digest) for group in groups)
-                _write(place, f"{table}/{key}.parquet", stamp, rows)
+            if table in self.needed and held:
+                self._write(table, make(held, MODEL_VERSION, self._thresholds_digest))
+
+    def _write(self, table: str, rows: pa.Table) -> None:
+        if table not in self._writers:
+            self._place.make(table)
+            sink = self._stack.enter_context(self._place.writing(table, f"{self.key}.parquet"))
+            self._writers[table] = self._stack.enter_context(writer_of(table, sink, rows))
+        self._writers[table].write_table(rows)
+
+    def _abandon(self) -> None:
+        error = _Abandoned()
+        self._stack.__exit__(_Abandoned, error, None)
+        if self._place.is_remote:
+            for table in self._writers:
+                self._place.remove(table, f"{self.key}.parquet")
+
+
+def read_totals(place: Place, part: Part, digests: frozenset[str], stamp: bytes) -> list[Total] | None:
+    """Return the totals of reports of a part; None where they are not stored so, or the part must be read.
+
+    That is so where a file of it is damaged, and where a program ran without the profiler, which tells more.
+    """
+    if any(_stamp_of(place, table, part.key) != stamp for table in (*_MAKERS, "totals")):
+        return None
+    try:
+        for table in ("kernels", "hotspots", "unprofiled"):
+            for file in open_all_checked(place, part, table):
+                file.close()
+        if "unprofiled" in part.commit.files and part.commit.files["unprofiled"].rows:
+            return None
+        with place.open("totals", f"{part.key}.parquet") as file:
+            sources = {digest: run.source for digest, run in part.runs.items()}
+            stored = totals_from_table(pq.ParquetFile(file).read(), sources)
+            return [total for total in stored if total.digest in digests]
+    except (InputError, OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def merge_verdicts(place: Place, keys: Sequence[str], into: str) -> None:
@@ -71,7 +205,7 @@ def merge_verdicts(place: Place, keys: Sequence[str], into: str) -> None:
     Raises:
         OSError: The store cannot be written to.
     """
-    for table in _MAKERS:
+    for table in VERDICTS:
         stamps = {_stamp_of(place, table, key) for key in keys}
         (stamp, *others) = stamps
         if stamp is not None and not others:

@@ -1,6 +1,6 @@
 """The conditions of `--where`: a small part of SQL, read into a tree and pushed down to Parquet.
 
-    gpu = 'NVIDIA H100' and (function_name like 'flash%' or duration_ns >= 1e6) and nvtx_range is not null
+    gpu like '%H100%' and (function_name like 'flash%' or duration_ns >= 1e6) and nvtx_range is not null
 
 Names are columns of `kernels` and `runs`. What is known of a report decides first, so that files of parts without a
 match are not opened; what is left is a filter on `kernels`. As in SQL, a comparison with a missing value is neither
@@ -176,7 +176,7 @@ class _Parser:
             at = found.end()
 
     def _error(self, what: str, hint: str = "") -> UsageError:
-        example = "for example \"gpu = 'NVIDIA H100' and function_name like 'flash%'\""
+        example = "for example \"gpu like '%H100%' and function_name like 'flash%'\""
         return UsageError(f"--where: {what}", hint or example)
 
     def whole(self) -> Node:

@@ -31,11 +31,21 @@ def to_json(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()
 
 def json_lines(analyses: Iterable[Analysis], reports: Iterable[AnalyzedReport] = ()) -> Iterator[str]:
     """Write the same document for programs: without indentation, a line for each kernel, as they come."""
+    return json_parts(json_rows(analyses), reports)
+
+
+def json_rows(analyses: Iterable[Analysis]) -> Iterator[str]:
+    """Write the kernels of that document, each on its line, without what stands between them."""
+    return map(_line, analyses)
+
+
+def json_parts(rows: Iterable[str], reports: Iterable[AnalyzedReport]) -> Iterator[str]:
+    """Put that document together of rows of kernels, which may be several lines each, and the reports' programs."""
     head = json_text(to_document((), reports), dense=True)
     yield f"{head.removesuffix(']}')}\n"
     before = ""
-    for analysis in analyses:
-        yield f"{before}{_line(analysis)}"
+    for row in rows:
+        yield f"{before}{row}"
         before = ",\n"
     yield "\n]}\n"
 

@@ -24,9 +24,9 @@ def kernels(written: str | bytes, gpu: str | None = None) -> list[ExportedKernel
     return list(read_export(written.encode() if isinstance(written, str) else written, gpu))
 
 
-def notes(written: str) -> tuple[str, ...]:
+def notes(written: str, gpu: str | None = None) -> tuple[str, ...]:
     """Read a text, and return what is said of it."""
-    export = read_export(written.encode())
+    export = read_export(written.encode(), gpu)
     list(export)
     return export.notes
 
@@ -335,6 +335,14 @@ def test_the_gpu_is_never_guessed() -> None:
     assert kernels(written, "My GPU")[0].texts[GPU_NAME] == "My GPU"
     with pytest.raises(InputError, match=r"capability 8\.6; NVIDIA A30 has 8\.0"):
         kernels(written, "NVIDIA A30")
+
+
+def test_a_gpu_that_nothing_is_known_of_is_named() -> None:
+    """A name that is spelled wrong gives no roofs, and is told; one that the export has itself is not looked at."""
+    (said,) = notes(long_text(*BOTH), "NVIDA A10")
+    assert said.startswith("no roofs are published of a `NVIDA A10`")
+    assert notes(long_text(*BOTH), "NVIDIA A10") == ()
+    assert notes(wide_text({GPU_NAME: ("", "NVIDIA A10"), **WIDE}), "NVIDA A10") == ()
 
 
 def test_a_named_gpu_stays() -> None:

@@ -108,18 +108,17 @@ def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
 
 
 def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes start where there is enough to read for them, and more than one core and report or piece of one."""
-    options = ReadOptions()
-    assert load._plan(jobs, options, None)[1] is None
+    """Processes start where there is much to read, more than one core, and not one report that cannot be split."""
+    assert load._plan(jobs, ReadOptions(), None)[1] is None
     monkeypatch.setattr(load, "_MUCH_BYTES", 1)
     monkeypatch.setattr(load, "usable_cores", lambda: 4)
-    total_bytes, workers = load._plan(jobs, options, None)
+    total_bytes, workers = load._plan(jobs, ReadOptions(), None)
     assert total_bytes == sum(job.path.stat().st_size for job in jobs)
     assert workers is not None
-    assert load._plan(jobs[:1], options, None)[1] is not None
-    assert load._plan(jobs[:1], ReadOptions("ncu-report"), None)[1] is None
+    assert load._plan(jobs[:1], ReadOptions(), None)[1] is not None
+    assert load._plan(jobs[:1], ReadOptions(reader="ncu-report"), None)[1] is None
     monkeypatch.setattr(load, "usable_cores", lambda: 1)
-    assert load._plan(jobs, options, None)[1] is None
+    assert load._plan(jobs, ReadOptions(), None)[1] is None
 
 
 def test_reports_are_put_together_by_size_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +146,7 @@ def test_what_a_task_returns_is_small(tmp_path: Path, jobs: tuple[Job, ...]) -> 
     """A worker hands back names, counts and the rows of `runs`, and no kernel: those it has written."""
     store = Store(tmp_path / "store")
     with store.writing():
-        task = IngestTask(store.place, ReadOptions(raw="all"), load._no_unprofiled)
+        task = IngestTask(store.place, load.ReadOptions(raw="all"), load._no_unprofiled)
         (written,) = pickle.loads(pickle.dumps(task))(jobs)  # noqa: S301 - our own
     assert written.part is not None
     assert len(written.part.digests) == 6

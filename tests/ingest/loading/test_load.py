@@ -180,3 +180,14 @@ def test_a_large_report_that_is_damaged_leaves_nothing(tmp_path: Path, monkeypat
     assert (done.report_count, len(done.failures)) == (0, 1)
     assert "damaged" in str(done.failures[0][1])
     assert not list((tmp_path / "store").glob("kernels/*"))
+
+
+def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
+    """A name that is not UTF-8 goes into the table of failures with a mark in it, once however often it is tried."""
+    odd = tmp_path / "odd\udcff.ncu-rep"
+    odd.write_bytes(b"NVR\0")
+    store = Store(tmp_path / "store")
+    for _ in range(2):
+        assert len(ingest_reports(find_inputs([str(odd)]).jobs, store).failures) == 1
+    ((source, _),) = store.failures()
+    assert source == str(tmp_path / "odd\N{REPLACEMENT CHARACTER}.ncu-rep")

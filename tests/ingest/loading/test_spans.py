@@ -8,9 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
+from rooflens.errors import InputError
+from rooflens.ingest.executors.running import Lost
 from rooflens.ingest.loading import tasks
-from rooflens.ingest.loading.gathering import tasks_of
+from rooflens.ingest.loading.gathering import gathered, tasks_of
 from rooflens.ingest.loading.load import ingest_reports, load_reports
+from rooflens.ingest.reports import report
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import Held, ReadOptions
 from rooflens.ingest.reports.spans import Span, plan_spans, read_span
@@ -76,12 +79,25 @@ def test_a_large_report_is_read_by_several_workers(tmp_path: Path, job: Job) -> 
     assert (done.report_count, done.kernel_count, done.failures) == (1, KERNELS, [])
     assert loaded.reports == load_reports([job]).reports
     assert _rows(tmp_path / "two") == _rows(tmp_path / "one")
-    (report,) = _stored(tmp_path / "two")
-    assert sorted(report.kernels, key=lambda kernel: kernel.index) == list(loaded.reports[0][1])
-    spans = [range(span.first, span.first + len(span.found.places)) for span in _spans(job)]
-    writing = [span for span in spans if any(n % 4 == 0 for n in span)]  # the others have only kernels that are held
-    assert len(list((tmp_path / "two" / "kernels").iterdir())) == len(writing) + 1
+    (stored,) = _stored(tmp_path / "two")
+    assert sorted(stored.kernels, key=lambda kernel: kernel.index) == list(loaded.reports[0][1])
+    assert len(list((tmp_path / "two" / "metrics").iterdir())) == len(_spans(job))
     assert len(list((tmp_path / "two" / "runs").iterdir())) == 1
+
+
+@pytest.mark.corpus
+def test_the_same_kernels_have_text_however_many_read(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all spans together the kernels that took longest have their hottest instructions in text, and no other."""
+    monkeypatch.setattr(tasks, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(report, "MOST_IN_TEXT", 3)
+    (job,) = find_inputs([str(next(corpus.rglob("GPU-MMS__profile.ncu-rep")))]).jobs
+    assert len(plan_spans(job, ReadOptions(), 1 << 20)) > 2
+    monkeypatch.setattr(tasks, "_LEAST_BYTES", 1 << 20)
+    with ThreadPoolExecutor(2) as executor:
+        split = load_reports([job], executor=executor)
+    whole = load_reports([job])
+    assert (split.reports, split.notes) == (whole.reports, whole.notes)
+    assert sum(any(spot.sass for spot in kernel.hotspots) for kernel in split.reports[0][1]) == 3
 
 
 def test_a_part_of_many_files_is_checked_compacted_and_replaced_as_a_whole(tmp_path: Path, job: Job) -> None:
@@ -97,8 +113,8 @@ def test_a_part_of_many_files_is_checked_compacted_and_replaced_as_a_whole(tmp_p
     assert not list(store.rglob(f"{part.key}.parquet"))
     before = _stored(store)
     compact(Store(store))
-    (report,) = _stored(store)
-    assert [report] == before
+    (stored,) = _stored(store)
+    assert [stored] == before
     assert len(list((store / "kernels").iterdir())) == 1
 
 
@@ -111,7 +127,7 @@ def test_a_writer_sweeps_the_files_of_spans_that_were_never_committed(tmp_path: 
     with store.writing():
         tasks.IngestTask(store.place, ReadOptions(raw="values"), lambda _: None)((_spans(job)[1],))
     assert len({*(tmp_path / "store").rglob("*.parquet")} - committed) == 2
-    assert [len(report.kernels) for report in _stored(tmp_path / "store")] == [KERNELS]
+    assert [len(one.kernels) for one in _stored(tmp_path / "store")] == [KERNELS]
     with store.writing():
         pass
     assert {*(tmp_path / "store").rglob("*.parquet")} == committed
@@ -120,9 +136,11 @@ def test_a_writer_sweeps_the_files_of_spans_that_were_never_committed(tmp_path: 
 
 def test_a_damaged_span_costs_the_whole_report(tmp_path: Path, job: Job) -> None:
     """The error is the one that one process gives, and no span of the report is left in the store."""
-    report = encode_report(ReportSpec([KernelSpec(f"kernel_{n}()", {"gpu__time_duration.sum": 1.0}) for n in range(9)]))
-    place = report.rindex(b"kernel_8")  # the name of the last kernel's field gets a wrong length
-    job.path.write_bytes(report[: place - 1] + b"\xff" + report[place:])
+    encoded = encode_report(
+        ReportSpec([KernelSpec(f"kernel_{n}()", {"gpu__time_duration.sum": 1.0}) for n in range(9)])
+    )
+    place = encoded.rindex(b"kernel_8")  # the name of the last kernel's field gets a wrong length
+    job.path.write_bytes(encoded[: place - 1] + b"\xff" + encoded[place:])
     assert len(plan_spans(job, ReadOptions(), 200)) > 1
     with ThreadPoolExecutor(2) as executor:
         done = ingest_reports([job], Store(tmp_path / "store"), executor=executor)
@@ -142,3 +160,16 @@ def test_a_file_that_changes_after_it_was_planned_is_an_error(job: Job) -> None:
     job.path.write_bytes(job.path.read_bytes()[:-8] + b"\0" * 8)
     with pytest.raises(Exception, match="changed while it was read"):
         list(read_span(span, ReadOptions(), Held()))
+
+
+def test_a_span_that_no_worker_survives_costs_its_report_alone(tmp_path: Path, job: Job) -> None:
+    """The report is a failure that says so, and what other workers wrote of it is gone."""
+    store, error = Store(tmp_path / "store"), InputError("the worker was killed by SIGKILL")
+    with store.writing():
+        task = tasks.IngestTask(store.place, ReadOptions(raw="values"), lambda _: None)
+        first, *others = _spans(job)
+        results = [*(task((span,)) for span in others), Lost(first, error)]
+        assert len(list((tmp_path / "store" / "metrics").iterdir())) == len(others)
+        (written,) = gathered(results, task)
+    assert (written.jobs, written.failures, written.part) == ((job,), ((job.source, error),), None)
+    assert not list((tmp_path / "store" / "metrics").iterdir())

@@ -13,8 +13,8 @@ from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec,
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import message
-from rooflens.ingest.reports import read
-from rooflens.ingest.reports.direct import UnknownContentError
+from rooflens.ingest.reports import direct, read
+from rooflens.ingest.reports.encoded import UnknownContentError, whole_number
 from rooflens.ingest.reports.ncu_reader import read_with_nvidia
 from rooflens.ingest.reports.read import differences_of, read_bytes, read_parts, read_report
 from rooflens.ingest.reports.report import MOST_IN_TEXT, ReadOptions, Report
@@ -99,6 +99,58 @@ def test_every_kind_of_value_is_read_as_nvidia_reads_it(tmp_path: Path) -> None:
     assert [kernel.name for kernel in report.kernels] == [f"kernel_{number}<int>" for number in range(3)]
     assert report.kernels[0].warp_opcodes == {"FFMA": 2**53 - 1, "HADD2": 7}
     assert report.kernels[0].nvtx_range == "step"
+
+
+def _launch(number: int) -> dict[str, Any]:
+    """Return metrics like those of any other number, each with other values, and now and then something odd."""
+    odd: dict[str, Any] = {
+        "inst_executed": [1.0, 7, "text", None, math.nan, BY_ADDRESS][number % 6],
+        "launch__grid_size": 1 << 5 * (number % 12),
+        "gpu__time_duration.sum": 1000.0 + number,
+        "device__attribute_display_name": "GPU " + "x" * (number % 3 * 40),
+    }
+    renamed = {"inst_issued": odd.pop("inst_executed")} if number % 7 == 0 else {}
+    return {**METRICS, **odd, **renamed}
+
+
+def test_launches_that_store_alike_are_read_as_each_alone(tmp_path: Path) -> None:
+    """What is learnt of one launch is held against each other: values, kinds, sizes and names may differ."""
+    kernels = [KernelSpec(f"void kernel_{number}(float *)", _launch(number)) for number in range(40)]
+    data = encode_report(ReportSpec(kernels))
+    report = _both(tmp_path, data)
+    assert report.raw is not None
+    assert report.raw.num_rows == read_bytes(data, "some", ReadOptions(raw="values")).raw.num_rows  # type: ignore[union-attr]
+    for raw in ("none", "values"):
+        assert read_bytes(data, "some", ReadOptions(raw=raw)).kernels == report.kernels  # type: ignore[arg-type]
+    alone = [read_bytes(encode_report(ReportSpec([kernel])), "some", EVERYTHING).kernels[0] for kernel in kernels[:9]]
+    assert [one.counters for one in alone] == [one.counters for one in report.kernels[:9]]
+
+
+def test_scalars_can_be_forgotten_between_any_two_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were remembered before that are still what they were."""
+    monkeypatch.setattr(direct, "_MOST_KNOWN", 3)
+    _both(tmp_path, encode_report(ReportSpec([KernelSpec("kernel", _launch(number)) for number in range(12)])))
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        (b"\x08\x05\x12\x02\x28\x07", 7),
+        (b"\x08\x05\x12\x03\x28\x80\x01\x20\x00", 128),
+        (b"\x08\x05\x12\x0a\x28" + b"\xff" * 8 + b"\x7f", (1 << 63) - 1),
+        (b"\x08\x05\x12\x03\x28\x80", None),
+        (b"\x08\x05\x12\x02\x28\x80", None),
+        (b"\x08\x05\x12\x03\x28\x07\x07", None),
+        (b"\x08\x05\x12\x02\x28\x07\x20\x01", None),
+        (b"\x08\x05\x12\x02\x20\x07", None),
+        (b"\x08\x05\x12", None),
+        (b"\x08\x05", None),
+        (b"\x08\x06\x12\x02\x28\x07", None),
+    ],
+)
+def test_a_whole_number_is_told_undecoded_only_where_it_is_one(entry: bytes, value: int | None) -> None:
+    """What is cut, has a byte too many, is of another kind or name, is left to the decoder."""
+    assert whole_number(entry, {b"\x08\x05": "some"}) == (None if value is None else ("some", value))
 
 
 def test_of_a_metric_stored_twice_the_last_one_counts(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from rooflens.model.store.compacting import compact
 from rooflens.model.store.rows import failure_table
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
+from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 def keep_verdicts(folder: Path) -> None:
     """Write the verdicts of every report of a store into it."""
     reports = [AnalyzedReport(one.run, tuple(analyze(kernel) for kernel in one.kernels)) for one in stored(folder)]
-    Store.existing(folder).put_rooflines(reports, default_thresholds())
+    keep(folder, reports)
+
+
+def keep(folder: Path, reports: list[AnalyzedReport]) -> None:
+    """Write the verdicts of some reports into their store."""
+    with Store.existing(folder).keeping(default_thresholds()) as writer:
+        for report in reports:
+            writer.add(report)
+            writer.add_totals(report.run.digest, totals_of(report.analyses))
 
 
 def test_compaction_keeps_every_row(tmp_path: Path) -> None:
@@ -83,5 +92,5 @@ def test_an_analysis_of_a_part_of_a_store_writes_no_verdicts(tmp_path: Path) -> 
     commit(tmp_path, tables_of(DIGESTS[0]), tables_of(DIGESTS[1]))
     one = stored(tmp_path)[0]
     report = AnalyzedReport(one.run, tuple(analyze(kernel) for kernel in one.kernels))
-    Store.existing(tmp_path).put_rooflines([report], default_thresholds())
+    keep(tmp_path, [report])
     assert not list((tmp_path / "roofline").iterdir())

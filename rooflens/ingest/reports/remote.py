@@ -1,0 +1,68 @@
+"""Reports at addresses, such as `s3://bucket/folder`: listed, and fetched by whoever reads them.
+
+The file systems are those of stores (`rooflens.model.store.place`).
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.pool import Job
+from rooflens.ingest.reports.unpacking import likely_bytes
+from rooflens.model.store.address import is_remote, joined, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CHUNK_BYTES = 1 << 20
+
+
+def jobs_at(address: str) -> Iterator[Job]:
+    """Find the files at an address: the one that it names, or those below it with their subfolders, sorted.
+
+    Raises:
+        InputError: It cannot be opened, or nothing is there.
+    """
+    from rooflens.model.store.place import Place  # noqa: PLC0415 - pyarrow: only where there is an address
+
+    try:
+        found = list(Place(address).files())
+    except OSError as error:
+        raise InputError(f"`{shown(address)}` cannot be listed: {error}", "check the address") from error
+    if not found:
+        raise InputError(f"`{shown(address)}` does not exist", "give the address of a report, or of a folder of them")
+    for name, byte_count in found:
+        whole = joined(address, name) if name else address
+        yield Job(Path(shown(whole)), shown(whole), whole, byte_count)
+
+
+def bytes_of(job: Job) -> int:
+    """Return about how large a report is, unpacked; of one at an address, as it is there."""
+    return job.byte_count if job.address else likely_bytes(job.path)
+
+
+@contextmanager
+def fetched(job: Job) -> Iterator[Path]:
+    """Give the file of a job; one at an address is a temporary file, which goes when the block is left.
+
+    Raises:
+        InputError: It cannot be fetched.
+    """
+    if not is_remote(job.address):
+        yield job.path
+        return
+    from rooflens.model.store.place import Place  # noqa: PLC0415 - as above
+
+    with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
+        path = Path(folder) / job.path.name
+        try:
+            with Place(job.address).stream() as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target, _CHUNK_BYTES)
+        except OSError as error:
+            raise InputError(f"cannot be fetched: {error}", "check the address, and room in TMPDIR") from error
+        yield path

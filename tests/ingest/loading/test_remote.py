@@ -1,0 +1,161 @@
+"""Reports and stores at addresses, and workers of Dask: tests are skipped where the package they need is missing."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow.fs as pafs
+import pytest
+from click.testing import CliRunner
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+from rooflens.analyzing import analyze_paths, analyze_store
+from rooflens.cli.group import main
+from rooflens.errors import InputError
+from rooflens.ingest.loading.load import ingest_reports, load_reports
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.model.store import store as store_module
+from rooflens.model.store.address import joined, shown
+from rooflens.model.store.compacting import compact
+from rooflens.model.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Killed(BaseException):
+    """What a test ends a writer with."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Five reports, one of them cut, and a file that is none."""
+    (tmp_path / "reports" / "old").mkdir(parents=True)
+    for number in range(5):
+        kernels = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1000.0 + number})]
+        write_report(tmp_path / "reports" / ("old" if number == 1 else "") / f"{number}.ncu-rep", ReportSpec(kernels))
+    cut = tmp_path / "reports" / "3.ncu-rep"
+    cut.write_bytes(cut.read_bytes()[:-1])
+    (tmp_path / "reports" / "notes.txt").write_text("no report")
+    return tmp_path / "reports"
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    """Give the address of a bucket on an S3 server of this process, with options at its end."""
+    server_module = pytest.importorskip("moto.server")
+    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patched.setenv(name, "test")
+        server.start()
+        try:
+            host, port = server.get_host_and_port()
+            options = f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+            pafs.FileSystem.from_uri(f"s3://bucket?{options}&allow_bucket_creation=true")[0].create_dir("bucket")
+            yield f"s3://bucket/{uuid.uuid4().hex}?{options}"
+        finally:
+            server.stop()
+
+
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """Give an address in memory, that fsspec opens."""
+    fsspec = pytest.importorskip("fsspec")
+    yield "memory://here"
+    with contextlib.suppress(FileNotFoundError):
+        fsspec.filesystem("memory").rm("/here", recursive=True)
+
+
+def _upload(folder: Path, address: str) -> None:
+    from rooflens.model.store.place import Place  # noqa: PLC0415 - beside its one use
+
+    system, root = Place(address)._opened
+    pafs.copy_files(str(folder), root, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=system)
+
+
+def _check_reports_at(address: str, folder: Path, store: str) -> None:
+    """Hold that reports at an address are read as those of the folder are."""
+    _upload(folder, address)
+    inputs, local = find_inputs([address]), load_reports(find_inputs([str(folder)]).jobs)
+    where = shown(address)
+    assert [job.source for job in inputs.jobs] == [f"{where}/{name}.ncu-rep" for name in ("0", "2", "3", "4", "old/1")]
+    assert [path.name for path in inputs.ignored] == ["notes.txt"]
+    done = ingest_reports(inputs.jobs, Store(store))
+    assert (done.report_count, [source for source, _ in done.failures]) == (4, [f"{where}/3.ncu-rep"])
+    assert str(done.failures[0][1]) == str(local.failures[0][1])
+    assert ingest_reports(inputs.jobs, Store(store)).skipped_count == 4
+    found = analyze_paths([joined(address, "2.ncu-rep")])
+    assert [report.run.digest for report in found.reports] == [local.reports[1][0].digest]
+    assert {report.run.digest for report in analyze_store(store).reports} == {run.digest for run, _ in local.reports}
+    with pytest.raises(InputError, match="does not exist"):
+        find_inputs([joined(address, "nothing")])
+
+
+def test_reports_at_an_address_are_read_as_files_are(tmp_path: Path, folder: Path, memory: str) -> None:
+    """They are found in folders and fetched, a damaged one is named by its address, and what is stored is skipped."""
+    _check_reports_at(f"{memory}/reports", folder, str(tmp_path / "store"))
+
+
+def test_an_address_is_shown_without_its_secrets() -> None:
+    """Options and keys are needed to open it, and for nobody's eyes."""
+    address = "s3://key:secret@bucket/folder?endpoint_override=host"
+    assert shown(address) == "s3://bucket/folder"
+    assert joined(address, "a.ncu-rep") == "s3://key:secret@bucket/folder/a.ncu-rep?endpoint_override=host"
+
+
+@pytest.mark.s3
+def test_reports_and_store_may_both_be_on_s3(folder: Path, s3: str) -> None:
+    """Reports of one folder of a bucket go into a store in another, and come back from there."""
+    _check_reports_at(joined(s3, "reports"), folder, joined(s3, "both"))
+
+
+@pytest.mark.s3
+def test_a_store_on_s3_is_written_analyzed_and_compacted(
+    tmp_path: Path, folder: Path, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds what a local one does; a writer that is killed before its commit leaves nothing that a reader sees."""
+    jobs, remote, local = find_inputs([str(folder)]).jobs, joined(s3, "store"), str(tmp_path / "store")
+    ingest_reports(jobs, Store(local))
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store_module, "write_commit", killed)
+        with pytest.raises(Killed):
+            ingest_reports(jobs, Store(remote))
+    with pytest.raises(InputError, match="is empty"):
+        list(Store.existing(remote).reports())
+    for half in (jobs[:2], jobs[2:]):
+        ingest_reports(half, Store(remote))
+    wanted = analyze_store(local).reports
+    assert analyze_store(remote, keep=True).reports == wanted
+    compacted = compact(Store(remote))
+    assert compacted.parts < compacted.parts_before
+    assert analyze_store(remote).reports == wanted
+    shown_by_cli = CliRunner().invoke(main, ["analyze", "--store", remote, "--format", "json"])
+    assert shown_by_cli.exit_code == 0, shown_by_cli.output
+    assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))
+
+
+@pytest.mark.dask
+def test_workers_of_dask_write_what_this_process_writes(tmp_path: Path, folder: Path) -> None:
+    """A worker process of a local cluster reads reports, the damaged one too, into memory and into a store."""
+    distributed = pytest.importorskip("distributed")
+    jobs = find_inputs([str(folder)]).jobs
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+    ) as cluster:
+        where = f"dask:{cluster.scheduler_address}"
+        done = ingest_reports(jobs, Store(tmp_path / "there"), executor=where)
+        loaded = load_reports(jobs, executor=where)
+    here = load_reports(jobs)
+    ingest_reports(jobs, Store(tmp_path / "here"))
+    assert (done.report_count, len(done.failures)) == (4, 1)
+    assert loaded.reports == here.reports
+    assert [str(error) for _, error in loaded.failures] == [str(error) for _, error in here.failures]
+    assert analyze_store(tmp_path / "there").reports == analyze_store(tmp_path / "here").reports

@@ -1,0 +1,65 @@
+"""Hold the totals of kernels: what a table shows of many launches, made of little and kept in a store."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from support import samples
+
+from rooflens.model.failed import ALL_NAN
+from rooflens.model.store.tables.totals import TOTALS, total_table, totals_from_table
+from rooflens.model.totals import Total, slimmed, totals_of
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis
+
+GROUPS = {
+    "verdicts": samples.every_verdict(),
+    "explained": [samples.explained(), samples.explained(1)],
+    "integer": [samples.integer_product(), samples.integer_product(1)],
+    "failed": [*samples.every_verdict(), samples.failed()],
+    "hostile": samples.hostile(),
+    "without FLOPs": samples.without_flops(),
+    "many": samples.many(40),
+}
+
+
+@pytest.mark.parametrize("analyses", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("each_launch", [False, True])
+def test_a_slim_analysis_gives_the_same_totals(analyses: list[Analysis], *, each_launch: bool) -> None:
+    """What is left out of an analysis is nothing that totals are made of."""
+    slim = [slimmed(analysis) for analysis in analyses]
+    assert totals_of(slim, each_launch=each_launch) == totals_of(analyses, each_launch=each_launch)
+    assert not any(analysis.kernel.counter_sources or analysis.kernel.stalls for analysis in slim)
+
+
+@pytest.mark.parametrize("analyses", GROUPS.values(), ids=GROUPS)
+def test_totals_come_back_from_their_table(analyses: list[Analysis]) -> None:
+    """A row of the table holds all of a total but the path, which stands in `runs`."""
+    totals = totals_of(analyses)
+    sources = {total.digest: total.source for total in totals}
+    assert totals_from_table(total_table(totals, 2, "limits"), sources) == totals
+
+
+def test_the_table_has_a_column_for_each_value() -> None:
+    """What is added to a total is added to its table."""
+    named = {field.name for field in fields(Total)} - {"source", "distances", "whole"}
+    assert named <= {*TOTALS.names}
+    assert {"headroom", "potential", "potential_by_reuse", "bottleneck_share"} <= {*TOTALS.names}
+
+
+def test_totals_add_launches_up() -> None:
+    """Two launches of 1 and 3 ms are 4 ms; a failed one is apart, with its reason."""
+    one = samples.every_verdict()[0]
+
+    def lasting(ms: float, index: int) -> Analysis:
+        counters = {**one.kernel.counters, "duration_ns": ms * 1e6, "sm_clock_hz": ms * 1e9}
+        return replace(one, kernel=replace(one.kernel, index=index, counters=counters))
+
+    broken = replace(one, kernel=replace(one.kernel, index=2, counters={}, status="failed", status_reason=None))
+    total, failed = totals_of([lasting(1, 0), lasting(3, 1), broken])
+    assert (total.duration_ns, total.launches, total.records, total.is_failed) == (4e6, 2, 2, False)
+    assert (total.clock_hz, total.clock_ns) == (3e9, 3e6)
+    assert (failed.is_failed, failed.reasons, failed.duration_ns) == (True, {ALL_NAN: 1}, None)
