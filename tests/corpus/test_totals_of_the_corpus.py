@@ -21,7 +21,7 @@ pytestmark = pytest.mark.corpus
 
 
 def test_stored_totals_are_those_of_all_analyses(loaded: Loaded, tmp_path: Path) -> None:
-    """The table of a store is made of the same numbers and words when they are read, streamed, or worked out at once."""
+    """The table of a store is made of the same numbers and words when read, streamed, or worked out at once."""
     with Store(tmp_path).writing() as store:
         with PartWriter(store.place) as writer:
             for run, kernels in loaded.reports:
