@@ -377,7 +377,7 @@ def test_ctrl_c_leaves_no_process_and_no_file(
         time.sleep(0.05)
     assert len(left_processes(str(gpu_box))) >= 4
     os.kill(process.pid, number)
-    _, stderr = process.communicate(timeout=15)
+    _, stderr = process.communicate(timeout=45)
     assert process.returncode == 130
     assert "error: stopped before the end: nothing was written" in stderr
     assert "Traceback" not in stderr

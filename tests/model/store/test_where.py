@@ -90,14 +90,14 @@ def test_a_condition_chooses_what_sql_does(store: Path, condition: str) -> None:
 @pytest.mark.parametrize(
     "condition",
     [
-        " or ".join(f"kernel_index = {index}" for index in range(2, 5000)),
-        " and ".join(f"kernel_index <> {index}" for index in (0, 1, *range(3, 5000))),
-        f"kernel_index in ({', '.join(map(str, range(2, 5000)))})",
+        " or ".join(f"kernel_index = {index}" for index in range(2, 1200)),
+        " and ".join(f"kernel_index <> {index}" for index in (0, 1, *range(3, 1200))),
+        f"kernel_index in ({', '.join(map(str, range(2, 1200)))})",
     ],
     ids=["or", "and", "in"],
 )
 def test_a_condition_may_be_long(store: Path, condition: str) -> None:
-    """Thousands of terms, as a script writes them, choose what they say."""
+    """More terms than Python nests calls, as a script writes them, choose what they say."""
     assert chosen(store, condition) == {(digest, 2) for digest in DIGESTS[:4]}
 
 
