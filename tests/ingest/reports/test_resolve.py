@@ -466,6 +466,16 @@ def test_kernels_of_one_report_share_a_plan_and_the_names_of_their_sources() -> 
     assert first.values != second.values
 
 
+def test_values_whose_sum_is_no_number_are_found_one_by_one() -> None:
+    """What is read together is told to be finite by its sum: beyond that each value counts for itself."""
+    stored = {**ALL, "dram__bytes_read.sum": 1.5e308, "dram__bytes_write.sum": 1.5e308, "lts__t_sectors.sum": 1.5e308}
+    values, sources = resolved_without_a_plan(stored)
+    found = resolve(stored)
+    assert list(found.values.items()) == list(values.items())
+    assert found.sources == sources
+    assert sum(value >= 1e308 for value in found.values.values()) > 1
+
+
 def test_a_clock_of_zero_was_not_measured() -> None:
     """Nothing runs at 0 Hz: the clock is missing, and so is what would be made of it."""
     found = resolve({**ALL, "sm__cycles_elapsed.avg.per_second": 0.0}).values
