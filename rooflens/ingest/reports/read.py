@@ -89,6 +89,7 @@ def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: i
 
     Raises:
         InputError: As `read_report`; pieces that came before are then not to be trusted.
+        UnknownContentError: Pieces came, and then something that only NVIDIA's module may know: `read_report` asks it.
     """
     with unpacked(path, options.max_unpacked_bytes) as plain:
         if _is_text(plain) or options.verify or options.reader == "ncu-report":
@@ -101,12 +102,9 @@ def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: i
                 for part in _parts(data, digest, source, options, texts_of, kernels_at_once=kernels_at_once):
                     yield part
                     some_came = True
-        except UnknownContentError as unknown:
+        except UnknownContentError:
             if some_came:
-                hint = "read it with --reader ncu-report"
-                raise InputError(
-                    f"only NVIDIA's module knows all that is in it: {unknown} is unknown", hint
-                ) from unknown
+                raise
             yield read_report(plain, source, options)
 
 

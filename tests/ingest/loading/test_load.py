@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pandas as pd
@@ -13,13 +13,17 @@ from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.loading import tasks
 from rooflens.ingest.loading.load import ingest_reports, load_reports
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from rooflens.ingest.reports.report import Report
 
 
 def _reports(folder: Path, count: int, name: str = "kernel") -> Path:
@@ -180,6 +184,26 @@ def test_a_large_report_that_is_damaged_leaves_nothing(tmp_path: Path, monkeypat
     assert (done.report_count, len(done.failures)) == (0, 1)
     assert "damaged" in str(done.failures[0][1])
     assert not list((tmp_path / "store").glob("kernels/*"))
+
+
+def test_a_large_report_with_something_unknown_late_is_read_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written before it is thrown away, and the report is stored once, by the reader that knows it."""
+    read_parts = tasks.read_parts
+
+    def read_some(*arguments: Any) -> Iterator[Report]:
+        yield next(read_parts(*arguments))
+        raise UnknownContentError("field 9 of a metric")
+
+    kernels = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1.0}) for number in range(9)]
+    write_report(tmp_path / "new.ncu-rep", ReportSpec(kernels))
+    monkeypatch.setattr(tasks, "_LARGE_BYTES", 0)
+    monkeypatch.setattr(tasks, "_KERNELS_AT_ONCE", 2)
+    monkeypatch.setattr(tasks, "read_parts", read_some)
+    done = ingest_reports(find_inputs([str(tmp_path / "new.ncu-rep")]).jobs, Store(tmp_path / "store"))
+    assert (done.report_count, done.kernel_count, done.failures) == (1, 9, [])
+    assert pq.read_table(tmp_path / "store" / "kernels").num_rows == 9
 
 
 def test_a_report_that_fails_may_have_any_name(tmp_path: Path) -> None:
