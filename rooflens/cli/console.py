@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from rooflens.model.totals import Total
     from rooflens.report.text.table import Section
 
+_FORMATS = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "md",
+    ".markdown": "md",
+    ".png": "png",
+    ".svg": "svg",
+    ".json": "json",
+    ".csv": "csv",
+    ".xml": "junit",
+}
+"""Ending of a file -> the format it is written in."""
+
+FORMAT_HELP = "What to write; by default the table, or what the ending of the file says."
+
 
 def echo(text: str, *, nl: bool = True) -> None:
     """Print data of any origin to stdout: no control character in it reaches the terminal."""
@@ -201,24 +216,52 @@ def default_title(runs: Sequence[Run]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def check_output(output: Path | None, style: str, page: str, *, force: bool) -> None:
-    """Refuse a page without a file, a table in one, and what `check_place` refuses.
+def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
+    """Find a file's format in --format or in its ending; the two may not contradict each other.
+
+    Args:
+        output: The file.
+        style: What --format says; None where it was not given.
+        formats: What the command can write.
+
+    Raises:
+        UsageError: Neither names a format, or they name two.
+    """
+    named = _FORMATS.get(output.suffix.lower())
+    told = named if named in formats else None
+    if style and told and style != told:
+        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "leave one of the two out")
+    if found := style or told:
+        return found
+    endings = ", ".join(ending for ending, known in _FORMATS.items() if known in formats)
+    raise UsageError(f"the ending of `{output}` names no format", f"give --format, or one of {endings}")
+
+
+def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:
+    """Find the format; refuse a page without a file, a table in one, and what `check_place` refuses.
 
     Args:
         output: The file that was asked for; None for stdout.
-        style: The format, `table` or `html` or one for both terminals and files.
+        style: What --format says; None for the table on stdout, and for what a file's ending says.
+        formats: What the command can write.
         page: What a page would be called, for the hint.
         force: Whether to write over a file.
+
+    Returns:
+        The format, one of `formats`.
 
     Raises:
         UsageError: Output and format do not go together, or the place is taken.
     """
+    if style != "table":
+        style = format_of(output, style, formats) if output is not None else style or "table"
     if output is None and style == "html":
         raise UsageError("a page needs a file", f"name it with -o, for example -o {page}")
     if output is not None and style == "table":
         raise UsageError("a table goes to the terminal", "choose another --format for a file, for example json")
     if output is not None:
         check_place(output, force=force)
+    return style
 
 
 def refuse_report(output: Path) -> None:

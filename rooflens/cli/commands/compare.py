@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, echo, say, show_error
+from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.files import write_whole
@@ -33,7 +33,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--fail-on", metavar="PER_CENT", help="Exit with 5 when GPU time grew by more than this, beyond noise.")
@@ -43,7 +43,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 def compare(
     places: tuple[str, ...],
     *,
-    style: str,
+    style: str | None,
     output: Path | None,
     force: bool,
     fail_on: str | None,
@@ -62,7 +62,7 @@ def compare(
 
     if per_kernel and fail_on is None:
         raise UsageError("--per-kernel goes with --fail-on", "for example `--fail-on 5% --per-kernel`")
-    check_output(output, style, "compare.html", force=force)
+    style = check_output(output, style, FORMATS, "compare.html", force=force)
     gate = Gate(_share(fail_on, "--fail-on"), per_kernel) if fail_on is not None else None
     smallest = _share(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.

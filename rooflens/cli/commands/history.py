@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import check_output, console, echo, finish
+from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, finish
 from rooflens.cli.loading import load_analyzed
 from rooflens.errors import InputError
 from rooflens.files import write_whole
@@ -22,12 +22,12 @@ FORMATS = ("table", "json", "html")
 @click.command()
 @click.option("--store", type=click.Path(file_okay=False), metavar="DIR", required=True, help="Store to read.")
 @click.option("--kernel", "wanted", metavar="TEXT", help="Only kernels with this in their name, run by run.")
-@click.option("--format", "style", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
-def history(store: str, *, wanted: str | None, style: str, output: Path | None, force: bool) -> None:
+def history(store: str, *, wanted: str | None, style: str | None, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first."""
-    check_output(output, style, "history.html", force=force)
+    style = check_output(output, style, FORMATS, "history.html", force=force)
     found, series = _histories(store, wanted)
     if style == "table":
         from rooflens.report.text.history import print_overview, print_runs

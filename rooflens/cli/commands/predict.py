@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.console import check_output, console, echo, say
+from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
@@ -72,7 +72,7 @@ def _command(operation: Operation) -> click.Command:
             help="What GPUs that share the work talk over. By default NVLink where it joins so many, else PCIe.",
         ),
         click.Option(["--achieved", "achieved_flop_per_s"], type=float, help="Measured FLOP/s, set against the roof."),
-        click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True),
+        click.Option(["--format", "form"], type=click.Choice(FORMATS), help=FORMAT_HELP),
         click.Option(
             ["-o", "--output"],
             type=click.Path(path_type=Path, dir_okay=False),
@@ -105,8 +105,8 @@ def _size_option(size: Size) -> click.Option:
 
 def _run(operation: Operation, given: dict[str, Any]) -> None:
     """Predict every step of the sweep for every type and GPU, and show them."""
-    style, output = given["form"], given["output"]
-    check_output(output, style, "predict.html", force=given["force"])
+    output = given["output"]
+    style = check_output(output, given["form"], FORMATS, "predict.html", force=given["force"])
     written = {size.name: str(given[size.name]) for size in operation.sizes}
     achieved = given["achieved_flop_per_s"]
     if achieved is not None and not 0 < achieved < float("inf"):

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, check_free, default_title, finish, print_table, refuse_report, say
+from rooflens.cli.console import (
+    analyses_of,
+    check_free,
+    default_title,
+    finish,
+    format_of,
+    print_table,
+    refuse_report,
+    say,
+)
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
 from rooflens.errors import UsageError
@@ -22,17 +31,7 @@ if TYPE_CHECKING:
 
 _STDOUT = Path("-")
 
-_FORMATS = {
-    ".html": "html",
-    ".htm": "html",
-    ".md": "md",
-    ".markdown": "md",
-    ".png": "png",
-    ".svg": "svg",
-    ".json": "json",
-}
-"""Ending of a file -> the format it is written in."""
-
+_FORMATS = ("html", "md", "png", "svg", "json")
 _PICTURES = ("png", "svg")
 
 
@@ -59,7 +58,7 @@ class Content:
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["html", "md", "png", "svg", "json"]),
+    type=click.Choice(_FORMATS),
     help="What to write; by default what the ending of the file says, else html.",
 )
 @click.option("--theme", type=click.Choice(["light", "dark"]), help="Colours of a png or svg.  [default: light]")
@@ -126,13 +125,7 @@ def _format_of(output: Path | None, style: str | None) -> str:
         if style is None:
             raise UsageError("`-o -` needs --format", "for example `--format md`")
         return style
-    told = _FORMATS.get(output.suffix.lower())
-    if style is None and told is None:
-        endings = ", ".join(_FORMATS)
-        raise UsageError(f"the ending of `{output}` names no format", f"give --format, or one of {endings}")
-    if style and told and style != told:
-        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "leave one of the two out")
-    return style or told or "html"
+    return format_of(output, style, _FORMATS)
 
 
 def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None:

@@ -139,7 +139,9 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--fail-on", "x"), "--fail-on takes a per cent"),
         (("--threshold", "-1"), "--threshold takes a per cent"),
         (("--format", "html"), "a page needs a file"),
-        (("-o", "x.txt"), "a table goes to the terminal"),
+        (("-o", "x.txt"), "names no format"),
+        (("-o", "x.html", "--format", "json"), "ends like html"),
+        (("-o", "x.json", "--format", "table"), "a table goes to the terminal"),
     ],
 )
 def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:

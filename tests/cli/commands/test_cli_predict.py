@@ -112,11 +112,16 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8"))["operation"] == "gemm"
 
 
+def test_the_ending_of_a_file_says_the_format(tmp_path: Path) -> None:
+    """`-o FILE.json` is enough for JSON."""
+    assert run(*GEMM, "-o", str(tmp_path / "gemm.json")).exit_code == 0
+    assert json.loads((tmp_path / "gemm.json").read_text(encoding="utf-8"))["flop"] == 2 * 4096**3
+
+
 def test_a_page_needs_a_file_and_force_to_write_over_one(tmp_path: Path) -> None:
     """HTML goes to a file only; an existing one is kept unless --force is given."""
     file = tmp_path / "p.html"
     assert run(*GEMM, "--format", "html").exit_code == 2
-    assert run(*GEMM, "-o", str(file)).exit_code == 2
     assert run(*GEMM, "--format", "html", "-o", str(file)).exit_code == 0
     page = file.read_text(encoding="utf-8")
     assert "Compute-bound: 1,370\u00a0FLOP/B" in page
