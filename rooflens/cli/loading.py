@@ -167,7 +167,10 @@ def _received(given: str, reading: ReadOptions | None) -> Job:
     if given in {STDIN, "/dev/stdin"}:
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError(f"`{given}` reads stdin, and nothing is piped into it", "`ncu ... | rooflens analyze -`")
-        return Job(ctx.with_resource(spooled(sys.stdin.buffer, max_bytes)), "<stdin>")
+        path = ctx.with_resource(spooled(sys.stdin.buffer, max_bytes))
+        if not path.stat().st_size:
+            raise InputError("nothing came through stdin", "did what is piped in fail? its own messages say why")
+        return Job(path, "<stdin>")
     stream = ctx.with_resource(Path(given).open("rb"))  # noqa: SIM115 - the context closes it
     return Job(ctx.with_resource(spooled(stream, max_bytes)), given)
 
