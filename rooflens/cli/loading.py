@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
-from rooflens.errors import NothingChosenError, UsageError
+from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
