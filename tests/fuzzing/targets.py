@@ -10,7 +10,8 @@ from fuzzing.mutate import mutated_report, mutated_table
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, SessionSpec, encode_report
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.read import is_export, read_export
+from rooflens.ingest.exports.read import read_export
+from rooflens.ingest.exports.tables import is_export
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 

@@ -12,7 +12,7 @@ from rooflens.ingest.exports.foreign import refusal
 from rooflens.ingest.exports.kernels import GPU_NAME
 from rooflens.ingest.exports.long import long_kernels
 from rooflens.ingest.exports.merging import merged
-from rooflens.ingest.exports.tables import Header, header_of, open_text, records
+from rooflens.ingest.exports.tables import Header, open_text, records
 from rooflens.ingest.exports.wide import wide_kernels
 from rooflens.model.roofline.datasheets import datasheet_of, load_datasheets
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.exports.kernels import ExportedKernel
     from rooflens.model.roofline.datasheets import Datasheet
 
-HEAD_BYTES = 1 << 20
-"""So many bytes of a file show whether it is an export: what the program printed comes first."""
-
 _CC = "device__attribute_compute_capability"
 _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 """Parts of the names of metrics that tell how near a unit is to its peak, whatever GPU it is."""
@@ -32,11 +29,6 @@ _OWN_PEAKS = ("pct_of_peak_sustained", "peak_sustained", "sol_pct")
 _ONE_HEADER = b"Kernel Name"
 _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units base`"
 _MOST_NAMED = 3
-
-
-def is_export(head: bytes) -> bool:
-    """Return whether a file is a CSV export of Nsight Compute, by its first `HEAD_BYTES` or all of it."""
-    return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
 
 
 @dataclass(slots=True)

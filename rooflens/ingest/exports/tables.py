@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+HEAD_BYTES = 1 << 20
+"""So many bytes of a file show whether it is an export: what the program printed comes first."""
+
 DELIMITERS = ",;\t|"
 
 ID, PROCESS_ID, PROCESS, HOST, KERNEL = "id", "process id", "process name", "host name", "kernel name"
@@ -34,6 +37,11 @@ _GROUPING = str.maketrans("", "", ".,'\u00a0\u202f\u2019 ")
 _MOST_LINES_OF_A_ROW = 500
 _LARGEST_CELL = 2**31 - 1
 _SAMPLE_BYTES = 1 << 16
+
+
+def is_export(head: bytes) -> bool:
+    """Return whether a file is a CSV export of Nsight Compute, by its first `HEAD_BYTES` or all of it."""
+    return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
 
 
 @dataclass(frozen=True, slots=True)

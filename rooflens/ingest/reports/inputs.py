@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.read import HEAD_BYTES, is_export
+from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 from rooflens.model.store.address import is_remote

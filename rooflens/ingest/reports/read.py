@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.exports.foreign import is_known
-from rooflens.ingest.exports.read import HEAD_BYTES, is_export, read_export
+from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
@@ -148,6 +148,8 @@ def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Re
     Raises:
         InputError: This is no export, or one that cannot be read.
     """
+    from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - most reports are no exports
+
     source = as_unicode(source)
     raw = raw_table(digest, options)
     export = read_export(data, options.gpu, is_wanted if raw is None else lambda _: True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rooflens.ingest.exports.labels import metric_of
-from rooflens.ingest.exports.read import is_export, read_export
+from rooflens.ingest.exports.read import read_export
+from rooflens.ingest.exports.tables import is_export
 from rooflens.ingest.reports.read import ReadOptions, read_bytes
 from rooflens.ingest.reports.results import RawResult, is_wanted, to_kernel
 from rooflens.model.analyze import analyze

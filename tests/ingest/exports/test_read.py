@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from texts import BOTH, IDENTITY, LONG, RULES, SAXPY, SHARE, TIME, WIDE, launch, long_text, metric, text, wide_text
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.read import is_export, read_export
+from rooflens.ingest.exports.read import read_export
+from rooflens.ingest.exports.tables import is_export
 
 if TYPE_CHECKING:
     from rooflens.ingest.exports.kernels import ExportedKernel
