@@ -23,10 +23,13 @@ _BUG = "rooflens failed on it"
 
 def failed_kernel(kernel: Kernel, why: str) -> Kernel:
     """Make a failed kernel of one: what it is stays, its numbers go, for one that is wrong casts doubt on all."""
+    return replace(unmeasured(kernel), status="failed", status_reason=why)
+
+
+def unmeasured(kernel: Kernel) -> Kernel:
+    """Keep what a kernel is, and none of what was measured of it."""
     return replace(
         kernel,
-        status="failed",
-        status_reason=why,
         counters={},
         counter_sources={},
         thread_opcodes={},
@@ -43,8 +46,7 @@ def failed_kernel(kernel: Kernel, why: str) -> Kernel:
 
 def bug_reason(error: Exception) -> str:
     """Say that a kernel, or a report, met a bug of rooflens, and where."""
-    where = f"{Path(place.filename).name}:{place.lineno}" if (place := _innermost(error)) else "an unknown place"
-    return f"{_BUG}: {type(error).__name__} at {where}: {error} (a bug of rooflens: please report it)"
+    return f"{_BUG}: {bug_place(error)}: {error} (a bug of rooflens: please report it)"
 
 
 def is_bug(kernel: Kernel) -> bool:
@@ -59,8 +61,11 @@ def failure_words(kernel: Kernel) -> str:
     return "rooflens failed" if is_bug(kernel) else "impossible value"
 
 
-def _innermost(error: Exception) -> traceback.FrameSummary | None:
-    return next(reversed(traceback.extract_tb(error.__traceback__)), None)
+def bug_place(error: Exception) -> str:
+    """Name an exception and the line that raised it."""
+    place = next(reversed(traceback.extract_tb(error.__traceback__)), None)
+    where = f"{Path(place.filename).name}:{place.lineno}" if place else "an unknown place"
+    return f"{type(error).__name__} at {where}"
 
 
 def blame(items: Sequence[T], attempt: Callable[[Sequence[T]], object]) -> list[tuple[T, Exception]]:

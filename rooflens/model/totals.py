@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.failed import ALL_NAN
+from rooflens.model.failed import ALL_NAN, unmeasured
 from rooflens.model.launches import cautions, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.work import main_work
@@ -162,18 +162,9 @@ def slimmed(analysis: Analysis) -> Analysis:
     return replace(
         analysis,
         kernel=replace(
-            kernel,
+            unmeasured(kernel),
             counters={name: kernel.counters[name] for name in _COUNTERS if name in kernel.counters},
-            counter_sources={},
-            thread_opcodes={},
-            warp_opcodes={},
-            tensor_ops={},
-            tensor_peaks_per_s={},
-            stalls={},
-            rules=(),
             hotspots=kernel.hotspots[:1],
-            code_totals={},
-            series=None,
         ),
         levels=dict.fromkeys(LEVELS, _NOTHING_AT_LEVEL)
         | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},

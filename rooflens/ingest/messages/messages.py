@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
 _PACKAGE = "rooflens.ncu_rep"
 
+_SCALARS = (
+    ("bytes", "StringValue", 1),
+    ("float", "FloatValue", 2),
+    ("double", "DoubleValue", 3),
+    ("uint32", "Uint32Value", 4),
+    ("uint64", "Uint64Value", 5),
+)
+"""The kinds of a value: one of them in a single value, any number where the values of a metric are merged."""
+
 # message -> rows of (label, type, field, number). A type that starts with a capital is another message of this table.
 # Text is declared as bytes, which is the same on the wire: reports hold command lines and paths in whatever code page
 # the machine had, and a string field would make one such byte an exception far from here.
@@ -137,24 +146,12 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "MergedValues", "CorrelationId", 1),
         ("optional", "MergedValues", "ElementValue", 2),
     ),
-    "MergedValues": (
-        ("repeated", "bytes", "StringValue", 1),
-        ("repeated", "float", "FloatValue", 2),
-        ("repeated", "double", "DoubleValue", 3),
-        ("repeated", "uint32", "Uint32Value", 4),
-        ("repeated", "uint64", "Uint64Value", 5),
-    ),
+    "MergedValues": tuple(("repeated", *scalar) for scalar in _SCALARS),
     "MetricValuePair": (
         ("optional", "MetricValue", "CorrelationId", 1),
         ("required", "MetricValue", "ElementValue", 2),
     ),
-    "MetricValue": (
-        ("optional", "bytes", "StringValue", 1),
-        ("optional", "float", "FloatValue", 2),
-        ("optional", "double", "DoubleValue", 3),
-        ("optional", "uint32", "Uint32Value", 4),
-        ("optional", "uint64", "Uint64Value", 5),
-    ),
+    "MetricValue": tuple(("optional", *scalar) for scalar in _SCALARS),
     "RuleResult": (
         ("optional", "bytes", "Identifier", 1),
         ("optional", "bytes", "DisplayName", 2),

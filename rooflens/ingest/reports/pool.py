@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import time
-import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
 from rooflens.ingest.reports.unpacking import likely_bytes
-from rooflens.model.failed import BUG_HINT
+from rooflens.model.failed import BUG_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
 
     from rooflens.ingest.reports.report import Report
 
@@ -101,9 +100,7 @@ def said() -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001 - of any reader, on any file
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}:{place.lineno}"
-        raise InputError(f"cannot be read: {type(error).__name__} at {where}: {error}", BUG_HINT) from None
+        raise InputError(f"cannot be read: {bug_place(error)}: {error}", BUG_HINT) from None
 
 
 @contextmanager
