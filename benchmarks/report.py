@@ -11,9 +11,11 @@ import shutil
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import AnalyzedReport

@@ -6,9 +6,11 @@ Workloads and ncu meet here, without a word about flags or terminals. Standard l
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu.command import (
@@ -48,8 +50,7 @@ PROFILED_ITERATIONS = 1
 _SCRIPTS = (".py", ".sh", ".jl")
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What is profiled: one case of a bundled workload, or a command of the user's."""
 
     name: str
@@ -58,8 +59,7 @@ class Target:
     command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What the user asks for.
 
     Attributes:
@@ -78,8 +78,7 @@ class Request:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What will be run.
 
     Attributes:

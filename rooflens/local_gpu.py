@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.processes import query
@@ -21,8 +22,7 @@ _ARGV = ("nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader")
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalGpu:
+class LocalGpu(Struct, frozen=True):
     """One GPU of this machine."""
 
     name: str

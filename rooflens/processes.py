@@ -13,9 +13,10 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.errors import EnvironmentMissingError, StoppedError
 
@@ -37,8 +38,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _QUERY_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """How a run ended.
 
     Attributes:
@@ -52,8 +52,7 @@ class Finished:
     timed_out: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """A program to run.
 
     Attributes:
@@ -68,8 +67,7 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """What a short program returned and said; its status is None where it hung and was ended."""
 
     status: int | None

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import operator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from rooflens.errors import InputError
 
@@ -22,8 +23,7 @@ Kind = Literal["cuda", "torch"]
 KINDS: tuple[Kind, ...] = ("cuda", "torch")
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """The wall a case is expected to hit, and why."""
 
     bound: Bound
@@ -31,8 +31,7 @@ class Expectation:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One shape and type of a workload.
 
     Attributes:
@@ -62,8 +61,7 @@ class Case:
         return None if self.bytes is None else evaluate(self.bytes, parameters or self.parameters)
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """One bundled workload.
 
     Attributes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
@@ -72,8 +74,7 @@ def _sum(part: Sequence[tuple[str, Analysis]]) -> tuple[str, Analysis]:
     return next(key for key, analysis in part if analysis is longest), aggregate(members)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One profiled launch with what the page derives from it.
 
     Attributes:
@@ -146,8 +147,7 @@ class Launch:
         return "estimated" in self.analysis.flop_source.values()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """All launches of one kernel name on one GPU in one report: sums of times, never means of ratios.
 
     Attributes:
@@ -200,8 +200,7 @@ class _AtStake(Protocol):
 Staked = TypeVar("Staked", bound=_AtStake)
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """The kernels of a page that are not drawn, as one sum.
 
     Attributes:

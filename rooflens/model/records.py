@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,8 +27,7 @@ RESIDENT = "resident"
 BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
@@ -44,8 +44,7 @@ class Rule:
     unit_speedup_pct: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hotspot:
+class Hotspot(Struct, frozen=True):
     """What one source line, SASS instruction or function takes of its kernel.
 
     Attributes:
@@ -70,8 +69,7 @@ class Hotspot:
     measures: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Units sampled while a kernel ran, all at the same moments.
 
     Attributes:
@@ -84,8 +82,7 @@ class Series:
     shares: Mapping[str, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
@@ -112,8 +109,7 @@ class Run:
     reader: str = "ncu-report"
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
@@ -184,8 +180,7 @@ class Kernel:
         return self.status == "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
 
     Attributes:
@@ -206,8 +201,7 @@ class Level:
     attainable_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(Struct, frozen=True):
     """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
 
     Attributes:
@@ -233,8 +227,7 @@ class Pipe:
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """One measured rate.
 
     Attributes:
@@ -253,8 +246,7 @@ class Rate:
     scaled_from_hz: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attainable:
+class Attainable(Struct, frozen=True):
     """What one calibration measured.
 
     Attributes:
@@ -274,8 +266,7 @@ class Attainable:
     rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
@@ -287,8 +278,7 @@ class Bottleneck:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Distances:
+class Distances(Struct, frozen=True):
     """How far a kernel is from what would bound it, as factors of its time; None where it cannot be told.
 
     None of them bounds a change of algorithm or of instructions.
@@ -311,8 +301,7 @@ class Distances:
     why_null: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Phases:
+class Phases(Struct, frozen=True):
     """How a kernel's run divides into ramp, plateau and tail, by its series.
 
     Attributes:
@@ -330,8 +319,7 @@ class Phases:
     warps_in_tail: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One number that a finding stands on.
 
     Attributes:
@@ -345,8 +333,7 @@ class Evidence:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where in the code a finding stands.
 
     Attributes:
@@ -357,8 +344,7 @@ class Place:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
@@ -381,8 +367,7 @@ class Finding:
     confidence: Confidence = "high"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Which wall the kernel hits, and what to do about it.
 
     Attributes:
@@ -407,8 +392,7 @@ class Verdict:
     bottleneck: Bottleneck | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nvidia:
+class Nvidia(Struct, frozen=True):
     """What NVIDIA's own rules in the report say."""
 
     bottleneck: str | None = None
@@ -416,8 +400,7 @@ class Nvidia:
     fp64_pct_of_peak: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What is known of a kernel from outside its profile.
 
     Attributes:
@@ -437,8 +420,7 @@ class Outside:
     compulsory_bytes: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """Everything the model says of one kernel: the record that every report reads.
 
     Attributes:
@@ -491,8 +473,7 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
-@dataclass(frozen=True, slots=True)
-class AnalyzedReport:
+class AnalyzedReport(Struct, frozen=True):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -15,8 +16,7 @@ Shape = tuple[int, int, int] | None
 """Grid or block of a launch; None where a report does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchCount:
+class LaunchCount(Struct, frozen=True):
     """How often one kernel was launched in one shape; its name is that of `Kernel.name`.
 
     Attributes:
@@ -33,8 +33,7 @@ class LaunchCount:
     gap_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GapsAfter:
+class GapsAfter(Struct, frozen=True):
     """The gaps that begin where one kernel ends.
 
     Attributes:
@@ -48,8 +47,7 @@ class GapsAfter:
     gap_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class InProgram:
+class InProgram(Struct, frozen=True):
     """A typical launch of one kernel in its program, without the profiler.
 
     Attributes:
@@ -66,8 +64,7 @@ class InProgram:
         return self.gap_ns > self.time_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Unprofiled:
+class Unprofiled(Struct, frozen=True):
     """What a run without the profiler showed.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
@@ -48,8 +50,7 @@ FEW_SHARE = 0.05
 CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One verdict class in the bar of GPU time."""
 
     bound: Bound
@@ -58,8 +59,7 @@ class Segment:
     launches: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """One line of what to fix first.
 
     Attributes:
@@ -81,8 +81,7 @@ class Ranked:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caveat:
+class Caveat(Struct, frozen=True):
     """One sentence on what makes verdicts other than they look, and how many launches it is about."""
 
     meaning: str

@@ -8,10 +8,11 @@ takes seconds. `test_nvidia_findings.py` holds the same numbers to `finding_goal
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import finding_goals as goals
+from msgspec.structs import replace
 from nvidia_topics import LOAD, STORE, Excluded, choice_of
 
 from rooflens.model.analyze import analyze

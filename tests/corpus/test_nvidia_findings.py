@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import finding_goals as goals
 import pytest
+from msgspec.structs import replace
 from nvidia_cache import AlreadyRead, folders_beside, read_all
 from nvidia_findings import (
     Judged,

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import asdict, fields, replace
 from support import samples
 
 from rooflens.model.aggregate import aggregate

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import fields, replace
 from support import samples
 
 from rooflens.model.failed import ALL_NAN

@@ -5,9 +5,11 @@ None has lone surrogates: readers replace them.
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import fields, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

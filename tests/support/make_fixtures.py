@@ -7,9 +7,10 @@ to reach; `fixtures/manifest.toml` says of each file what it shows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
 from support.attention import attention_kernels
 from support.chips import A100, ARCHITECTURES, H200, Chip
 from support.fixture_kernels import Shares, by_shares, sgemm, square_gemm, triad

@@ -7,9 +7,11 @@ test wants another, in the name of its process. The same description gives the s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec.structs import replace
 
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER

@@ -6,9 +6,10 @@ few tiles for the SMs and leaves its result in L2; the large ones read operands 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import Gemm, tensor_gemm
 from support.synthetic_kernels import SECTOR_BYTES, kernel_spec

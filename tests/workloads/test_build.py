@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.workloads.build import build, find_compiler, local_architecture

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.processes import query
@@ -41,8 +42,7 @@ _INSTALL_PATTERNS = (
 _INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its place with --ncu"
 
 
-@dataclass(frozen=True, slots=True)
-class Ncu:
+class Ncu(Struct, frozen=True):
     """One installed ncu; a version of None could not be found out, and gets no option that older ones lack."""
 
     path: str
@@ -58,8 +58,7 @@ NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
 """Stands for the ncu of another machine in a dry run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """One profile to take: what to run, which counters, of which launches, and how.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,8 +14,7 @@ _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(
 _DONE = re.compile(r" - (?P<passes>\d+) pass(?:es)?\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a run has come.
 
     Attributes:

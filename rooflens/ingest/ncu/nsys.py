@@ -7,11 +7,12 @@ import shutil
 import sqlite3
 from collections import Counter, defaultdict
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
@@ -35,8 +36,7 @@ Launched = tuple[str, tuple[int, int, int], tuple[int, int, int]]
 """Name, grid and block."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Busy:
+class _Busy(Struct, frozen=True):
     """An interval in nanoseconds in which a GPU worked, and what it ran; None for copies and whole graphs."""
 
     start: int

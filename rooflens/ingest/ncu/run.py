@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
@@ -37,8 +39,7 @@ _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
 
 
-@dataclass(frozen=True, slots=True)
-class Collected:
+class Collected(Struct, frozen=True):
     """A report that was written.
 
     Attributes:
@@ -57,8 +58,7 @@ class Collected:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """How ncu ended and what it said."""
 
     finished: Finished

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec.structs import fields, replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics.stored import OPCODE_TABLES

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import contextmanager
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import fields, replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode

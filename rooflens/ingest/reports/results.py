@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.resolve import resolve
@@ -86,8 +88,7 @@ _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled
 _COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
 
 
-@dataclass(frozen=True, slots=True)
-class RawResult:
+class RawResult(Struct, frozen=True):
     """One profiled result as the report stores it.
 
     Attributes:

@@ -5,7 +5,7 @@ Standard library only: `collect` reads this on machines that have nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 
@@ -60,8 +60,7 @@ LGDS = GH100 | TCGEN05 | GB20X | SPARK
 """Chips that count distributed shared memory with global loads, and have TMA."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChipChoice:
+class ChipChoice(Struct, frozen=True):
     """The chip that stands for a compute capability.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
+
+from msgspec import Struct
 
 from rooflens.model.counters.chips import EVERY_CHIP
 
@@ -17,8 +18,7 @@ Kind = Literal["hardware", "sass", "sampling", "launch"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One name to ask ncu for.
 
     Attributes:
@@ -41,8 +41,7 @@ SUM = ("sum",)
 _FORM_MEANINGS = {PEAK: "{}: peak a cycle", SHARE: "{}: per cent of the peak"}
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """How ncu is asked for a stored metric. What a row of the table leaves empty is that of its first recipe.
 
     Attributes:

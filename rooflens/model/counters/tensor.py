@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.chips import (
     AD10X,
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from rooflens.model.counters.metric import Detail
 
 
-@dataclass(frozen=True, slots=True)
-class TensorCounters:
+class TensorCounters(Struct, frozen=True):
     """Tensor operation counters that chips have: one for each type, of one instruction or of all.
 
     Attributes:

@@ -6,9 +6,10 @@ that a kernel which does nothing else reaches. `rooflens calibrate` measures the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooflens.model.roofline.datasheets import name_key
 

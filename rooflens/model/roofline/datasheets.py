@@ -11,9 +11,10 @@ import functools
 import hashlib
 import importlib.resources
 import json
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
@@ -102,8 +103,7 @@ _QUANTITY = frozenset({"value", "unit", "source"})
 _HINT = "docs/gpus.md shows a complete file"
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(Struct, frozen=True):
     """A number, its SI base unit, and the document, attribute or formula it came from."""
 
     value: float
@@ -111,8 +111,7 @@ class Quantity:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A link from one GPU to others, as its maker states it.
 
     Attributes:
@@ -141,8 +140,7 @@ class Link:
         return self.joins is None or gpus <= self.joins
 
 
-@dataclass(frozen=True, slots=True)
-class Datasheet:
+class Datasheet(Struct, frozen=True):
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
@@ -53,8 +54,7 @@ _SAME_COUNT = 0.001
 _INTEGER = re.compile(r"^int\d$")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Operations of one pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
@@ -82,8 +82,7 @@ class Work:
         return self.source != UPPER_BOUND
 
 
-@dataclass(frozen=True, slots=True)
-class Flops:
+class Flops(Struct, frozen=True):
     """All operations of a kernel.
 
     Attributes:
@@ -313,8 +312,7 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
 """Instruction of the programming guide -> the opcodes in the names of its counters. Each has a roof of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class _TensorKind:
+class _TensorKind(Struct, frozen=True):
     """A kind of tensor work that has a roof of its own; `instruction` is empty where a count does not tell."""
 
     dtype: str

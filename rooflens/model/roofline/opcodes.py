@@ -7,9 +7,10 @@ tensor operation counters; shapes and types stand in the opcode itself.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -113,8 +114,7 @@ _DEFAULT_TYPE: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TensorOp:
+class TensorOp(Struct, frozen=True):
     """What one warp instruction of a tensor opcode does.
 
     Attributes:

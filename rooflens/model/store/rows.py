@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import fields
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
@@ -29,8 +30,7 @@ _KERNEL_TEXTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRows:
+class ReportRows(Struct, frozen=True):
     """What one report adds to a store.
 
     Attributes:

@@ -7,9 +7,8 @@ report's SHA-256; those of kernels also on `kernel_index`. `failures` has a row 
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import pyarrow as pa
+from msgspec.structs import fields
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Rule

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import fields
 
 from rooflens.errors import UsageError
 from rooflens.model.records import Run
@@ -57,8 +58,7 @@ COLUMNS = tuple(
 """What a condition may name: those of `kernels` first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """A column set against a value, by a sign of `_SIGNS` or `like`."""
 
     column: str
@@ -66,22 +66,19 @@ class Compare:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """A column that has no value."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """What must not be."""
 
     part: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Struct, frozen=True):
     """Two conditions joined by `and` or `or`."""
 
     word: str

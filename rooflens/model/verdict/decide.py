@@ -7,8 +7,9 @@ nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Verdict
@@ -76,8 +77,7 @@ _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What is decided before anything is found: the class and its wall.
 
     Attributes:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
+from msgspec.structs import asdict, fields, replace
 
 from rooflens.checking import parse_toml
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Limits of the classes; shares are fractions, 0 to 1. `thresholds.toml` says where each comes from."""
 
     at_roof_share: float

@@ -8,9 +8,10 @@ kernel's own roof min(P, AI x BW), which say on either side how far the wall is.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.compare.pairing import mean_clock_hz
@@ -47,8 +48,7 @@ TOP_SHARE = 1.08
 """Height of a plane of shares: a little over the roof."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a kernel is on one side at one level.
 
     Attributes:
@@ -65,8 +65,7 @@ class Place:
     unit: str = "FLOP"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A kernel at one level: where it was and where it is; None on a side that lacks it."""
 
     row: Row
@@ -85,8 +84,7 @@ class Move:
         return self.places[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareSheet(Sheet):
+class ShareSheet(Sheet, frozen=True):
     """A plane of shares drawn at one size: logarithmic across, linear up."""
 
     def at(self, x: float, y: float) -> tuple[float, float]:
@@ -96,8 +94,7 @@ class ShareSheet(Sheet):
         return right, self.height_px * (1 - (y - low) / (high - low))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """The kernels of one side by their keys, and their roofs."""
 
     analyses: Mapping[str, Analysis]
@@ -128,8 +125,7 @@ class Side:
         return pipe.peak / slope.peak if pipe and slope else None
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """The plane of one program, and the strip of its kernels without FLOPs.
 
     Attributes:

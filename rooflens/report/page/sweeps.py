@@ -8,9 +8,10 @@ report's kernels over their bytes and over their time.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.launches import gpu_name
 from rooflens.model.records import ratio
@@ -33,8 +34,7 @@ CHOICES = frozenset({"backward", "causal", "fused", "graph", "operation", "padde
 """Parameters that choose what is done and not how much of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One case of a sweep.
 
     Attributes:
@@ -87,8 +87,7 @@ class Step:
         return ratio(self.flop_per_s, self.roof_at(self.intensity_flop_per_byte))
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """The cases of one program on one GPU, in order.
 
     Attributes:
@@ -125,8 +124,7 @@ class Sweep:
         return tuple((pipe, pipe.peak / self.memory.peak) for pipe in self.pipes) if self.memory else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Struct, frozen=True):
     """One report of a sweep in the making."""
 
     checked: Checked

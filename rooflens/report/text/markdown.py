@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
@@ -44,8 +44,7 @@ _COLOURS: Mapping[Bound, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """The characters a terminal can show."""
 
     bounds: Mapping[Bound, str]
@@ -58,8 +57,7 @@ ASCII = Signs(dict(zip(BOUNDS, "mclob?", strict=True)), ".", "-")
 _FRAME = str.maketrans("┌┐└┘├┤┬┴─│", "++++++++-|")
 
 
-@dataclass(frozen=True, slots=True)
-class Paper:
+class Paper(Struct, frozen=True):
     """The room on a terminal, in characters."""
 
     width: int
@@ -104,16 +102,14 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     return [*drawn, *(Text(line) for line in _caption(drawing, rows, len(known), paper.signs))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dot:
+class _Dot(Struct, frozen=True):
     """A kernel at one level."""
 
     analysis: Analysis
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawing:
+class _Drawing(Struct, frozen=True):
     """What stands in the plane."""
 
     points: tuple[_Dot, ...]

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from rooflens.model.records import BOUNDS, Distances, Level, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia

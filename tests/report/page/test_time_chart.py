@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
 import vl_convert
+from msgspec.structs import replace
 from support import samples
 from support.snapshots import check_snapshot
 

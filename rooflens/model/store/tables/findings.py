@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec.structs import fields
 
 from rooflens.model.records import Evidence, Hotspot
 from rooflens.model.store.tables.columns import map_column, maps, struct_lists, table_of, texts
