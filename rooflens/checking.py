@@ -9,11 +9,9 @@ import json
 import math
 import re
 import tomllib
+from dataclasses import MISSING, dataclass, fields
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from msgspec import Struct
-from msgspec.structs import fields
 
 from rooflens.errors import InputError
 
@@ -33,11 +31,12 @@ _shown.maxstring = _shown.maxother = _shown.maxlong = 80
 _shown.maxlevel = 3
 """Writes a value for an error: what is long or deep is cut."""
 
-T = TypeVar("T", bound=Struct)
+T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)
 
 
-class Table(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Table:
     """A table of a document, whose values are taken out by key; one that is not what was asked for is an InputError.
 
     Attributes:
@@ -128,14 +127,14 @@ class Table(Struct, frozen=True):
         return tuple(self._below(f"{key}[{i}]", value) for i, value in enumerate(values))
 
     def record(self, of: type[T], **given: Any) -> T:
-        """Make a record from all values, for what we wrote ourselves: only the names are checked.
+        """Make a record of a dataclass from all values, for what we wrote ourselves: only the names are checked.
 
         Args:
-            of: Its class.
+            of: The dataclass.
             given: Values that do not stand in the table.
         """
-        wanted = [field for field in fields(of) if field.name not in given]
-        optional = {one.name for one in wanted if not one.required}
+        wanted = [field for field in fields(of) if field.name not in given]  # type: ignore[arg-type] # a dataclass
+        optional = {one.name for one in wanted if (one.default, one.default_factory) != (MISSING, MISSING)}
         self.check_keys({one.name for one in wanted} - optional, optional)
         return of(**given, **self.values)
 

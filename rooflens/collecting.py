@@ -6,11 +6,9 @@ Workloads and ncu meet here, without a word about flags or terminals. Standard l
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.ncu.command import (
@@ -50,7 +48,8 @@ PROFILED_ITERATIONS = 1
 _SCRIPTS = (".py", ".sh", ".jl")
 
 
-class Target(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Target:
     """What is profiled: one case of a bundled workload, or a command of the user's."""
 
     name: str
@@ -59,7 +58,8 @@ class Target(Struct, frozen=True):
     command: tuple[str, ...] = ()
 
 
-class Request(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Request:
     """What the user asks for.
 
     Attributes:
@@ -78,7 +78,8 @@ class Request(Struct, frozen=True):
     timeout_s: float | None = None
 
 
-class Plan(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Plan:
     """What will be run.
 
     Attributes:

@@ -11,10 +11,9 @@ import os
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-
-from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
@@ -47,7 +46,8 @@ print(torch.__version__, torch.version.cuda, torch.cuda.get_device_name() if the
 """Asked in a process of its own: importing torch takes seconds, and a broken one may end the process."""
 
 
-class Check(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Check:
     """One thing that was looked at, what was found, and how to mend it."""
 
     name: str

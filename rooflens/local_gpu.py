@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.processes import query
@@ -22,7 +21,8 @@ _ARGV = ("nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader")
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
 
 
-class LocalGpu(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class LocalGpu:
     """One GPU of this machine."""
 
     name: str

@@ -13,10 +13,9 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
-
-from msgspec import Struct, field
 
 from rooflens.errors import EnvironmentMissingError, StoppedError
 
@@ -38,7 +37,8 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _QUERY_SECONDS = 60.0
 
 
-class Finished(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Finished:
     """How a run ended.
 
     Attributes:
@@ -52,7 +52,8 @@ class Finished(Struct, frozen=True):
     timed_out: bool = False
 
 
-class Command(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Command:
     """A program to run.
 
     Attributes:
@@ -67,7 +68,8 @@ class Command(Struct, frozen=True):
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-class Captured(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Captured:
     """What a short program returned and said; its status is None where it hung and was ended."""
 
     status: int | None

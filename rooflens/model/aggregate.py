@@ -38,7 +38,8 @@ from rooflens.model.roofline.work import placed_flop
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflens.model.records import Analysis, Bound, Kernel, Verdict
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Kernel, Verdict
 
 _DOUBTFUL_SOURCES = ("upper_bound", "estimated", "datasheet")
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ast
 import operator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
-
-from msgspec import Struct, field
 
 from rooflens.errors import InputError
 
@@ -17,13 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rooflens.model.records import Bound
+    from rooflens.model.bounds import Bound
 
 Kind = Literal["cuda", "torch"]
 KINDS: tuple[Kind, ...] = ("cuda", "torch")
 
 
-class Expectation(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Expectation:
     """The wall a case is expected to hit, and why."""
 
     bound: Bound
@@ -31,7 +31,8 @@ class Expectation(Struct, frozen=True):
     why: str
 
 
-class Case(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Case:
     """One shape and type of a workload.
 
     Attributes:
@@ -61,7 +62,8 @@ class Case(Struct, frozen=True):
         return None if self.bytes is None else evaluate(self.bytes, parameters or self.parameters)
 
 
-class Workload(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Workload:
     """One bundled workload.
 
     Attributes:

@@ -12,13 +12,15 @@ from msgspec.structs import replace
 
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
-from rooflens.model.records import BOUNDS, ratio, timed
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import ratio, timed
 from rooflens.model.verdict.flags import changes_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bottleneck, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Bottleneck
 
 
 UNKNOWN_GPU = "unknown GPU"

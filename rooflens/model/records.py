@@ -9,10 +9,11 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
+    from rooflens.model.roofline.calibrations import Attainable
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
-Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 
@@ -23,8 +24,6 @@ LEVELS = ("dram", "l2", "l1", "smem")
 
 RESIDENT = "resident"
 """The series of resident warps: it shows when the GPU is full, and is no unit with a roof."""
-
-BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
 
 
 class Rule(Struct, frozen=True):
@@ -225,45 +224,6 @@ class Pipe(Struct, frozen=True):
     def is_arithmetic(self) -> bool:
         """Return whether its work is counted operations: an upper bound of them is none that was done."""
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
-
-
-class Rate(Struct, frozen=True):
-    """One measured rate.
-
-    Attributes:
-        median: Median of the repetitions, in `unit`; min and max are their spread.
-        unit: As `rooflens.model.attainable.RATE_UNITS` has it.
-        sm_clock_hz: SM clock while this was measured; None where only the run's is known.
-        scaled_from_hz: Clock at which it was measured, where it has been scaled to another; None as measured.
-    """
-
-    median: float
-    min: float
-    max: float
-    unit: str
-    repetitions: int = 1
-    sm_clock_hz: float | None = None
-    scaled_from_hz: float | None = None
-
-
-class Attainable(Struct, frozen=True):
-    """What one calibration measured.
-
-    Attributes:
-        gpu: Display name, as reports spell it.
-        driver: Release of the driver.
-        sm_clock_hz: Median SM clock of the whole run.
-        measured_unix_s: When.
-        rates: By the names of `rooflens.model.attainable.RATE_UNITS`; absent where the architecture lacks it or it was
-            not measured.
-    """
-
-    gpu: str
-    compute_capability: str
-    driver: str
-    sm_clock_hz: float
-    measured_unix_s: int
-    rates: Mapping[str, Rate] = field(default_factory=dict)
 
 
 class Bottleneck(Struct, frozen=True):

@@ -21,8 +21,9 @@ from rooflens.model.roofline.work import main_work
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Analysis, Bottleneck, Bound, Confidence, Distances, Finding
+    from rooflens.model.records import Analysis, Bottleneck, Confidence, Distances, Finding
     from rooflens.model.roofline.work import Unit
 
 _COUNTERS = ("duration_ns", "sm_clock_hz", "eligible_warps_per_cycle")

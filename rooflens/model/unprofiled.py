@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
-
-from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,7 +15,8 @@ Shape = tuple[int, int, int] | None
 """Grid or block of a launch; None where a report does not say."""
 
 
-class LaunchCount(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class LaunchCount:
     """How often one kernel was launched in one shape; its name is that of `Kernel.name`.
 
     Attributes:
@@ -33,7 +33,8 @@ class LaunchCount(Struct, frozen=True):
     gap_ns: int | None = None
 
 
-class GapsAfter(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class GapsAfter:
     """The gaps that begin where one kernel ends.
 
     Attributes:
@@ -47,7 +48,8 @@ class GapsAfter(Struct, frozen=True):
     gap_ns: int
 
 
-class InProgram(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class InProgram:
     """A typical launch of one kernel in its program, without the profiler.
 
     Attributes:
@@ -64,7 +66,8 @@ class InProgram(Struct, frozen=True):
         return self.gap_ns > self.time_ns
 
 
-class Unprofiled(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Unprofiled:
     """What a run without the profiler showed.
 
     Attributes:

@@ -22,8 +22,9 @@ from rooflens.report.roofline.rows import BAND_FROM_RATIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group, Launch, Staked
-    from rooflens.model.records import Analysis, Bound, Verdict
+    from rooflens.model.records import Analysis, Verdict
     from rooflens.report.content import Content
 
 

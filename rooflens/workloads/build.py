@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from rooflens.cache import cache_folder
 from rooflens.errors import EnvironmentMissingError, InputError
@@ -35,7 +34,8 @@ _CUBLAS_HEADER = "cublas_v2.h"
 _SHOWN_LINES = 20
 
 
-class Compiler(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Compiler:
     """An nvcc and what stands beside it.
 
     Attributes:

@@ -10,7 +10,8 @@ from rooflens.model.aggregate import aggregate
 from rooflens.model.records import LEVELS, Distances, Level, Pipe
 
 if TYPE_CHECKING:
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis
 
 
 def launch(duration_us: float = 100, bound: Bound = "memory", **changes: Any) -> Analysis:

@@ -5,10 +5,10 @@ None has lone surrogates: readers replace them.
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import fields, replace
 
 if TYPE_CHECKING:
@@ -108,6 +108,6 @@ def _hostile(value: Any, texts: Iterator[str]) -> Any:
         return next(texts)
     if isinstance(value, tuple):
         return tuple(_hostile(one, texts) for one in value)
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return hostile(value, texts)
     return value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, InputError
@@ -30,8 +30,7 @@ echo program > "$last"
 """
 
 
-@dataclass(frozen=True)
-class Toolkit:
+class Toolkit(Struct, frozen=True):
     """A folder with a stand-in nvcc that writes down how it was called."""
 
     root: Path

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec import Struct, field
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.processes import query
@@ -42,7 +41,8 @@ _INSTALL_PATTERNS = (
 _INSTALL_HINT = "install Nsight Compute (it comes with the CUDA toolkit), or give its place with --ncu"
 
 
-class Ncu(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Ncu:
     """One installed ncu; a version of None could not be found out, and gets no option that older ones lack."""
 
     path: str
@@ -58,7 +58,8 @@ NEWEST = Ncu("ncu", (9999, 0), "assumed to be a current one")
 """Stands for the ncu of another machine in a dry run."""
 
 
-class Collection(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Collection:
     """One profile to take: what to run, which counters, of which launches, and how.
 
     Attributes:

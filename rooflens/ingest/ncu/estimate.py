@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
-class Cost(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Cost:
     """What a collection is made of; None where it is not known.
 
     Attributes:

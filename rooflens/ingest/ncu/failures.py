@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError
 
 
-class Failure(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Failure:
     """One way for ncu to fail.
 
     Attributes:

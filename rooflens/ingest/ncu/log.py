@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +13,8 @@ _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(
 _DONE = re.compile(r" - (?P<passes>\d+) pass(?:es)?\b")
 
 
-class Progress(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Progress:
     """How far a run has come.
 
     Attributes:

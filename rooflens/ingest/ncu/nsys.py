@@ -7,16 +7,15 @@ import shutil
 import sqlite3
 from collections import Counter, defaultdict
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
-from rooflens.ingest.reports.results import short_name
+from rooflens.model.names import short_name
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:
@@ -36,7 +35,8 @@ Launched = tuple[str, tuple[int, int, int], tuple[int, int, int]]
 """Name, grid and block."""
 
 
-class _Busy(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Busy:
     """An interval in nanoseconds in which a GPU worked, and what it ran; None for copies and whole graphs."""
 
     start: int

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
@@ -39,7 +37,8 @@ _WARNING = "==WARNING== "
 _WRITTEN = "==PROF== Report:"
 
 
-class Collected(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Collected:
     """A report that was written.
 
     Attributes:
@@ -58,7 +57,8 @@ class Collected(Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-class _Run(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Run:
     """How ncu ended and what it said."""
 
     finished: Finished

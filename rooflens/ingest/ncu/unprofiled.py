@@ -9,12 +9,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
-from msgspec.structs import asdict, fields
 
 from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
@@ -35,7 +33,8 @@ _MISSING_STATUS = 3
 """What a bundled workload returns where PyTorch or a GPU is missing."""
 
 
-class Ran(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Ran:
     """A program that ended well."""
 
     wall_ns: int

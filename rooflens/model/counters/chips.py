@@ -5,7 +5,7 @@ Standard library only: `collect` reads this on machines that have nothing else.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from dataclasses import dataclass
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 
@@ -60,7 +60,8 @@ LGDS = GH100 | TCGEN05 | GB20X | SPARK
 """Chips that count distributed shared memory with global loads, and have TMA."""
 
 
-class ChipChoice(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class ChipChoice:
     """The chip that stands for a compute capability.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
-
-from msgspec import Struct
 
 from rooflens.model.counters.chips import EVERY_CHIP
 
@@ -18,7 +17,8 @@ Kind = Literal["hardware", "sass", "sampling", "launch"]
 DETAILS: tuple[Detail, ...] = get_args(Detail)
 
 
-class Metric(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Metric:
     """One name to ask ncu for.
 
     Attributes:
@@ -41,7 +41,8 @@ SUM = ("sum",)
 _FORM_MEANINGS = {PEAK: "{}: peak a cycle", SHARE: "{}: per cent of the peak"}
 
 
-class Ask(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Ask:
     """How ncu is asked for a stored metric. What a row of the table leaves empty is that of its first recipe.
 
     Attributes:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.model.counters.chips import GV100
 from rooflens.model.counters.metric import LOAD, PEAK, SHARE, Ask
@@ -14,14 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Exact(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Exact:
     """Take the first of the stored metrics, times `scale`."""
 
     names: tuple[str, ...]
     scale: float = 1.0
 
 
-class Amount(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Amount:
     """Add up the amounts of one group of base metrics, times `scale`.
 
     For each form (`.sum`, `.sum.per_second x t`, `.sum.per_cycle_elapsed x f x t`, bare name) the groups are tried in
@@ -32,7 +32,8 @@ class Amount(Struct, frozen=True):
     scale: float = 1.0
 
 
-class Peak(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Peak:
     """Find the peak rate of a base metric in units per second, times `scale`.
 
     Forms: `.sum.peak_sustained x f`, `.sum.peak_sustained_elapsed.per_second`, then achieved rate / per cent of peak.
@@ -43,46 +44,53 @@ class Peak(Struct, frozen=True):
     scale: float = 1.0
 
 
-class RateOverShare(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class RateOverShare:
     """Divide the achieved rate of one base metric by the stored per cent of peak of another that sees the same flow."""
 
     rate: str
     share: str
 
 
-class PerSm(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class PerSm:
     """Use an architecture constant: units per SM and cycle x SM count x the clock named."""
 
     units_per_cycle: float
     clock: str
 
 
-class Share(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Share:
     """Read a stored per cent of peak as a fraction; per cents of active cycles are scaled to elapsed ones."""
 
     bases: tuple[str, ...]
 
 
-class CyclesOverTime(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CyclesOverTime:
     """Divide a stored count of elapsed cycles by the duration."""
 
     names: tuple[str, ...]
 
 
-class CyclesOverRate(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CyclesOverRate:
     """Divide a stored count of elapsed cycles by its own rate, times `scale`: ncu makes the rate with the duration."""
 
     bases: tuple[str, ...]
     scale: float = 1.0
 
 
-class Same(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Same:
     """Take another counter's value: two clocks that were equal wherever both were stored."""
 
     counter: str
 
 
-class MemoryBus(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class MemoryBus:
     """Multiply the driver's memory clock by two bits a pin and the width of the bus, in bytes per second.
 
     Two bits hold for HBM2 to HBM3e and for GDDR5 to GDDR7: the driver counts the clock of each that way. They do not
@@ -99,7 +107,8 @@ Recipe: TypeAlias = (
 )
 
 
-class Counter(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Counter:
     """One resolved quantity: a column of the table `kernels`.
 
     Attributes:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from rooflens.model.counters.chips import (
     AD10X,
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from rooflens.model.counters.metric import Detail
 
 
-class TensorCounters(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class TensorCounters:
     """Tensor operation counters that chips have: one for each type, of one instruction or of all.
 
     Attributes:

@@ -16,9 +16,9 @@ from rooflens.model.roofline.levels import shares_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.records import (
         Bottleneck,
-        Bound,
         Confidence,
         Distances,
         Kernel,

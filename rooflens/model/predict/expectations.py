@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.checking import Table
+    from rooflens.model.bounds import Bound
     from rooflens.model.cases import Case
     from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, AnalyzedReport, Bound
+    from rooflens.model.records import Analysis, AnalyzedReport
 
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"

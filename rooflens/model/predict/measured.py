@@ -14,8 +14,9 @@ from rooflens.model.roofline.datasheets import datasheet_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.records import Analysis, Bound, Pipe, Run
+    from rooflens.model.records import Analysis, Pipe, Run
 
     Wall = tuple[Bound, str | None]
 

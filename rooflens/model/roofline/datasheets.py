@@ -11,10 +11,9 @@ import functools
 import hashlib
 import importlib.resources
 import json
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
-
-from msgspec import Struct, field
 
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
@@ -103,7 +102,8 @@ _QUANTITY = frozenset({"value", "unit", "source"})
 _HINT = "docs/gpus.md shows a complete file"
 
 
-class Quantity(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Quantity:
     """A number, its SI base unit, and the document, attribute or formula it came from."""
 
     value: float
@@ -111,7 +111,8 @@ class Quantity(Struct, frozen=True):
     source: str
 
 
-class Link(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Link:
     """A link from one GPU to others, as its maker states it.
 
     Attributes:
@@ -140,7 +141,8 @@ class Link(Struct, frozen=True):
         return self.joins is None or gpus <= self.joins
 
 
-class Datasheet(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Datasheet:
     """One GPU as its maker describes it; what is not published is None or absent.
 
     Attributes:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from rooflens.model.roofline.datasheets import ACC16, datasheet_of
 from rooflens.model.roofline.opcodes import THREAD_FLOP, is_matrix, is_tcgen05, tensor_op, thread_flop
@@ -54,7 +53,8 @@ _SAME_COUNT = 0.001
 _INTEGER = re.compile(r"^int\d$")
 
 
-class Work(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Work:
     """Operations of one pipe and dtype, with that pipe's dense peak at the profiled clock.
 
     Attributes:
@@ -82,7 +82,8 @@ class Work(Struct, frozen=True):
         return self.source != UPPER_BOUND
 
 
-class Flops(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Flops:
     """All operations of a kernel.
 
     Attributes:
@@ -312,7 +313,8 @@ _INSTRUCTIONS: dict[str, tuple[str, ...]] = {
 """Instruction of the programming guide -> the opcodes in the names of its counters. Each has a roof of its own."""
 
 
-class _TensorKind(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _TensorKind:
     """A kind of tensor work that has a roof of its own; `instruction` is empty where a count does not tell."""
 
     dtype: str

@@ -7,10 +7,9 @@ tensor operation counters; shapes and types stand in the opcode itself.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -114,7 +113,8 @@ _DEFAULT_TYPE: dict[str, str] = {
 }
 
 
-class TensorOp(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class TensorOp:
     """What one warp instruction of a tensor opcode does.
 
     Attributes:

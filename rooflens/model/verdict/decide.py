@@ -30,7 +30,8 @@ from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding, Kernel
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Bottleneck, Confidence, Distances, Finding, Kernel
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.bottleneck import Case
     from rooflens.model.verdict.thresholds import Thresholds

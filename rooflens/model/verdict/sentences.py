@@ -19,10 +19,10 @@ from rooflens.model.verdict.bottleneck import both_sides, in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.records import (
         Analysis,
         Bottleneck,
-        Bound,
         Distances,
         Finding,
         Kernel,

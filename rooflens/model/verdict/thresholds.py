@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import tomllib
@@ -90,7 +91,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     hint = "the file has one table, [thresholds]; docs/method.md shows one"
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
-    table = replace(document.table("thresholds"), path="")
+    table = dataclasses.replace(document.table("thresholds"), path="")
     known = [field.name for field in fields(Thresholds)]
     if unknown := [name for name in table if name not in known]:
         raise table.error(f"unknown threshold `{unknown[0]}`", f"known are: {', '.join(sorted(known))}")

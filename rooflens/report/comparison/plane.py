@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from rooflens import format as fmt
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.launches import gpu_name
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.records import LEVELS
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.plane.plane import aired, free_edge, roofs_over
 from rooflens.report.plane.plane import places as points
@@ -25,7 +26,8 @@ from rooflens.report.plane.viewport import Sheet, decades
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.comparison.rows import Program, Row
     from rooflens.report.plane.plane import Domain, RoofSet

@@ -18,9 +18,10 @@ from rooflens.report.labels import BOUND_LABELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
     from rooflens.model.compare.gate import Compared
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
 
 ROWS_ON_PAGE = 80
 LEAST_ROWS = 12

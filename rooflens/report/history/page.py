@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.compare.history import Series
-    from rooflens.model.records import Bound
     from rooflens.report.history.chart import Group
 
 MAX_GROUPS = 12

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.model.records import Bound
     from rooflens.report.content import Content
     from rooflens.report.page.cards.expectation import PredictedRow
 

@@ -27,9 +27,10 @@ from rooflens.report.roofline.datasheet import short_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group
     from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.content import Content
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render
 from rooflens.report.summary import earlier_versions, version_place

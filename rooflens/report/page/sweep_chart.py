@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.records import Bound
+    from rooflens.model.bounds import Bound
     from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Step, Sweep
     from rooflens.report.plane.geometry import Box

@@ -20,8 +20,9 @@ from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.measured import Checked
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.content import Content
 

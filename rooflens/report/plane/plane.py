@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec import Struct, field
 
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
@@ -17,8 +18,9 @@ from rooflens.report.labels import UNITS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Analysis, Bound, Level
+    from rooflens.model.records import Analysis, Level
     from rooflens.model.roofline.roofs import Roof
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
+from rooflens.model.records import LEVELS, Confidence, Grain, Severity, Status, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 

@@ -32,8 +32,9 @@ from rooflens.report.text.markdown_parts import code, code_cell, heading, prose,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group
-    from rooflens.model.records import Bound, Finding
+    from rooflens.model.records import Finding
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 

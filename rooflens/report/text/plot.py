@@ -11,7 +11,8 @@ from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import si
-from rooflens.model.records import BOUNDS, LEVELS, timed
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.plane import places, roofs_over
 from rooflens.report.plane.roofs import work_unit
@@ -19,7 +20,8 @@ from rooflens.report.plane.roofs import work_unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.plane.plane import Place, RoofSet
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rooflens.model.records import Analysis, Bound, Confidence
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Confidence
     from rooflens.model.totals import Total
 
 _STYLES: dict[Bound, str] = {

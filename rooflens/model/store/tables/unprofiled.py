@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from msgspec.structs import asdict, fields
 
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
