@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from rooflens.cli.console import check_free, echo, say
+from rooflens.cli.console import echo, say
 from rooflens.errors import UsageError
 from rooflens.format import printable
+from rooflens.outputs import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
