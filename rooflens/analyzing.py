@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
+from rooflens.format import count
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
 _PIECE = 1024
 """Kernels of a store that are analyzed and handed on together."""
 
+_NAMED = 3
+"""Kernels that are named; of more, only the count is told."""
+
 
 class Missing(Struct, frozen=True):
     """Kernels that a program launched and its report does not hold.
@@ -58,6 +62,12 @@ class Missing(Struct, frozen=True):
 
     source: str
     names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Say it in a line."""
+        named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
+        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
 
 
 class Analyzed(Struct, frozen=True):
@@ -92,6 +102,17 @@ class Analyzed(Struct, frozen=True):
     def report_count(self) -> int:
         """Reports that could be read."""
         return len(self.reports)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know of what was read, a sentence each; what could not be read is in `failures`."""
+        return (
+            *(missing.words for missing in self.missing),
+            *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
+            *(f"{source}: {note}" for source, note in self.notes),
+            *([f"{count(self.skipped_count, 'report')} came twice and counted once"] if self.skipped_count else []),
+            *([f"{count(len(self.ignored), 'file')} left unread: no reports"] if self.ignored else []),
+        )
 
 
 def analyze_paths(

@@ -16,6 +16,8 @@ class RooflensError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # a traceback shows it
 
 
 class InputError(RooflensError):

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, str] = {
     "files": "errors",
     "checking": "errors",
     "local_gpu": "errors processes",
-    "analyzing": "errors files streaming ingest/* model/* workloads",
+    "analyzing": "format errors files streaming ingest/* model/* workloads",
     "guarding": "errors model/*",
     "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",

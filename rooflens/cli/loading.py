@@ -30,7 +30,7 @@ _MOST_REMARKS = 10
 """Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
-"""Files left unread, or kernels, that are named; of more, only the count is told."""
+"""Files left unread that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 STORE = click.option(
@@ -258,10 +258,7 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
 
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
-        names = _some(missing.names)
-        kernels = count(len(missing.names), "kernel")
-        words = f"{missing.source}: launches of {kernels} ran and are not in the report: {names}"
-        say(f"warning: {words}; `--kernel NAME` profiles them")
+        say(f"warning: {missing.words}; `--kernel NAME` profiles them")
     print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

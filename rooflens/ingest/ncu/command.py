@@ -81,6 +81,7 @@ class Collection:
         nvidia_set: One of NVIDIA's own sets, which takes the place of metrics and sections.
         options: Further options of ncu.
         import_source: Embed the text of the program's source files in the report.
+        from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
         environment: Variables for ncu and the program, put over our own.
     """
 
@@ -102,6 +103,7 @@ class Collection:
     nvidia_set: str | None = None
     options: tuple[str, ...] = ()
     import_source: bool = False
+    from_start: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -189,6 +191,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         *("--clock-control", collection.clock_control),
         *(("--graph-profiling", collection.graph_profiling) if collection.graph_profiling else ()),
         *(("--import-source", "yes") if collection.import_source else ()),
+        *(() if collection.from_start else ("--profile-from-start", "off")),
         *_filters(ncu, collection),
         *_counters(collection),
         *collection.program,
