@@ -23,6 +23,7 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
+from rooflens.model.keys import Keys
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -279,14 +280,17 @@ def _analyze_each(
     """Analyze reports one after the other; `on_failed` hears the digest of each that could not be."""
     folder = calibrations_folder()
     calibrations = load_calibrations(folder, lambda error: told.warnings.append((str(folder), error)))
+    digest, keys = "", Keys()
     for run, kernels in reports:
+        if run.digest != digest:
+            digest, keys = run.digest, Keys()
         try:
             unprofiled = unprofiled_of(run)
         except InputError as error:
             told.warnings.append((run.source, error))
             unprofiled = None
         try:
-            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations)
+            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations, keys=keys)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
             on_failed(run.digest)
@@ -296,14 +300,16 @@ def _analyze_each(
         yield report
 
 
-def _analyze_report(
+def _analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     run: Run,
     kernels: Sequence[Kernel],
     unprofiled: Unprofiled | None,
     limits: Thresholds,
     calibrations: Sequence[Attainable],
+    *,
+    keys: Keys,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report; return with it the names of the kernels it should hold and does not."""
+    """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
         command_line=run.command_line,
@@ -320,6 +326,7 @@ def _analyze_report(
             launches=launches,
             in_program=unprofiled.in_program(*shape) if unprofiled else None,
             compulsory_bytes=compulsory_bytes if launches == 1 else None,
+            key=keys.next(kernel),
         )
         analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
@@ -334,7 +341,7 @@ def _analyze_kernel(
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
         return analyze(kernel, limits, replace(outside, attainable=attainable))
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
-        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside())
+        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside(key=outside.key))
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

@@ -11,6 +11,7 @@ import click
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.cli.stored import print_stored
 from rooflens.errors import UsageError
 
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
 
 
 @click.command()
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
@@ -46,6 +49,7 @@ def analyze(
     where: str | None,
     thresholds: Path | None,
     *,
+    selection: Selection | None,
     style: str,
     top: int | None,
     launches: bool,
@@ -78,9 +82,10 @@ def analyze(
         keep=keep,
         without_nvidia=without_nvidia,
         reading=reading,
+        selection=selection,
     )
     place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None
+    is_whole = plot or launches or stated is not None or selection is not None
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
         finish(printed, _last_line(printed, store, keep=keep))

@@ -22,6 +22,7 @@ from rooflens.cli.console import (
 )
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.cli.expectations import Expected
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.selecting import Selection
 
 _STDOUT = Path("-")
 
@@ -48,6 +50,7 @@ class Content(Struct, frozen=True):
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
     "-o",
@@ -74,6 +77,7 @@ def report(
     thresholds: Path | None,
     output: Path | None,
     *,
+    selection: Selection | None,
     style: str | None,
     theme: str | None,
     title: str | None,
@@ -96,7 +100,7 @@ def report(
     from rooflens.guarding import write_all
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
     if not analyses_of(found.reports):
         finish(found, "")
         return
