@@ -23,7 +23,7 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
-from rooflens.model.keys import Keys
+from rooflens.model.keys import Keys, launch_id
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -180,6 +180,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     store = Store.existing(folder)
     without: dict[str, Unprofiled | None] = {}
     chosen: dict[str, frozenset[int]] = {}
+    keys: dict[str, Mapping[int, str]] = {}
     stored: dict[str, list[Total]] = {}
     order: dict[str, Run] = {}
     parts: set[str] = set()
@@ -203,6 +204,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
                 without[report.run.digest] = report.unprofiled
                 if report.chosen is not None:
                     chosen[report.run.digest] = report.chosen
+                if report.keys is not None:
+                    keys[report.run.digest] = report.keys
                 yield report.run, report.kernels
 
     gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep)
@@ -211,7 +214,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     is_kept = keep and where is None and stored.keys() < parts
     with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
         for report in _analyze_each(pieces, limits, lambda run: without.pop(run.digest, None), told, keeper.leave):
-            gathered.add(_only(report, chosen), keeper)
+            gathered.add(_only(_named(report, keys), chosen), keeper)
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
@@ -228,6 +231,14 @@ def _known() -> str:
     """Tell the calibrations that decide verdicts from others, in a few letters."""
     calibrations = load_calibrations(calibrations_folder(), lambda _: None)
     return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
+
+
+def _named(report: AnalyzedReport, keys: Mapping[str, Mapping[int, str]]) -> AnalyzedReport:
+    """Name launches as all of their report count, of which only some were read."""
+    known = keys.get(report.run.digest)
+    if known is None:
+        return report
+    return replace(report, analyses=tuple(replace(found, key=known[found.kernel.index]) for found in report.analyses))
 
 
 def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
@@ -326,7 +337,7 @@ def _analyze_report(  # noqa: PLR0913 - each comes from elsewhere
             launches=launches,
             in_program=unprofiled.in_program(*shape) if unprofiled else None,
             compulsory_bytes=compulsory_bytes if launches == 1 else None,
-            key=keys.next(kernel),
+            key=keys.next(launch_id(kernel)),
         )
         analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()

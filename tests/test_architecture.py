@@ -66,8 +66,8 @@ MAY_IMPORT: dict[str, str] = {
     "model/launches": "format model/bounds model/records model/aggregate model/verdict",
     "model/totals": "model/bounds model/records model/failed model/launches model/aggregate model/roofline",
     "model/store/tables": "model/records model/unprofiled model/totals",
-    "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze "
-    "model/store/tables model/totals",
+    "model/store": "format errors files model/keys model/records model/unprofiled model/counters model/verdict "
+    "model/analyze model/store/tables model/totals",
     "model/predict": "format errors checking model/cases model/bounds model/records model/roofline model/verdict",
     "model/compare": "format errors model/keys model/records model/aggregate model/verdict model/findings",
     "format": "",

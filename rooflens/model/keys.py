@@ -68,9 +68,9 @@ class Keys:
     def __init__(self) -> None:
         self._seen: Counter[str] = Counter()
 
-    def next(self, kernel: Kernel) -> str:
+    def next(self, launch: LaunchId) -> str:
         """Return the key of the launch that comes next in the report, failed ones included."""
-        key = first_key(kernel)
+        key = _key(launch)
         self._seen[key] += 1
         return key if self._seen[key] == 1 else f"{key}#{self._seen[key]}"
 

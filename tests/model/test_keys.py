@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.kernels import make_kernel
 
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.keys import Keys, first_key
+from rooflens.model.keys import Keys, first_key, launch_id
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel
@@ -25,7 +25,7 @@ def launch(name: str, grid: int = 1, nvtx_range: str | None = None, **more: obje
 def keys_of(launches: list[Kernel]) -> list[str]:
     """Name the launches of a report."""
     keys = Keys()
-    return [keys.next(kernel) for kernel in launches]
+    return [keys.next(launch_id(kernel)) for kernel in launches]
 
 
 def test_a_key_begins_with_the_function_and_counts_equal_launches() -> None:

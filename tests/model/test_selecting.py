@@ -6,7 +6,7 @@ from support.kernels import make_kernel
 
 from rooflens.errors import NoMatchError, UsageError
 from rooflens.model.analyze import analyze
-from rooflens.model.keys import Keys
+from rooflens.model.keys import Keys, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.selecting import Chooser, Selection, select
 
@@ -63,7 +63,9 @@ def test_a_key_is_one_launch_and_a_glob_over_keys_is_several() -> None:
     """The key of a launch chooses it alone, though another one begins alike."""
     keys = Keys()
     kernels = [make_kernel(name="k<1>", grid=(size, 1, 1)) for size in (1, 1, 2)]
-    given = AnalyzedReport(samples.run(), tuple(analyze(k, outside=Outside(key=keys.next(k))) for k in kernels))
+    given = AnalyzedReport(
+        samples.run(), tuple(analyze(k, outside=Outside(key=keys.next(launch_id(k)))) for k in kernels)
+    )
     first, second, _ = (analysis.key for analysis in given.analyses)
     assert second == f"{first}#2"
     for pattern, count in ((first, 1), (second, 1), (f"{first}*", 2), ("k-*", 3)):
