@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
+    "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",

@@ -59,7 +59,7 @@ class Choice:
         self._held: dict[str, list[Analysis]] = {}
 
     @classmethod
-    def of(cls, selection: Selection | None, on_piece: Callable[[AnalyzedReport], None] | None) -> Self | None:
+    def of(cls, selection: Selection | None, on_piece: Callable[[AnalyzedReport], None] | None = None) -> Self | None:
         """Make one, where anything is to be chosen.
 
         Args:
