@@ -24,6 +24,7 @@ from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
+from rooflens.model.keys import Keys, launch_id
 from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.roofline.calibrations import Attainable
     from rooflens.model.store.index import Index
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
@@ -200,6 +201,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     store = Store.existing(folder)
     without: dict[str, Unprofiled | None] = {}
     chosen: dict[str, frozenset[int]] = {}
+    keys: dict[str, Mapping[int, str]] = {}
     stored: dict[str, list[Total]] = {}
     order: dict[str, Run] = {}
     parts: set[str] = set()
@@ -223,6 +225,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
                 without[report.run.digest] = report.unprofiled
                 if report.chosen is not None:
                     chosen[report.run.digest] = report.chosen
+                if report.keys is not None:
+                    keys[report.run.digest] = report.keys
                 yield report.run, report.kernels
 
     gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep)
@@ -231,7 +235,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     is_kept = keep and where is None and stored.keys() < parts
     with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
         for report in _analyze_each(pieces, limits, lambda run: without.pop(run.digest, None), told, keeper.leave):
-            gathered.add(_only(report, chosen), keeper)
+            gathered.add(_only(_named(report, keys), chosen), keeper)
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
@@ -248,6 +252,14 @@ def _known() -> str:
     """Tell the calibrations that decide verdicts from others, in a few letters."""
     calibrations = load_calibrations(calibrations_folder(), lambda _: None)
     return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
+
+
+def _named(report: AnalyzedReport, keys: Mapping[str, Mapping[int, str]]) -> AnalyzedReport:
+    """Name launches as all of their report count, of which only some were read."""
+    known = keys.get(report.run.digest)
+    if known is None:
+        return report
+    return replace(report, analyses=tuple(replace(found, key=known[found.kernel.index]) for found in report.analyses))
 
 
 def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
@@ -300,14 +312,17 @@ def _analyze_each(
     """Analyze reports one after the other; `on_failed` hears the digest of each that could not be."""
     folder = calibrations_folder()
     calibrations = load_calibrations(folder, lambda error: told.warnings.append((str(folder), error)))
+    digest, keys = "", Keys()
     for run, kernels in reports:
+        if run.digest != digest:
+            digest, keys = run.digest, Keys()
         try:
             unprofiled = unprofiled_of(run)
         except InputError as error:
             told.warnings.append((run.source, error))
             unprofiled = None
         try:
-            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations)
+            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations, keys=keys)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
             on_failed(run.digest)
@@ -317,14 +332,16 @@ def _analyze_each(
         yield report
 
 
-def _analyze_report(
+def _analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     run: Run,
     kernels: Sequence[Kernel],
     unprofiled: Unprofiled | None,
     limits: Thresholds,
     calibrations: Sequence[Attainable],
+    *,
+    keys: Keys,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report; return with it the names of the kernels it should hold and does not."""
+    """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not."""
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
         command_line=run.command_line,
@@ -341,6 +358,7 @@ def _analyze_report(
             launches=launches,
             in_program=unprofiled.in_program(*shape) if unprofiled else None,
             compulsory_bytes=compulsory_bytes if launches == 1 else None,
+            key=keys.next(launch_id(kernel)),
         )
         analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
@@ -355,7 +373,7 @@ def _analyze_kernel(
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
         return analyze(kernel, limits, replace(outside, attainable=attainable))
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
-        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside())
+        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside(key=outside.key))
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

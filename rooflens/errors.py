@@ -34,6 +34,10 @@ class NothingChosenError(InputError):
     """A condition that no kernel of a store meets."""
 
 
+class NoMatchError(InputError):
+    """Patterns of kernels or NVTX ranges that nothing meets."""
+
+
 class EnvironmentMissingError(RooflensError):
     """Something outside is missing: ncu, a GPU, a permission (exit code 3)."""
 

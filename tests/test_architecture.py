@@ -44,32 +44,36 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/loading": "errors format ingest/children ingest/executors ingest/reports model/records model/failed "
     "model/unprofiled model/store",
     "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
-    "model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
+    "model/keys model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",
-    "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled",
-    "workloads": "errors cache checking files processes local_gpu model/cases model/records",
+    "ingest/ncu": "errors checking files processes ingest/reports model/counters model/unprofiled model/keys",
+    "workloads": "errors cache checking files processes local_gpu model/bounds model/cases model/records",
+    "model/bounds": "",
+    "model/calibration": "",
     "model/unprofiled": "",
-    "model/records": "model/unprofiled",
+    "model/records": "model/bounds model/calibration model/unprofiled",
     "model/failed": "errors model/records",
-    "model/cases": "errors model/records",
+    "model/keys": "model/records",
+    "model/selecting": "errors format model/records model/keys",
+    "model/cases": "errors model/bounds model/records",
     "model/counters": "errors",
-    "model/roofline": "format errors cache checking files model/records model/counters",
+    "model/roofline": "format errors cache checking files model/calibration model/records model/counters",
     "model/hotspots": "model/records",
-    "model/phases": "model/records",
-    "model/verdict": "format errors checking model/records model/failed model/unprofiled model/counters model/roofline",
-    "model/findings": "format model/records model/unprofiled model/counters model/hotspots model/roofline "
+    "model/verdict": "format errors checking model/bounds model/records model/failed model/unprofiled model/counters "
+    "model/roofline",
+    "model/findings": "format model/bounds model/records model/unprofiled model/counters model/hotspots model/roofline "
     "model/verdict",
     "model/needs": "model/records model/counters model/hotspots model/findings",
-    "model/analyze": "model/records model/phases model/roofline model/verdict model/findings",
-    "model/aggregate": "model/records model/roofline",
-    "model/launches": "format model/records model/aggregate model/verdict",
-    "model/totals": "model/records model/failed model/launches model/aggregate model/roofline",
+    "model/analyze": "model/keys model/records model/roofline model/verdict model/findings",
+    "model/aggregate": "model/bounds model/records model/roofline",
+    "model/launches": "format model/bounds model/records model/aggregate model/verdict",
+    "model/totals": "model/bounds model/records model/failed model/launches model/aggregate model/roofline",
     "model/store/tables": "model/records model/unprofiled model/totals",
-    "model/store": "format errors files model/records model/unprofiled model/counters model/verdict model/analyze "
-    "model/store/tables model/totals",
-    "model/predict": "format errors checking model/cases model/records model/roofline model/verdict",
-    "model/compare": "format errors model/records model/aggregate model/verdict model/findings",
+    "model/store": "format errors files model/keys model/records model/unprofiled model/counters model/verdict "
+    "model/analyze model/store/tables model/totals",
+    "model/predict": "format errors checking model/cases model/bounds model/records model/roofline model/verdict",
+    "model/compare": "format errors model/keys model/records model/aggregate model/verdict model/findings",
     "format": "",
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
@@ -84,6 +88,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
+    "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",

@@ -30,6 +30,7 @@ COMMANDS = (
     "analyze",
     "report",
     "hotspots",
+    "explain",
     "compare",
     "history",
     "predict",

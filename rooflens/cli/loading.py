@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
+from rooflens.cli.selecting import Choice
 from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.format import count
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MOST_REMARKS = 10
@@ -200,6 +202,7 @@ def load_analyzed(
     reading: ReadOptions | None = None,
     on_piece: Callable[[AnalyzedReport], None] | None = None,
     totals: bool = False,
+    selection: Selection | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -212,11 +215,12 @@ def load_analyzed(
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
         on_piece: Takes the reports of a store as they come, in place of all at the end.
-        totals: Add launches of a store up by kernel, in place of all analyses.
+        totals: Add launches of a store up by kernel, in place of all analyses; not with a selection.
+        selection: Which launches are wanted; all by default. No verdict depends on it.
 
     Raises:
-        UsageError: Neither was given, or both.
-        InputError: There is nothing to read.
+        UsageError: Neither was given, or both; or a pattern cannot be read.
+        InputError: There is nothing to read, or nothing of it is wanted.
     """
     from rooflens.analyzing import analyze_inputs, analyze_store
 
@@ -224,9 +228,11 @@ def load_analyzed(
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
+    choice = Choice.of(selection, on_piece)
     if store is not None:
+        take = choice.take if choice else on_piece
         found = analyze_store(
-            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=on_piece, totals=totals
+            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
         )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
@@ -236,7 +242,7 @@ def load_analyzed(
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)
-    return found
+    return choice.of_store(found) if choice and store is not None else choice.of_paths(found) if choice else found
 
 
 def print_remarks(read: Analyzed | Ingested) -> None:

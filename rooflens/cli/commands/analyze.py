@@ -11,6 +11,7 @@ import click
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.cli.stored import print_stored
 from rooflens.errors import UsageError
 
@@ -21,17 +22,30 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
 
 
 @click.command()
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
-    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "csv", "md", "digest"]),
+    default="table",
+    show_default=True,
+    help="`digest` is short Markdown for a model or a chat message.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=200),
+    metavar="N",
+    help="Size of a digest, in tokens estimated at 3 bytes each.  [default: 1500]",
+)
 @click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
 @click.option(
@@ -46,8 +60,10 @@ def analyze(
     where: str | None,
     thresholds: Path | None,
     *,
+    selection: Selection | None,
     style: str,
     top: int | None,
+    max_tokens: int | None,
     launches: bool,
     plot: bool,
     without_nvidia: bool,
@@ -60,6 +76,8 @@ def analyze(
         raise UsageError(f"--plot goes with the table, not with --format {style}", "leave one of the two out")
     if predict is not None and style != "table":
         raise UsageError(f"--predict goes with the table, not with --format {style}", "leave one of the two out")
+    if max_tokens is not None and style != "digest":
+        raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
     if plot:
         from rooflens.report.text.plot import check_library
 
@@ -78,9 +96,10 @@ def analyze(
         keep=keep,
         without_nvidia=without_nvidia,
         reading=reading,
+        selection=selection,
     )
     place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None
+    is_whole = plot or launches or stated is not None or selection is not None or style == "digest"
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
         finish(printed, _last_line(printed, store, keep=keep))
@@ -95,6 +114,8 @@ def analyze(
         from rooflens.report.text.json_csv import json_lines
 
         print_parts(json_lines(analyses_of(found.reports), found.reports))
+    elif style == "digest":
+        echo(write_all(found.reports, found.limits, partial(_digest, found, max_tokens, top)), nl=False)
     else:
         echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
     finish(found, _last_line(found, store, keep=keep))
@@ -102,6 +123,13 @@ def analyze(
 
 def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
     return f"wrote {store}" if store and keep and found.not_kept is None else ""
+
+
+def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: Sequence[AnalyzedReport]) -> str:
+    from rooflens.report.text.digest import DEFAULT_TOKENS, digest
+
+    unread = [(source, str(error)) for source, error in found.failures]
+    return digest(reports, max_tokens or DEFAULT_TOKENS, top, unread)
 
 
 def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:

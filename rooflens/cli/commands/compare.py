@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
+from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import Gate
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.gate import Compared
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "md", "html", "junit")
 GATE_FAILED = 5
@@ -33,6 +35,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
+@with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
@@ -43,6 +46,7 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 def compare(
     places: tuple[str, ...],
     *,
+    selection: Selection | None,
     style: str | None,
     output: Path | None,
     force: bool,
@@ -67,7 +71,7 @@ def compare(
     smallest = _share(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
-    sides, pairs = _paired(places)
+    sides, pairs = _paired(places, selection)
     compared = _compared(pairs, smallest, anyway=anyway)
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
@@ -98,8 +102,8 @@ def _share(text: str, option: str) -> float:
     return float(match[1]) / 100
 
 
-def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
-    """Load the sides and pair their programs, each later side with the first one.
+def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, list[Pair]]:
+    """Load what is wanted of the sides and pair their programs, each later side with the first one.
 
     Raises:
         InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
@@ -109,8 +113,8 @@ def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
-        return Sides(), list(_versions(places[0]))
-    base, *heads = (_reports(place) for place in places)
+        return Sides(), list(_versions(places[0], selection))
+    base, *heads = (_reports(place, selection) for place in places)
     labels = list(places) if len(places) == 2 else path_labels(places)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
@@ -123,7 +127,7 @@ def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
     return Sides(unpaired=tuple(unpaired)), pairs
 
 
-def _versions(place: str) -> Iterator[Pair]:
+def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
     """Pair each version of a program in one place with the first one.
 
     Raises:
@@ -133,7 +137,7 @@ def _versions(place: str) -> Iterator[Pair]:
     from rooflens.model.compare.pairing import Pair, versions_of
     from rooflens.report.versions import path_labels
 
-    programs = versions_of(_reports(place))
+    programs = versions_of(_reports(place, selection))
     if not programs:
         raise InputError(
             f"`{place}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
@@ -196,7 +200,7 @@ def _single(pair: Pair) -> tuple[str, ...]:
     return (f"{who}, so that noise is not known",)
 
 
-def _reports(place: str) -> list[AnalyzedReport]:
+def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
 
     Raises:
@@ -205,7 +209,7 @@ def _reports(place: str) -> list[AnalyzedReport]:
     store, digest = _store_of(place)
     where = f"digest like '{digest}%'" if digest else None
     try:
-        found = load_analyzed((place,) if store is None else (), store, where=where)
+        found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
     except NothingChosenError:
         message = f"`{store}` holds no report whose digest begins with `{digest}`"
         raise InputError(message, "the table `runs` lists them") from None

@@ -11,12 +11,14 @@ import click
 from rooflens.cli.console import analyses_of, finish, print_table, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.outputs import check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.selecting import Selection
 
 _STDOUT = Path("-")
 
@@ -28,6 +30,7 @@ _PICTURES = ("png", "svg")
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
     "-o",
@@ -54,6 +57,7 @@ def report(
     thresholds: Path | None,
     output: Path | None,
     *,
+    selection: Selection | None,
     style: str | None,
     theme: str | None,
     title: str | None,
@@ -76,7 +80,7 @@ def report(
     from rooflens.rendering import default_title, render
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
     if not analyses_of(found.reports):
         finish(found, "")
         return

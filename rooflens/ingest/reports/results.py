@@ -30,7 +30,7 @@ from rooflens.model.counters.plausible import (
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
-from rooflens.model.names import short_name
+from rooflens.model.keys import short_name
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 
 from rooflens.errors import InputError
+from rooflens.model.keys import Keys
 from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
-from rooflens.model.store.rows import kernels_from_batch
+from rooflens.model.store.rows import LAUNCH_COLUMNS, kernels_from_batch, launches_from_batch
 from rooflens.model.store.tables.columns import texts
 from rooflens.model.store.tables.findings import hotspots_from_batch
 from rooflens.model.store.tables.unprofiled import unprofiled_from_row
@@ -42,12 +43,15 @@ class StoredReport(Struct, frozen=True):
     Attributes:
         unprofiled: Its run without the profiler; None where none was kept.
         chosen: Positions in the report of the kernels that were asked for, where more are here; None for all of them.
+        keys: What all launches of the report are called from run to run, by position, where some of them are not here;
+            None where all are, or will come.
     """
 
     run: Run
     kernels: tuple[Kernel, ...]
     unprofiled: Unprofiled | None = None
     chosen: frozenset[int] | None = None
+    keys: Mapping[int, str] | None = None
 
 
 Failure = tuple[str, InputError]
@@ -132,6 +136,7 @@ def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Cho
             needed = {digest for digest in wanted if digest in without or choice.is_whole(part.runs[digest])}
             whole = needed.intersection(partly)
             chosen = _positions(files["kernels"], {digest: wanted[digest] for digest in whole})
+            keys = _keys(files["kernels"], [digest for digest in partly if digest not in whole])
             conditions = {digest: True if digest in whole else node for digest, node in wanted.items()}
             kernels = groupby(_kernels(files, part, conditions), key=lambda kernel: kernel.digest)
             ahead = next(kernels, None)
@@ -143,9 +148,9 @@ def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Cho
                 only = frozenset(chosen[digest]) if digest in whole else None
                 found = tuple(islice(rows, at_once))
                 if node is True or (found if only is None else only):
-                    yield StoredReport(part.runs[digest], found, without.get(digest), only)
+                    yield StoredReport(part.runs[digest], found, without.get(digest), only, keys.get(digest))
                 while more := tuple(islice(rows, at_once)):
-                    yield StoredReport(part.runs[digest], more)
+                    yield StoredReport(part.runs[digest], more, keys=keys.get(digest))
                 if ahead is not None and ahead[0] == digest:
                     ahead = next(kernels, None)
         except (OSError, ValueError, TypeError, KeyError) as error:
@@ -177,6 +182,17 @@ def _positions(files: Sequence[Any], wanted: Mapping[str, Node]) -> dict[str, li
         for batch in _scan(files, wanted, ["digest", "kernel_index"]):
             for digest, index in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 found[digest].append(index)
+    return found
+
+
+def _keys(files: Sequence[Any], digests: Sequence[str]) -> dict[str, dict[int, str]]:
+    """Name all launches of reports, as those that are not read count in the names of the others."""
+    found: dict[str, dict[int, str]] = {digest: {} for digest in digests}
+    named = {digest: Keys() for digest in digests}
+    if digests:
+        for batch in _scan(files, dict.fromkeys(digests, True), [*LAUNCH_COLUMNS]):
+            for digest, index, launch in launches_from_batch(batch):
+                found[digest][index] = named[digest].next(launch)
     return found
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import fields
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
@@ -20,10 +19,11 @@ from rooflens.model.store.tables.unprofiled import unprofiled_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.keys import LaunchId
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
-_RUN_FIELDS = tuple(field.name for field in fields(Run))
+_RUN_FIELDS = Run.__struct_fields__
 _KERNEL_TEXTS = (
     *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
     *("process", "nvtx_range"),
@@ -156,6 +156,21 @@ def kernels_from_batch(
             hotspots=hotspots.get(digest, {}).get(index, ()),
             **fields_,
         )
+
+
+LAUNCH_COLUMNS = (
+    *("digest", "kernel_index", "nvtx_range", "name"),
+    *(f"{what}_{axis}" for what in ("grid", "block") for axis in AXES),
+)
+"""What tells launches apart, and where they stand."""
+
+
+def launches_from_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, int, LaunchId]]:
+    """Return report, position and identity of the launches of rows that have `LAUNCH_COLUMNS`."""
+    ranges, names = (batch.column(name).to_pylist() for name in ("nvtx_range", "name"))
+    ids = zip(ranges, names, _sizes(batch, "grid"), _sizes(batch, "block"), strict=True)
+    places = (batch.column(name).to_pylist() for name in ("digest", "kernel_index"))
+    yield from zip(*places, ids, strict=True)
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
 from rooflens.analyzing import Analyzed, read_thresholds
@@ -14,6 +15,7 @@ from rooflens.cli.group import main
 from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
+from rooflens.model.selecting import Selection, select
 from rooflens.report.text.contract import KERNEL
 from rooflens.report.text.hotspots import Listing, to_annotations
 
@@ -74,7 +76,11 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     run_ = Run("d", "a.ncu-rep", 1, 3, synthetic=False)
     found = Analyzed((AnalyzedReport(run_, tuple(analyze(one) for one in kernels)),), read_thresholds(None))
-    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", lambda *_, **__: found)
+
+    def load(*_: object, selection: Selection | None, **__: object) -> Analyzed:
+        return replace(found, reports=select(found.reports, selection))
+
+    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", load)
 
 
 @pytest.mark.usefixtures("known")
@@ -152,7 +158,7 @@ def test_what_is_not_there_is_an_error() -> None:
     """An unknown kernel, and lines of kernels that hold instructions only: exit code 1 and the next step."""
     unknown = run("hotspots", "x", "--kernel", "gemm")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
-    assert "no kernel has `gemm` in its name" in unknown.stderr
+    assert "no kernel matches `gemm`" in unknown.stderr
     lineless = run("hotspots", "x", "--kernel", "with_sass", "--by", "line", "--format", "json")
     assert (lineless.exit_code, lineless.stdout) == (1, "")
     assert "-lineinfo" in lineless.stderr
