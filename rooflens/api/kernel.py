@@ -35,19 +35,17 @@ class Kernel:
     0.075
     """
 
-    __slots__ = ("_analysis", "_key", "_source", "_total_ns")
+    __slots__ = ("_analysis", "_source", "_total_ns")
 
-    def __init__(self, analysis: Analysis, key: str, source: Source, total_ns: float) -> None:
+    def __init__(self, analysis: Analysis, source: Source, total_ns: float) -> None:
         """Take a record.
 
         Args:
             analysis: All that is known of it.
-            key: Its stable key.
             source: Where its report was read from.
             total_ns: GPU time of all that was opened with it.
         """
         self._analysis = analysis
-        self._key = key
         self._source = source
         self._total_ns = total_ns
 
@@ -63,7 +61,7 @@ class Kernel:
     @property
     def key(self) -> str:
         """A name for this launch that is the same in another recording of the program; see `Report.__getitem__`."""
-        return self._key
+        return self._analysis.key
 
     @property
     def name(self) -> str:

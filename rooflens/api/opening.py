@@ -44,8 +44,9 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     Args:
         paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
             wrote, and addresses such as `s3://bucket/folder` of any of these.
-        kernel: Only kernels of this name, or of one of these: `adamw*`, `re:gemm.*128`, or a key.
-        nvtx: Only kernels launched in an NVTX range of this name, or of one of these: `train/*`.
+        kernel: Only kernels that this meets, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
+            one, `re:gemm.*128`, or a key.
+        nvtx: Only kernels launched in an NVTX range that this meets, or one of these: `step*/forward`.
         gpu: Name of the GPU, for CSV exports that do not say it.
 
     Returns:

@@ -59,9 +59,8 @@ class Report:
     def kernels(self) -> tuple[Kernel, ...]:
         """The kernels, one profiled launch each, sorted by falling GPU time; those that failed stand last."""
         made = [
-            Kernel(analysis, source.keys[analysis.kernel.index], source, self._total_ns)
+            Kernel(analysis, self._sources[report.run.digest], self._total_ns)
             for report in self._found.reports
-            for source in (self._sources[report.run.digest],)
             for analysis in report.analyses
         ]
         return tuple(sorted(made, key=lambda one: (one.status == "failed", -(one.gpu_time_ns or 0.0))))
@@ -82,9 +81,8 @@ class Report:
         """Choose one kernel by its place, or some of them by name, by key or by a slice.
 
         Args:
-            wanted: A place from 0, or from -1 for the last; a slice of places; or a text: `*` and `?` stand for any
-                text and any character of a name, short or whole, `re:` begins a regular expression, and a key is one
-                launch.
+            wanted: A place from 0, or from -1 for the last; a slice of places; or what `--kernel` takes: a part of a
+                name, a glob over the whole of one, `re:` and a regular expression, or the key of one launch.
 
         Returns:
             A `Kernel` for a place; else a `Report` of some kernels.
@@ -200,19 +198,20 @@ class Report:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def digest(self, max_tokens: int = 1500) -> str:
-        """Write the kernels in Markdown, short enough for a model or a chat message, first what can win most.
+        """Write what matters in Markdown, short enough for a model or a chat message, first what can win most.
 
         Args:
-            max_tokens: At most so many tokens of about four characters; what is cut is counted at the end.
+            max_tokens: At most so many tokens, of three bytes each; what has no room is counted at the end.
 
         >>> import rooflens as rl
         >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
-        >>> len(report.digest(max_tokens=300)) < 1200
+        >>> len(report.digest(max_tokens=500)) <= 1500
         True
         """
         from rooflens.report.text.digest import digest
 
-        return digest(self._found.reports, max_tokens)
+        unread = [(source, str(error)) for source, error in self.failures]
+        return digest(self._found.reports, max_tokens, unread=unread)
 
     def to_dict(self) -> dict[str, Any]:
         """Write what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.

@@ -1,11 +1,9 @@
-"""Where opened reports were read from: for keys of kernels, and for metrics, which are read when asked for."""
+"""Where opened reports were read from: for their metrics, which are read when somebody asks."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING
-
-from rooflens.model.keys import kernel_keys
 
 if TYPE_CHECKING:
     from rooflens.api.values import Metrics
@@ -27,12 +25,6 @@ class Source:
         self.report = report
         self.place = place
         self.gpu = gpu
-
-    @cached_property
-    def keys(self) -> dict[int, str]:
-        """The stable key of each kernel, by its position in the report."""
-        keys = kernel_keys(self.report)
-        return {found.kernel.index: key for found, key in zip(self.report.analyses, keys, strict=True)}
 
     @cached_property
     def metrics(self) -> Metrics:
