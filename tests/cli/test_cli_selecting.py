@@ -104,7 +104,7 @@ def test_keys_are_the_same_from_file_store_and_part_of_a_store(report: Path, sto
     assert [row["key"] for row in rows] == keys
 
 
-@pytest.mark.parametrize("command", ["analyze", "report", "hotspots"])
+@pytest.mark.parametrize("command", ["analyze", "report", "hotspots", "explain"])
 def test_an_unknown_kernel_ends_alike_everywhere(command: str, report: Path, store: Path, tmp_path: Path) -> None:
     """Each command that reads says which kernel is meant, with exit code 1 and nothing on stdout or on disk."""
     page = tmp_path / "page.html"

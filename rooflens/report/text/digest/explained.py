@@ -19,12 +19,15 @@ from rooflens.report.text.digest.kernel import code_of, costing, plain, shares
 from rooflens.report.text.markdown_parts import code, code_cell, prose, table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Hotspot
 
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
 NOTES_SHOWN = 4
 RULES_SHOWN = 3
+UNTOLD_SHOWN = 6
 
 _NAME_WIDTH = 200
 _LEAST_HOT = 0.01
@@ -217,10 +220,15 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
     missing = [told.rule.id for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
     lines = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
-        *([f"This report cannot tell: {', '.join(map(code, missing))}."] if missing else []),
+        *([f"This report cannot tell: {_some(missing)}."] if missing else []),
         *([f"NVIDIA's rules estimate (time that would go): {said}."] if said else []),
     ]
     return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f", and {len(ids) - UNTOLD_SHOWN} more findings" if len(ids) > UNTOLD_SHOWN else ""
+    return ", ".join(map(code, ids[:UNTOLD_SHOWN])) + more
 
 
 _SECTIONS = (_head, _verdict, _units, _findings, _lines, _moves, _doubts)

@@ -10,12 +10,12 @@ from rooflens.model.launches import cautions
 from rooflens.model.records import ratio
 from rooflens.model.totals import first_move
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
-from rooflens.report.labels import evidence_words, flag_name, place_label
+from rooflens.report.labels import evidence_words, flag_label, flag_name, place_label
 from rooflens.report.summary import wall
 from rooflens.report.text.markdown_parts import code, prose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, Finding, Hotspot
@@ -25,6 +25,7 @@ NAME_WIDTH = 64
 SENTENCE_WIDTH = 220
 MOVE_WIDTH = 280
 FINDING_WIDTH = 120
+FLAG_WIDTH = 160
 SOURCE_WIDTH = 56
 
 HOT_SHOWN = 2
@@ -69,7 +70,7 @@ def _lines(group: Group) -> Iterator[str]:
     if told := distance_words(worst.verdict, group.gpu):
         yield plain(told)
     if shares := shares_words(worst):
-        yield f"shares of peak: {plain(shares)}"
+        yield f"shares: {plain(shares)}"
     if found := [_finding(finding, worst) for finding in costing(worst)[:FINDINGS_SHOWN]]:
         yield f"why: {'; '.join(found)}"
     if worst.verdict.advice:
@@ -77,8 +78,15 @@ def _lines(group: Group) -> Iterator[str]:
     if hot := hot_words(worst):
         yield f"hot: {hot}"
     if flags := cautions(worst):
-        yield f"careful: {plain(', '.join(map(flag_name, flags)), SENTENCE_WIDTH)}"
+        yield f"careful: {careful(flags)}"
     yield f"key: {code(worst.key)}"
+
+
+def careful(flags: Sequence[str]) -> str:
+    """Say what makes a verdict other than it looks: one trap in a sentence, more by their names."""
+    if len(flags) == 1:
+        return plain(flag_label(flags[0]), FLAG_WIDTH)
+    return plain(", ".join(map(flag_name, flags)), FLAG_WIDTH)
 
 
 def short_name(name: str) -> str:
@@ -88,7 +96,8 @@ def short_name(name: str) -> str:
 
 def takes(group: Group) -> str:
     """Say how long all launches of a kernel take, and which part of the GPU time that is."""
-    share = f", {fmt.percent(group.time_share)} of GPU time" if group.time_share is not None else ""
+    part = group.time_share
+    share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
     launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
     return f"{fmt.duration(group.duration_ns)}{launches}{share}"
 
@@ -124,15 +133,21 @@ def _finding(finding: Finding, analysis: Analysis) -> str:
 
 
 def hot_words(analysis: Analysis) -> str:
-    """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its text."""
+    """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its code.
+
+    A second line of the same file is named by its number.
+    """
     spots = hottest(analysis.kernel.hotspots, "samples", HOT_SHOWN)
     total = analysis.kernel.code_totals.get("samples")
-    return "; ".join(_hot(spot, ratio(spot.measures.get("samples"), total)) for spot in spots)
-
-
-def _hot(spot: Hotspot, share: float | None) -> str:
-    text = code(fmt.cut_end(code_of(spot), SOURCE_WIDTH))
-    return f"{code(place_label(spot))} {plain(fmt.percent(share))}{f' {text}' if text else ''}"
+    words = []
+    for before, spot in zip((None, *spots), spots, strict=False):
+        label = place_label(spot)
+        if before is not None and spot.by == "line" and spot.file == before.file:
+            label = f":{spot.line}"
+        text = code(fmt.cut_end(code_of(spot), SOURCE_WIDTH))
+        share = fmt.percent(ratio(spot.measures.get("samples"), total))
+        words.append(" ".join(part for part in (code(label), plain(share), text) if part))
+    return "; ".join(words)
 
 
 def code_of(spot: Hotspot) -> str:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, time_part
+from rooflens.model.totals import first_move
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
-from rooflens.report.text.digest.kernel import block, plain, row, short_name
-from rooflens.report.text.markdown_parts import code, heading
+from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
+from rooflens.report.text.markdown_parts import code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +38,7 @@ _CUT_BYTES = 200
 _NAMED = 3
 _TITLE_WIDTH = 100
 _LINE_WIDTH = 240
-_READING = "Factors are upper bounds and do not add up. Shares are of the report's own peaks at the profiled clock."
+_READING = "Factors are upper bounds and do not add up; shares are of the report's own peaks at the profiled clock."
 
 
 def digest(
@@ -63,7 +64,8 @@ def digest(
     kernels = by_stake(page.groups)
     blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - _size(_READING) - _CUT_BYTES)
     left = kernels[len(blocks) + len(rows) :]
-    parts = (head, *blocks, "\n".join(rows), _cut(left, limit_bytes // BYTES_PER_TOKEN), _READING)
+    reading = _READING if blocks or rows else ""
+    parts = (head, *blocks, "\n".join(rows), _cut(left, limit_bytes // BYTES_PER_TOKEN), reading)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -86,7 +88,7 @@ def _title(reports: Sequence[AnalyzedReport]) -> str:
 
 def _head(page: Content, most_bytes: int) -> str:
     """Write what ran, where, and how its time divides: as many lines as there is room for."""
-    kept = f"# {heading(fmt.cut_middle(page.title, _TITLE_WIDTH))}"
+    kept = f"# {code(fmt.cut_middle(page.title, _TITLE_WIDTH))}"
     for line in _head_lines(page):
         more = f"{kept}\n{line}"
         if _size(more) > most_bytes:
@@ -110,6 +112,8 @@ def _head_lines(page: Content) -> Iterator[str]:
         why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
         launches = fmt.count(page.failed_count, "launch")
         yield f"Failed, and in no number here: {launches} of {names}: {plain(why, _LINE_WIDTH)}."
+        if not page.groups:
+            yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
     if page.unread:
         yield f"Not read: {_named(code(PurePath(source).name) for source, _ in page.unread)}."
     yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
