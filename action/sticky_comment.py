@@ -1,7 +1,7 @@
 """Post a Markdown file as one comment of a pull request, or bring that comment up to date.
 
-A step of `action.yml`: it reads SUMMARY (the file), COMMENT_NAME, COMMENT_AUTHOR and TOKEN, and what GitHub sets. Standard
-library only. A comment that cannot be written, as on pull requests from forks, is a warning and fails nothing.
+A step of `action.yml`: it reads SUMMARY (the file), COMMENT_NAME, COMMENT_AUTHOR and TOKEN, and what GitHub sets.
+Standard library only. A comment that cannot be written, as on pull requests from forks, is a warning and fails nothing.
 """
 
 from __future__ import annotations

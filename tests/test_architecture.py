@@ -27,10 +27,13 @@ MAY_IMPORT: dict[str, str] = {
     "guarding": "errors model/*",
     "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
+    "confirming": "errors analyzing collecting ingest/ncu model/* workloads",
+    "judging": "errors format analyzing model/*",
+    "pytest_plugin": "errors judging",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "cli/commands": "format errors files cli analyzing guarding collecting confirming doctor ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
@@ -82,6 +85,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
+    "report/ci": "format model/* report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
@@ -113,6 +117,7 @@ ONLY_IN = {
     "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
+    "pytest": {"pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""
