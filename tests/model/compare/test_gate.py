@@ -77,7 +77,9 @@ def test_one_function_decides(
 def test_time_below_one_wave_widens_by_its_part() -> None:
     """Of 100 µs in the base 25 are in a grid below one wave: 0.25; a kernel alone has 0 or 1; unknown waves are none."""
     sides = [[kernel(25, 0.5, "small"), kernel(60, 3.0, "large"), kernel(15, None, "other")]]
-    found = program(sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]]).comparison
+    found = program(
+        sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]]
+    ).comparison
     assert found.total.under_wave == pytest.approx(0.25)
     assert {change.name: change.speed.under_wave for change in found.changes} == {"small": 1, "large": 0, "other": 0}
 
@@ -118,7 +120,9 @@ def test_what_does_not_fail_again_is_taken_back() -> None:
     """Of two kernels that fail, the one that fails again stays; the other is let through with its new time."""
     base = [[kernel(100 + e, name="a"), kernel(100 + e, name="b")] for e in (0, 0.1)]
     first, second = (
-        Gate(0.05, per_kernel=True).judge([program(base, [[kernel(t + e, name=n) for n, t in times] for e in (0, 0.1)])])
+        Gate(0.05, per_kernel=True).judge(
+            [program(base, [[kernel(t + e, name=n) for n, t in times] for e in (0, 0.1)])]
+        )
         for times in ((("a", 120), ("b", 120)), (("a", 120), ("b", 101)))
     )
     assert [one.what[1] for one in first.judged if one.failed] == ["", "a", "b"]
