@@ -27,14 +27,17 @@ MAY_IMPORT: dict[str, str] = {
     "guarding": "errors model/*",
     "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
+    "confirming": "errors analyzing collecting ingest/ncu model/* workloads",
+    "judging": "errors format analyzing model/*",
+    "pytest_plugin": "errors judging",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "outputs": "errors files ingest/reports",
     "rendering": "analyzing guarding ingest/reports model/* report/* workloads",
     "api": "format errors files outputs analyzing guarding rendering collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors files outputs analyzing guarding rendering ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files outputs cli analyzing guarding rendering collecting doctor ingest/* model/* "
-    "report/* workloads",
+    "cli/commands": "format errors files outputs cli analyzing guarding rendering collecting confirming doctor "
+    "ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
@@ -91,6 +94,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
+    "report/ci": "format model/* report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
     "report/history": "format model/* report/labels report/versions report/html report/plane report/text",
 }
@@ -125,6 +129,7 @@ ONLY_IN = {
     "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py", "api/marking.py"},
+    "pytest": {"pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

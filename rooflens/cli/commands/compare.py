@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections import Counter, defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
+from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
-from rooflens.errors import InputError, NothingChosenError, UsageError
+from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
-from rooflens.model.compare.gate import Gate
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
 from rooflens.model.store import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.across import Across, Sides
-    from rooflens.model.compare.gate import Compared
+    from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
-FORMATS = ("table", "json", "md", "html", "junit")
+FORMATS = ("table", "json", "md", "html", "junit", "github")
 GATE_FAILED = 5
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
@@ -41,6 +45,14 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--fail-on", metavar="PER_CENT", help="Exit with 5 when GPU time grew by more than this, beyond noise.")
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
+@click.option(
+    "--floor",
+    metavar="TIME",
+    default="2us",
+    show_default=True,
+    help="With --fail-on: so much time must be lost, too (2us, 500ns, 0).",
+)
+@click.option("--confirm", is_flag=True, help="With --fail-on: record a head that fails anew, as its reports say.")
 @click.option("--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as none.")
 @click.option("--anyway", is_flag=True, help="Compare even what was not collected alike.")
 def compare(
@@ -52,6 +64,8 @@ def compare(
     force: bool,
     fail_on: str | None,
     per_kernel: bool,
+    floor: str,
+    confirm: bool,
     threshold: str,
     anyway: bool,
 ) -> None:
@@ -62,12 +76,8 @@ def compare(
     called slower. With more than one HEAD each is set against BASE. A folder or store alone is taken by the versions
     in the names of its reports (v4_gemm, v5_gemm), in the order of their recording.
     """
-    from rooflens.report.text import comparison as comparisons
-
-    if per_kernel and fail_on is None:
-        raise UsageError("--per-kernel goes with --fail-on", "for example `--fail-on 5% --per-kernel`")
-    style = check_output(output, style, FORMATS, "compare.html", force=force)
-    gate = Gate(_share(fail_on, "--fail-on"), per_kernel) if fail_on is not None else None
+    style = check_output(output, style, _formats(style), "compare.html", force=force)
+    gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
     smallest = _share(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
@@ -76,18 +86,32 @@ def compare(
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
         say(f"warning: {unpaired.words}")
-    text = _text(compared, gate, style, sides)
-    if text is None:
-        comparisons.print_across(console(), sides.across)
-        for one in compared:
-            comparisons.print_comparison(console(), one)
-    elif output is None:
-        echo(text)
-    else:
-        write_whole(output, f"{text}\n")
-        say(f"wrote {output}")
-    if gate is not None:
-        _judge(compared, gate)
+    gated = gate.judge(compared) if gate else None
+    if gated is not None and confirm:
+        gated = _confirmed(gated, compared)
+    _write(compared, gated, style, sides, output)
+    if gated is not None:
+        _tell(gated)
+
+
+def _formats(style: str | None) -> tuple[str, ...]:
+    """Return what a file may hold: GitHub's summary is Markdown, and no other kind for it."""
+    return tuple(name for name in FORMATS if style != "github" or name != "md")
+
+
+def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -> Gate | None:
+    """Make the gate that was asked for.
+
+    Raises:
+        UsageError: An option of it stands without it, or cannot be read.
+    """
+    floor_ns = parse_floor(floor)
+    if fail_on is not None:
+        return Gate(_share(fail_on, "--fail-on"), per_kernel, floor_ns)
+    for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
+        if is_given:
+            raise UsageError(f"{option} goes with --fail-on", f"for example `--fail-on 5% {option}`")
+    return None
 
 
 def _share(text: str, option: str) -> float:
@@ -238,31 +262,96 @@ def _is_store(folder: Path) -> bool:
     return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
-def _text(compared: list[Compared], gate: Gate | None, style: str, sides: Sides) -> str | None:
-    """Write the comparison in one of the formats for files; None for the terminal's table."""
+def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
+    """Print the comparison, or write it to a file, in one of the formats."""
     from rooflens.report.text import comparison as comparisons
 
     if style == "table":
-        return None
+        comparisons.print_across(console(), sides.across)
+        for one in compared:
+            comparisons.print_comparison(console(), one)
+        return
+    if style == "github":
+        _write_github(compared, gated, sides, output)
+        return
+    _place(_text(compared, gated, style, sides), output)
+
+
+def _text(compared: list[Compared], gated: Gated | None, style: str, sides: Sides) -> str:
+    """Write the comparison in one of the formats for files."""
+    from rooflens.report.text import comparison as comparisons
+
     if style == "junit":
-        return comparisons.to_junit(compared, gate)
+        return comparisons.to_junit(compared, gated)
     if style == "html":
         from rooflens.report.comparison.page import render_comparison
 
-        return render_comparison(compared, gate, sides)
-    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gate, sides)
+        return render_comparison(compared, gated, sides)
+    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gated, sides)
 
 
-def _judge(compared: list[Compared], gate: Gate) -> None:
-    """Exit with 5 where something became slower beyond the gate and beyond noise."""
-    failures = gate.failures(compared)
-    for line in failures:
+def _place(text: str, output: Path | None) -> None:
+    if output is None:
+        echo(text)
+    else:
+        write_whole(output, f"{text}\n")
+        say(f"wrote {output}")
+
+
+def _write_github(compared: list[Compared], gated: Gated | None, sides: Sides, output: Path | None) -> None:
+    """Write the job summary, to GitHub's file for it too where there is one; annotations go to stdout."""
+    from rooflens.report.ci import github
+    from rooflens.report.ci.annotations import commands
+    from rooflens.report.ci.places import checkout
+
+    root = checkout()
+    lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
+    summary = github.to_summary(compared, gated, sides, lines, root)
+    _place(summary, output)
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(f"{summary}\n")
+    echo(commands(github.annotations_of(lines), root), nl=False)
+
+
+def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
+    """Record the head of each program that fails anew, and take back what does not fail again.
+
+    Where that cannot be done the failure stands, and the next step is told.
+    """
+    from rooflens.confirming import record_again, reruns
+    from rooflens.model.compare.compare import compare as compare_sides
+
+    if not gated.failed:
+        return gated
+    again, recordings = [], 0
+    failing = {one.program for one in gated.judged if one.failed}
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        for one in (one for one in compared if one.program in failing):
+            comparison = one.comparison
+            try:
+                planned = reruns(comparison.head, Path(name))
+                for rerun in planned:
+                    say(f"recording anew: {shlex.join(rerun.argv)}")
+                with Shown() as shown:
+                    head = record_again(comparison.head, planned, shown)
+            except RooflensError as error:
+                say(f"note: {one.program}: not confirmed: {error}")
+                say(f"hint: {error.hint or 'record the head again yourself, and compare anew'}")
+                continue
+            recordings += len(planned)
+            anew = compare_sides(comparison.base, head, comparison.threshold)
+            again.append(replace(one, comparison=anew))
+    return gated.confirmed_by(gated.gate.judge(again), recordings) if again else gated
+
+
+def _tell(gated: Gated) -> None:
+    """Say what the gate found; exit with 5 where it failed."""
+    for line in gated.failures:
         say(f"gate failed: {line}")
-    for one in compared:
-        reason = {"single": "a single run on a side", "unknown": "no total time on both sides"}.get(
-            one.comparison.total.outcome(gate.fail_on)
-        )
-        if reason:
-            say(f"note: {one.program}: {reason}, so that the gate cannot judge it")
-    if failures:
+    for line in gated.let_through:
+        say(f"gate lets through: {line}")
+    for line in gated.unjudged:
+        say(f"note: {line}")
+    if gated.failed:
         click.get_current_context().exit(GATE_FAILED)

@@ -59,7 +59,7 @@ def hotspots(
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
+    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
@@ -75,9 +75,13 @@ def hotspots(
         print_hotspots(console(), shown)
     elif style == "csv":
         echo(to_csv(shown, raw_cells=raw_cells), nl=False)
+    elif style == "json":
+        echo(to_json(shown))
     else:
-        writers = {"json": to_json, "github": to_annotations}
-        echo(writers[style](shown), nl=style == "json")
+        from rooflens.report.ci.annotations import commands, of_hotspots
+        from rooflens.report.ci.places import checkout
+
+        echo(commands(of_hotspots(shown), checkout()), nl=False)
     if left := len(analyses) - len(shown):
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")

@@ -17,7 +17,8 @@ from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
 from rooflens.report.text.contract import KERNEL
-from rooflens.report.text.hotspots import Listing, to_annotations
+from rooflens.report.ci.annotations import commands, of_hotspots
+from rooflens.report.text.hotspots import Listing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,7 +188,7 @@ def test_annotations_name_lines_of_the_checkout(tmp_path: Path) -> None:
     """Each hot line is one workflow command; what would end it or a property of it is escaped."""
     hotspot = Hotspot("line", f"{tmp_path}/src/a,b.cu", 7, measures=HOTTEST)
     kernel = Kernel("0" * 64, "a", 0, "k<a::b>", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
     assert text == (
         "::warning file=src/a%2Cb.cu,line=7,title=k<a%3A%3Ab>::"
         "80 %25 of the samples; it mostly waits for global memory\n"
@@ -198,7 +199,7 @@ def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
     """A line break in a file's name starts no command of its own."""
     hotspot = Hotspot("line", "x\n::error::gone", 7, measures=HOTTEST)
     kernel = Kernel("0" * 64, "a", 0, "k\r\n::error::y", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
     assert text.count("\n") == 1
     assert text.endswith("\n")
     assert text.count("::") == 2
