@@ -12,15 +12,15 @@ from rooflens.api.report import Report
 from rooflens.errors import InputError
 from rooflens.model.compare.across import Sides, Unpaired
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.compare import compare as compare_sides
-from rooflens.model.compare.gate import Compared, Gate
-from rooflens.model.compare.pairing import pair_programs, refusals, warnings
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.paired import compare_pairs
+from rooflens.model.compare.pairing import pair_programs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.model.compare.compare import Change
-    from rooflens.model.compare.pairing import Pair
+    from rooflens.model.compare.gate import Compared
 
 Recorded: TypeAlias = "Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 """One side: opened reports, or the path of a report, a folder or a store, or several of these."""
@@ -69,21 +69,22 @@ class Comparison:
         told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
         return (*told, *(one.words for one in self._sides.unpaired))
 
-    def failed(self, limit: float, *, per_kernel: bool = False) -> tuple[str, ...]:
-        """Name what became slower, beyond a limit and beyond noise; empty where nothing did.
+    def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
+        """Name what became slower beyond a limit, a floor and its noise; empty where nothing did.
 
         A single recording on a side says nothing of noise, so nothing fails there: `warnings` tell of it.
 
         Args:
-            limit: Part that the GPU time may grow by: 0.05 for 5 %.
+            limit: Part that the GPU time may grow by: 0.05 for 5 %; twice that where grids do not fill the GPU once.
             per_kernel: Judge each kernel too, not only the total of each program.
+            floor_ns: Nanoseconds that must be lost, too.
 
         >>> import rooflens as rl
         >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
         >>> rl.compare(before, before).failed(0.05)
         ()
         """
-        return tuple(Gate(limit, per_kernel).failures(self._compared))
+        return tuple(Gate(limit, per_kernel, floor_ns).failures(self._compared))
 
     def to_dict(self) -> dict[str, Any]:
         """Write what `rooflens compare --format json` writes.
@@ -181,7 +182,8 @@ def compare(
     )
     unpaired = {"the base": pairing.only_base, "the head": pairing.only_head}
     sides = Sides(unpaired=tuple(Unpaired(name, programs) for name, programs in unpaired.items() if programs))
-    return Comparison([_compared(pair, threshold, anyway=anyway) for pair in pairing.pairs], sides)
+    compared = compare_pairs(pairing.pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
+    return Comparison(compared, sides)
 
 
 def _side(given: Recorded) -> Report:
@@ -198,10 +200,3 @@ def _paths(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
 
 def _label(given: Recorded, name: str) -> str:
     return os.fspath(given) if isinstance(given, (str, os.PathLike)) else name
-
-
-def _compared(pair: Pair, threshold: float, *, anyway: bool) -> Compared:
-    reasons = refusals(pair)
-    if reasons and not anyway:
-        raise InputError(f"{pair.program}: {'; '.join(reasons)}", "anyway=True compares all the same")
-    return Compared(pair.program, compare_sides(pair.base, pair.head, threshold), (*reasons, *warnings(pair)))

@@ -48,8 +48,8 @@ def predict(
     from rooflens.model.roofline.datasheets import the_datasheet
 
     if operation not in OPERATIONS:
-        near = get_close_matches(operation, OPERATIONS, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(OPERATIONS)}"
+        near = " or ".join(f"`{name}`" for name in get_close_matches(operation, OPERATIONS))
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
         raise UsageError(f"no operation is called `{operation}`", hint)
     return forecast(OPERATIONS[operation], sizes, dtype, the_datasheet(gpu), link)
 

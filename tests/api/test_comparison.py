@@ -64,17 +64,17 @@ def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
     assert comparison._repr_markdown_() == comparison.to_markdown()
 
 
-def test_sides_that_cannot_be_compared_are_refused(fixtures: Path, tmp_path: Path) -> None:
-    """Programs of different GPUs are no comparison unless asked for, nor is a side with a damaged report."""
-    stored = fixtures / "synthetic"
-    base, head = stored / "arch_cc80.synthetic.ncu-rep", stored / "arch_cc90.synthetic.ncu-rep"
-    with pytest.raises(InputError) as raised:
+def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    """Sides of which one was not timed are no comparison unless asked for, nor is a side with a damaged report."""
+    base = recorded(tmp_path / "base", 1e6)
+    head = write_report(tmp_path / "gemm.ncu-rep", ReportSpec([KernelSpec("gemm()", {"launch__grid_size": 4096})]))
+    with pytest.raises(InputError, match="the head holds no kernel with a duration") as raised:
         rl.compare(base, head)
     assert "anyway=True" in raised.value.hint
     assert rl.compare(base, head, anyway=True).warnings
     recorded(tmp_path / "side", 1e6)
     (tmp_path / "side" / "bad.ncu-rep").write_bytes(b"NVR\0")
-    with pytest.warns(UserWarning), pytest.raises(InputError, match="cannot be read whole"):
+    with pytest.warns(UserWarning, match="could not be read"), pytest.raises(InputError, match="cannot be read whole"):
         rl.compare(tmp_path / "side", base)
 
 
@@ -89,7 +89,7 @@ def test_a_forecast_is_that_of_the_command() -> None:
     assert forecast.flop == 2 * 512 * 256 * 128
     with pytest.raises(UsageError) as raised:
         rl.predict("gem", m=1, n=1, k=1)
-    assert raised.value.hint == "did you mean `gemm`?"
+    assert "`gemm`" in raised.value.hint
     with pytest.raises(InputError, match="no GPU is called `h1000`"):
         rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
     with pytest.raises(UsageError, match="needs the size `k`"):

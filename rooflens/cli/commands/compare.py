@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
+from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.store import MARKER
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def compare(
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
     sides, pairs = _paired(places, selection)
-    compared = _compared(pairs, smallest, anyway=anyway)
+    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
         say(f"warning: {unpaired.words}")
@@ -173,34 +174,6 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
         yield from (Pair(program, base, head) for head in heads)
 
 
-def _compared(pairs: Sequence[Pair], threshold: float, *, anyway: bool) -> list[Compared]:
-    """Compare the sides of each pair; where a program has several, its name says which.
-
-    Raises:
-        InputError: Two sides were not collected alike.
-    """
-    from rooflens.model.compare.compare import compare as compare_sides
-    from rooflens.model.compare.gate import Compared
-    from rooflens.model.compare.pairing import refusals, warnings
-
-    several = Counter(pair.base.digests for pair in pairs)
-    found = []
-    for pair in pairs:
-        name = _pair_name(pair) if several[pair.base.digests] > 1 else pair.program
-        reasons = refusals(pair)
-        if reasons and not anyway:
-            raise InputError(f"{name}: {'; '.join(reasons)}", "--anyway compares all the same")
-        notes = (*reasons, *warnings(pair), *_single(pair))
-        found.append(Compared(name, compare_sides(pair.base, pair.head, threshold), notes))
-    return found
-
-
-def _pair_name(pair: Pair) -> str:
-    """Name a pair of a program that has several: a program whose name says both sides already is named by them."""
-    sides = f"{pair.base.label} -> {pair.head.label}"
-    return sides if " -> " in pair.program else f"{pair.program}: {sides}"
-
-
 def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
     """Set the sides of each program that has more than two side by side."""
     from rooflens.model.compare.across import across
@@ -214,14 +187,6 @@ def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Acr
             name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
             labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
             yield across(name, labels, [compared[i].comparison for i in of])
-
-
-def _single(pair: Pair) -> tuple[str, ...]:
-    alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
-    if not alone:
-        return ()
-    who = "base and head have one run each" if len(alone) == 2 else f"the {alone[0]} has one run"
-    return (f"{who}, so that noise is not known",)
 
 
 def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
