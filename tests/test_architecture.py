@@ -31,12 +31,11 @@ MAY_IMPORT: dict[str, str] = {
     "judging": "errors format analyzing model/*",
     "pytest_plugin": "errors judging",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
-    "outputs": "errors files ingest/reports",
-    "rendering": "analyzing guarding ingest/reports model/* report/* workloads",
-    "api": "format errors files outputs analyzing guarding rendering collecting ingest/* model/* report/*",
+    "writing": "errors files analyzing guarding ingest/reports model/* report/* workloads",
+    "api": "format errors files analyzing guarding writing collecting ingest/* model/* report/*",
     "__main__": "cli",
-    "cli": "format errors files outputs analyzing guarding rendering ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files outputs cli analyzing guarding rendering collecting confirming doctor "
+    "cli": "format errors files analyzing guarding writing ingest/* model/* report/* workloads",
+    "cli/commands": "format errors files cli analyzing guarding writing collecting confirming doctor "
     "ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",

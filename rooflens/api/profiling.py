@@ -228,7 +228,7 @@ def check_place(file: Path, *, force: bool) -> None:
         UsageError: There is one, or the place is taken by something else.
     """
     from rooflens.ingest.ncu.run import both_names
-    from rooflens.outputs import check_free
+    from rooflens.writing.outputs import check_free
 
     for name in both_names(file):
         check_free(name, force=force, hint="give another name, or force=True to write over it")

@@ -12,7 +12,7 @@ from rooflens.files import write_whole
 from rooflens.format import printable, unbroken
 from rooflens.guarding import write_all
 from rooflens.model.records import LEVELS
-from rooflens.outputs import FORMATS, check_free, refuse_report
+from rooflens.writing.outputs import FORMATS, check_free, refuse_report
 
 if TYPE_CHECKING:
     import os
@@ -120,7 +120,7 @@ def draw(found: Analyzed, level: str | None, *, dark: bool) -> Chart:
 
 def write(found: Analyzed, file: Path, title: str | None, *, force: bool) -> Path:
     """Write a file; errors as those of `Report.save`."""
-    from rooflens.rendering import default_title, render
+    from rooflens.writing.rendering import default_title, render
 
     style = check_output(file, _WRITTEN, force=force)
     title = default_title([report.run for report in found.reports]) if title is None else title
@@ -130,7 +130,7 @@ def write(found: Analyzed, file: Path, title: str | None, *, force: bool) -> Pat
 
 def show_page(found: Analyzed, height: int) -> None:
     """Show the page in a frame of its own origin, which can reach nothing of the notebook; errors as `Report.show`."""
-    from rooflens.rendering import default_title, render
+    from rooflens.writing.rendering import default_title, render
 
     display = notebook.display()
     if display is None:

@@ -10,7 +10,7 @@ import click
 
 from rooflens.errors import UsageError
 from rooflens.format import count, harmless, printable
-from rooflens.outputs import check_place, format_of
+from rooflens.writing.outputs import check_place, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

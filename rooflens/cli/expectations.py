@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
-    from rooflens.rendering import Expected
+    from rooflens.writing.rendering import Expected
 
 PREDICT = click.option(
     "--predict",
@@ -54,7 +54,7 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
 
     Names on stderr the patterns that no kernel has.
     """
-    from rooflens.rendering import Expected, bundled
+    from rooflens.writing.rendering import Expected, bundled
 
     runs = [report.run for report in reports]
     if stated is None:

@@ -13,7 +13,7 @@ import click
 from rooflens.cli.console import echo, say
 from rooflens.errors import UsageError
 from rooflens.format import printable
-from rooflens.outputs import check_free
+from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

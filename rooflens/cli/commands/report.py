@@ -14,7 +14,7 @@ from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed,
 from rooflens.cli.selecting import with_selection
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
-from rooflens.outputs import check_free, format_of, refuse_report
+from rooflens.writing.outputs import check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
     from rooflens.ingest.reports.report import ReadOptions
@@ -77,7 +77,7 @@ def report(
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
     from rooflens.analyzing import read_thresholds
-    from rooflens.rendering import default_title, render
+    from rooflens.writing.rendering import default_title, render
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
     found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)

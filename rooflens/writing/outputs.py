@@ -52,7 +52,7 @@ def refuse_report(output: Path, hint: str = "name another file with -o, for exam
     Raises:
         UsageError: There is one, or the name is one's.
     """
-    from rooflens.ingest.reports.inputs import has_name_of_report, is_report  # noqa: PLC0415 - only where one is written
+    from rooflens.ingest.reports.inputs import has_name_of_report, is_report
 
     if is_report(output):
         what = "the name of a report" if has_name_of_report(output) else "a report"
