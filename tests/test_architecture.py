@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "cli/commands": "format errors files cli analyzing guarding collecting doctor mcp ingest/* model/* report/* "
+    "workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
@@ -85,6 +86,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
+    "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
     "report/forecast": "format errors model/* report/labels report/html report/plane report/roofline report/text",
@@ -116,6 +118,9 @@ ONLY_IN = {
     "fsspec": {"model/store/place.py"},
     "distributed": {"ingest/executors/opening.py"},
     "mpi4py": {"ingest/executors/opening.py"},
+    "mcp": {"mcp/server.py"},
+    "mcp_types": {"mcp/server.py"},
+    "pydantic": {"mcp/server.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
     "subprocess": {"processes.py"},

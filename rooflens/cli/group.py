@@ -39,6 +39,8 @@ COMMANDS = (
     "gpus",
     "metrics",
     "doctor",
+    "mcp",
+    "skill",
 )
 """The commands as `--help` lists them: in the order of the work. Each is a file of `commands/`, imported when used."""
 
