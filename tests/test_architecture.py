@@ -30,8 +30,8 @@ MAY_IMPORT: dict[str, str] = {
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding collecting doctor mcp ingest/* model/* report/* "
-    "workloads",
+    "cli/commands": "format errors files cli analyzing guarding collecting doctor ingest/* model/* report/* workloads",
+    "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
