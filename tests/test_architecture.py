@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli": "format errors files analyzing guarding writing ingest/* model/* report/* workloads",
     "cli/commands": "format errors files cli analyzing guarding writing collecting confirming doctor "
     "ingest/* model/* report/* workloads",
+    "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
@@ -91,6 +92,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
+    "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
     "report/ci": "format model/* report/text",
@@ -126,6 +128,9 @@ ONLY_IN = {
     "fsspec": {"model/store/place.py"},
     "distributed": {"ingest/executors/opening.py"},
     "mpi4py": {"ingest/executors/opening.py"},
+    "mcp": {"mcp/server.py"},
+    "mcp_types": {"mcp/server.py"},
+    "pydantic": {"mcp/server.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py", "api/marking.py"},
     "pytest": {"pytest_plugin.py"},

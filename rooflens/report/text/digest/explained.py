@@ -11,7 +11,7 @@ from rooflens.model.findings.table import RULES
 from rooflens.model.hotspots import leading_stall, places
 from rooflens.model.launches import cautions, notes
 from rooflens.model.needs import untold
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, ratio
 from rooflens.model.roofline.provenance import level_sources, pipe_sources
 from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
 from rooflens.report.labels import UNITS, evidence_words, flag_label, place_label, stall_label
@@ -19,9 +19,9 @@ from rooflens.report.text.digest.kernel import code_of, costing, plain, shares
 from rooflens.report.text.markdown_parts import code, code_cell, prose, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Hotspot
+    from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Hotspot, Kernel
 
 PIPES_SHOWN = 4
 LINES_SHOWN = 5
@@ -30,6 +30,7 @@ RULES_SHOWN = 3
 UNTOLD_SHOWN = 6
 
 _NAME_WIDTH = 200
+_CODE_WIDTH = 100
 _LEAST_HOT = 0.01
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
@@ -163,16 +164,22 @@ def _number(evidence: Evidence) -> str:
 def _lines(_: AnalyzedReport, analysis: Analysis) -> str:
     """Tabulate where its warps stand."""
     hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]
+    return f"## Where\n\n{hot_table(analysis.kernel, [place.hotspot for place in hot])}" if hot else ""
+
+
+def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> str:
+    """Tabulate hot spots: their parts of the kernel's samples, what warps wait for there, place and code."""
+    total = kernel.code_totals.get("samples")
     rows = [
         (
-            plain(fmt.percent(place.share)),
-            _waits(place.hotspot),
-            code_cell(place_label(place.hotspot)),
-            code_cell(fmt.cut_end(code_of(place.hotspot), 100)),
+            plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
+            _waits(spot),
+            code_cell(place_label(spot)),
+            code_cell(fmt.cut_end(code_of(spot), _CODE_WIDTH)),
         )
-        for place in hot
+        for spot in hotspots
     ]
-    return f"## Where\n\n{table(('samples', 'waits for', 'place', 'code'), rows, ('samples',))}" if rows else ""
+    return table(("samples", "waits for", "place", "code"), rows, ("samples",))
 
 
 def _waits(hotspot: Hotspot) -> str:
@@ -231,5 +238,5 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(map(code, ids[:UNTOLD_SHOWN])) + more
 
 
-_SECTIONS = (_head, _verdict, _units, _findings, _lines, _moves, _doubts)
+_SECTIONS = (_head, _verdict, _findings, _lines, _moves, _units, _doubts)
 """What an explanation holds, from top to bottom."""
