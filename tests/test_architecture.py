@@ -27,13 +27,12 @@ MAY_IMPORT: dict[str, str] = {
     "guarding": "errors model/*",
     "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
-    "confirming": "errors analyzing collecting ingest/ncu model/* workloads",
-    "judging": "errors format analyzing model/*",
-    "pytest_plugin": "errors judging",
+    "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding collecting confirming doctor ingest/* model/* report/* workloads",
+    "cli/commands": "format errors files cli analyzing guarding collecting gating doctor ingest/* model/* report/* "
+    "workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
@@ -121,7 +120,7 @@ ONLY_IN = {
     "mpi4py": {"ingest/executors/opening.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py"},
-    "pytest": {"pytest_plugin.py"},
+    "pytest": {"gating/pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

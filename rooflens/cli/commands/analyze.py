@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 @WHERE
 @THRESHOLDS
 @click.option(
-    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "csv", "md", "sarif"]),
+    default="table",
+    show_default=True,
+    help="`sarif` has the findings that stand at source lines, for code scanning and editors.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
@@ -80,7 +85,7 @@ def analyze(
         reading=reading,
     )
     place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None
+    is_whole = plot or launches or stated is not None or style == "sarif"
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
         finish(printed, _last_line(printed, store, keep=keep))
@@ -105,7 +110,7 @@ def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
 
 
 def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
-    """Write reports as JSON for people, as CSV or as Markdown."""
+    """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
         from rooflens.report.text.json_csv import to_json
@@ -115,6 +120,11 @@ def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool)
         from rooflens.report.text.json_csv import to_csv
 
         return to_csv(analyses, raw_cells=raw_cells)
+    if style == "sarif":
+        from rooflens.report.ci.places import checkout
+        from rooflens.report.ci.sarif import to_sarif
+
+        return f"{to_sarif(analyses, checkout())}\n"
     from rooflens.report.text.table import to_markdown
 
     return to_markdown(analyses)
