@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 from ruamel.yaml import YAML
 from support.chips import H200
 from support.fixture_kernels import triad
 from support.ncu_rep_writer import ReportSpec, write_report
 from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli.group import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -262,9 +265,7 @@ def test_the_examples_call_what_there_is(file: str) -> None:
     text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
     for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
         if command in {"compare", "collect"}:
-            shown = subprocess.run(  # noqa: S603 - our own command
-                [sys.executable, "-m", "rooflens", command, "--help"], capture_output=True, text=True, check=True
-            ).stdout
+            shown = CliRunner().invoke(main, [command, "--help"]).stdout
             assert set(re.findall(r"--[a-z-]+", options.partition(" -- ")[0])) <= set(re.findall(r"--[a-z-]+", shown))
     if file == "github-workflow.yml":
         steps = YAML(typ="safe").load(text)["jobs"]["regression"]["steps"]
