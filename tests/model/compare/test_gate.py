@@ -127,9 +127,9 @@ def test_what_does_not_fail_again_is_taken_back() -> None:
         )
         for times in ((("a", 120), ("b", 120)), (("a", 120), ("b", 101)))
     )
-    assert [one.what[1] for one in first.judged if one.failed] == ["", "a", "b"]
+    assert [one.what[2] for one in first.judged if one.failed] == ["", "a", "b"]
     gated = first.confirmed_by(second, 2)
-    assert [one.what[1] for one in gated.judged if one.failed] == ["", "a"]
+    assert [one.what[2] for one in gated.judged if one.failed] == ["", "a"]
     assert gated.confirmed == 2
     assert [line for line in gated.let_through if "recorded anew, takes 1.0 % more" in line] == gated.let_through
     assert first.confirmed_by(Gate(0.05).judge([]), 0).failures == first.failures  # not recorded: nothing is taken back
