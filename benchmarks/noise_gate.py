@@ -55,7 +55,9 @@ def main() -> None:
     for below, time_us in ((False, 1000.0), (True, 1000.0), (False, 10.0)):
         for size in (0.01, 0.02, 0.03):
             where = "below one wave" if below else "from one wave on"
-            print_rates(f"{size:.0%}, {where}, {time_us:g} µs", lambda _, size=size: size, time_us, given.draws, below=below)  # type: ignore[misc]
+            print_rates(
+                f"{size:.0%}, {where}, {time_us:g} µs", lambda _, size=size: size, time_us, given.draws, below=below
+            )  # type: ignore[misc]
 
 
 def print_rates(title: str, noise: Noise, time_us: float, draws: int, *, below: bool) -> None:
@@ -123,9 +125,7 @@ def equal_launches(reports: Path) -> list[tuple[float, Sequence[float], bool]]:
             if executed and kernel.duration_ns and not kernel.failed and "waves" in kernel.counters:
                 groups[key].append(kernel.duration_ns)
                 waves[key] = kernel.counters["waves"]
-    return [
-        (stdev(times) / fmean(times), times, waves[key] < 1) for key, times in groups.items() if len(times) > 1
-    ]
+    return [(stdev(times) / fmean(times), times, waves[key] < 1) for key, times in groups.items() if len(times) > 1]
 
 
 def print_groups(groups: Sequence[tuple[float, Sequence[float], bool]]) -> None:

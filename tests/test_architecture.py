@@ -27,15 +27,13 @@ MAY_IMPORT: dict[str, str] = {
     "guarding": "errors model/*",
     "streaming": "errors guarding model/*",
     "collecting": "errors local_gpu ingest/ncu model/cases model/counters model/unprofiled workloads",
-    "confirming": "errors analyzing collecting ingest/ncu model/* workloads",
-    "judging": "errors format analyzing model/*",
-    "pytest_plugin": "errors judging",
+    "gating": "errors format analyzing collecting ingest/ncu model/* workloads",
     "doctor": "errors processes local_gpu ingest/ncu model/roofline workloads",
     "writing": "errors files analyzing guarding ingest/reports model/* report/* workloads",
     "api": "format errors files analyzing guarding writing collecting ingest/* model/* report/*",
     "__main__": "cli",
     "cli": "format errors files analyzing guarding writing ingest/* model/* report/* workloads",
-    "cli/commands": "format errors files cli analyzing guarding writing collecting confirming doctor "
+    "cli/commands": "format errors files cli analyzing guarding writing collecting gating doctor "
     "ingest/* model/* report/* workloads",
     "cli/commands/agents": "format errors cli analyzing mcp ingest/* model/* report/*",
     "cli/commands/store": "errors format cli ingest/* model/*",
@@ -133,7 +131,7 @@ ONLY_IN = {
     "pydantic": {"mcp/server.py"},
     "multiprocessing": {"ingest/children/starting.py"},
     "ctypes": {"ingest/ncu/passes.py", "ingest/children/child.py", "api/marking.py"},
-    "pytest": {"pytest_plugin.py"},
+    "pytest": {"gating/pytest_plugin.py"},
     "subprocess": {"processes.py"},
 }
 """Third-party or costly module -> the only places that may import it."""

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "style",
-    type=click.Choice(["table", "json", "csv", "md", "digest"]),
+    type=click.Choice(["table", "json", "csv", "md", "digest", "sarif"]),
     default="table",
     show_default=True,
-    help="`digest` is short Markdown for a model or a chat message.",
+    help="`digest` is short Markdown for a model or a chat message; `sarif` has the findings at source lines.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option(
@@ -99,7 +99,7 @@ def analyze(
         selection=selection,
     )
     place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None or selection is not None or style == "digest"
+    is_whole = plot or launches or stated is not None or selection is not None or style in {"digest", "sarif"}
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
         finish(printed, _last_line(printed, store, keep=keep))
@@ -133,7 +133,7 @@ def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: S
 
 
 def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
-    """Write reports as JSON for people, as CSV or as Markdown."""
+    """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
         from rooflens.report.text.json_csv import to_json
@@ -143,6 +143,11 @@ def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool)
         from rooflens.report.text.json_csv import to_csv
 
         return to_csv(analyses, raw_cells=raw_cells)
+    if style == "sarif":
+        from rooflens.report.ci.places import checkout
+        from rooflens.report.ci.sarif import to_sarif
+
+        return f"{to_sarif(analyses, checkout())}\n"
     from rooflens.report.text.table import to_markdown
 
     return to_markdown(analyses)

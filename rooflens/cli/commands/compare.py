@@ -284,7 +284,7 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
 
     Where that cannot be done the failure stands, and the next step is told.
     """
-    from rooflens.confirming import record_again, reruns
+    from rooflens.gating.confirming import record_again, reruns
     from rooflens.model.compare.compare import compare as compare_sides
 
     if not gated.failed:

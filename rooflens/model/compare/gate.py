@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
 
+    What = tuple[str, str, str]
+
 DEFAULT_FLOOR_NS = 2000.0
 """Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that
 two of them say little of a program (`benchmarks/noise_gate.py` has what equal launches differ by)."""
@@ -39,6 +41,13 @@ def parse_floor(text: str) -> float:
     if match is None or value < 0 or (value > 0 and not match[2]):
         raise UsageError(f"a floor is a time with its unit, not `{text}`", "for example `2us`, `500ns`, `0`")
     return value
+
+
+def what(program: str, change: Change | None) -> What:
+    """Name what a gate judges: the program, and a kernel's names before and after; empty ones for the whole program."""
+    sides = (change.base, change.head) if change else (None, None)
+    before, after = (side.kernel.name if side else "" for side in sides)
+    return program, before, after
 
 
 class Compared(Struct, frozen=True):
@@ -74,9 +83,9 @@ class Judged(Struct, frozen=True):
     anew: Timing | None = None
 
     @property
-    def what(self) -> tuple[str, str]:
-        """What is judged: the program, and the kernel or an empty name."""
-        return self.program, self.change.name if self.change else ""
+    def what(self) -> What:
+        """What is judged, as `what` names it."""
+        return what(self.program, self.change)
 
     @property
     def failed(self) -> bool:

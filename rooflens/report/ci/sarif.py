@@ -149,11 +149,15 @@ def _artifact(file: str, root: Path) -> dict[str, str]:
     """Name a file from the root of the checkout, else by its whole path as an address."""
     known = in_checkout(file, root)
     if known is not None:
-        return {"uri": quote(known), "uriBaseId": ROOT}
+        return {"uri": _address(known), "uriBaseId": ROOT}
     path = file.replace("\\", "/")
     if is_absolute(path):
-        return {"uri": f"file:///{quote(path.lstrip('/'), safe='/:')}"}
-    return {"uri": quote(path), "uriBaseId": ROOT}
+        return {"uri": f"file:///{_address(path.lstrip('/'), ':')}"}
+    return {"uri": _address(path), "uriBaseId": ROOT}
+
+
+def _address(path: str, safe: str = "") -> str:
+    return quote(path, f"/{safe}", errors="replace")
 
 
 def _fingerprint(analysis: Analysis, finding: Finding, worst: Place, root: Path) -> str:

@@ -18,6 +18,7 @@ from rooflens.format import (
 )
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.gate import what
 from rooflens.model.compare.sentences import (
     change_sentence,
     growth_words,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.across import Across, AcrossRow, Cell, Sides
     from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
     from rooflens.model.compare.findings import FindingChange, FindingChanges
-    from rooflens.model.compare.gate import Compared, Gated, Judged
+    from rooflens.model.compare.gate import Compared, Gated, Judged, What
     from rooflens.model.records import Analysis
 
 
@@ -387,13 +388,13 @@ def to_junit(compared: Sequence[Compared], gated: Gated | None = None) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}'
 
 
-def _add_suite(suites: ET.Element, program: Compared, judged: Mapping[tuple[str, str], Judged]) -> None:
+def _add_suite(suites: ET.Element, program: Compared, judged: Mapping[What, Judged]) -> None:
     comparison = program.comparison
     suite = ET.SubElement(suites, "testsuite", name=printable(program.program, " "))
-    total = judged.get((program.program, ""))
+    total = judged.get(what(program.program, None))
     _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), total)
     for change in comparison.changes:
-        of_kernel = judged.get((program.program, change.name))
+        of_kernel = judged.get(what(program.program, change))
         _add_case(suite, plain_name(change.name), change.speed, change_sentence(change, comparison), of_kernel)
     for counted, found in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
         suite.set(counted, str(len(suite.findall(found))))

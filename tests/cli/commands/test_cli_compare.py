@@ -265,26 +265,25 @@ def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> No
     assert words in page.read_text()
 
 
-def test_a_floor_holds_the_gate_and_every_format_says_so(tmp_path: Path) -> None:
-    """0.9 µs of 3 µs: no failure below the floor, told on stderr and in each format; without a floor exit code 5."""
-    base, head = record(tmp_path / "base", [3000, 3010]), record(tmp_path / "head", [3900, 3910])
-    words = "900 ns, no more than the floor of 2 µs"
-    gate = ("--fail-on", "5%")
+def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: Path) -> None:
+    """105 µs fail, unless the floor is 200 µs: told on stderr and in each format."""
+    head = record(tmp_path / "head", [1_105_000, 1_110_000, 1_115_000])
+    words = "105 µs, no more than the floor of 200 µs"
+    assert run("compare", base, head, "--fail-on", "5%", "--floor", "0").exit_code == 5
+    gate = ("--fail-on", "5%", "--floor", "200us")
     done = run("compare", base, head, *gate)
     assert done.exit_code == 0
     assert words in done.stderr
-    assert run("compare", base, head, *gate, "--floor", "0").exit_code == 5
-    assert run("compare", base, head, *gate, "--floor", "0.8us").exit_code == 5
     found = compared(base, head, *gate)["gate"]
-    assert (found["outcome"], found["failed"], found["floor_ns"], found["failures"]) == ("holds", False, 2000, [])
+    assert (found["outcome"], found["failed"], found["floor_ns"], found["failures"]) == ("holds", False, 200e3, [])
     assert words in found["let_through"][0]
     (judged,) = found["judged"]
-    assert (judged["kernel"], judged["outcome"], judged["lost_ns"]) == (None, "same", 900)
+    assert (judged["kernel"], judged["outcome"], judged["lost_ns"]) == (None, "same", 105_000)
     for style in ("md", "github", "junit"):
         assert words in run("compare", base, head, *gate, "--format", style).stdout, style
     page = tmp_path / "page.html"
     assert run("compare", base, head, *gate, "-o", page).exit_code == 0
-    assert words in page.read_text()
+    assert words in page.read_text().replace("\u00a0", " ")
 
 
 def test_the_job_summary_goes_to_stdout_a_file_and_githubs_file(
@@ -330,7 +329,7 @@ RECORDED = "/opt/nsight/ncu --set full -o out/triad -f --launch-count 3 --nvtx s
 def test_a_failed_gate_is_confirmed_by_recording_anew(
     base: Path, tmp_path: Path, at_a_gpu: Callable[[int], None], time_ns: int, code: int
 ) -> None:
-    """The head's own command is run as often as it was recorded; what is slow again fails, and the rest is let through."""
+    """The head's own command runs as often as it was recorded; what is slow again fails, the rest is let through."""
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000], command_line=RECORDED)
     at_a_gpu(time_ns)
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm", "--format", "json")
@@ -363,7 +362,8 @@ def test_what_cannot_be_recorded_anew_stays_failed(
     slow = record(tmp_path / "slow", [1_100_000, 1_110_000], command_line=command_line)
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm")
     assert done.exit_code == 5
-    assert f"not confirmed: `{slow}/triad_0.ncu-rep` {words}" in done.stderr or words in done.stderr
+    assert "note: triad: not confirmed: `" in done.stderr
+    assert words in done.stderr
     assert "hint: " in done.stderr
     assert "record the head again yourself" in done.stderr
 

@@ -16,8 +16,8 @@ from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
-from rooflens.report.text.contract import KERNEL
 from rooflens.report.ci.annotations import commands, of_hotspots
+from rooflens.report.text.contract import KERNEL
 from rooflens.report.text.hotspots import Listing
 
 if TYPE_CHECKING:

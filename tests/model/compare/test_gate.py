@@ -75,7 +75,7 @@ def test_one_function_decides(
 
 
 def test_time_below_one_wave_widens_by_its_part() -> None:
-    """Of 100 µs in the base 25 are in a grid below one wave: 0.25; a kernel alone has 0 or 1; unknown waves are none."""
+    """Of 100 µs in the base 25 are in a grid below one wave; a kernel alone has 0 or 1; unknown waves are none."""
     sides = [[kernel(25, 0.5, "small"), kernel(60, 3.0, "large"), kernel(15, None, "other")]]
     found = program(
         sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]]
@@ -90,8 +90,10 @@ def test_the_floor_lets_a_short_kernel_through_and_says_so() -> None:
     gated = Gate(0.05).judge([compared])
     assert (gated.word, gated.failures) == ("holds", [])
     assert gated.let_through == [
-        "app: GPU time takes 30.0 % more (3.00 µs [3.00 µs, 3.01 µs] -> 3.90 µs [3.90 µs, 3.91 µs]): "
-        "900 ns, no more than the floor of 2 µs"
+        (
+            "app: GPU time takes 30.0 % more (3.00 µs [3.00 µs, 3.01 µs] -> 3.90 µs [3.90 µs, 3.91 µs]): "
+            "900 ns, no more than the floor of 2 µs"
+        )
     ]
     assert Gate(0.05, floor_ns=0).judge([compared]).failed
 
@@ -125,9 +127,9 @@ def test_what_does_not_fail_again_is_taken_back() -> None:
         )
         for times in ((("a", 120), ("b", 120)), (("a", 120), ("b", 101)))
     )
-    assert [one.what[1] for one in first.judged if one.failed] == ["", "a", "b"]
+    assert [one.what[2] for one in first.judged if one.failed] == ["", "a", "b"]
     gated = first.confirmed_by(second, 2)
-    assert [one.what[1] for one in gated.judged if one.failed] == ["", "a"]
+    assert [one.what[2] for one in gated.judged if one.failed] == ["", "a"]
     assert gated.confirmed == 2
     assert [line for line in gated.let_through if "recorded anew, takes 1.0 % more" in line] == gated.let_through
     assert first.confirmed_by(Gate(0.05).judge([]), 0).failures == first.failures  # not recorded: nothing is taken back

@@ -155,7 +155,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
         (
             1.1,
             Gate(0.05),
-            "Gate failed Slower by more than 5 % and 2 µs, and more than noise: layer: GPU time takes 10.0 % more",
+            "Gate failed Slower by more than 5 % and 2 µs, and more than noise: layer: GPU time takes 10.0 %",
         ),
         (1.1, Gate(0.2), "Gate holds No total is slower by more than 20 % and 2 µs beyond noise."),
         (0.9, Gate(0.025, per_kernel=True), "Gate holds No total and no kernel is slower by more than 2.5 % and 2 µs"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
     from pathlib import Path
 
-    from rooflens.judging import Wanted
+    from rooflens.gating.judging import Wanted
 
 _MARK = (
     "roofline(*reports, kernel=None, level=None, min_share=None, max_us=None, bound=None, base=None, fail_on=None, "
@@ -102,7 +102,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path) -> None:
     __tracebackhide__ = True
     from rooflens.errors import RooflensError
-    from rooflens.judging import unmet
+    from rooflens.gating.judging import unmet
 
     wanted = _wanted(kwargs, root)
     if not reports:
@@ -126,7 +126,7 @@ def _wanted(kwargs: Mapping[str, Any], root: Path) -> Wanted:
         pytest.UsageError: It asks what there is not, or what nothing can meet.
     """
     from rooflens.errors import InputError
-    from rooflens.judging import Wanted, check
+    from rooflens.gating.judging import Wanted, check
 
     try:
         base = {"base": root / kwargs["base"]} if kwargs.get("base") else {}
