@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflens.api.report import Report
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(ipython: Any) -> None:
     """Give a notebook `%%rooflens`: `%load_ext rooflens` calls this.
 
     The cell is written to a file and profiled in a program of its own, which knows nothing of the other cells: it needs
@@ -31,7 +31,7 @@ def load_ipython_extension(shell: Any) -> None:
         torch.ones(4096, 4096, device="cuda") @ torch.ones(4096, 4096, device="cuda")
 
     Args:
-        shell: The running IPython.
+        ipython: The one that runs.
 
     >>> from IPython.core.interactiveshell import InteractiveShell
     >>> import rooflens as rl
@@ -42,19 +42,26 @@ def load_ipython_extension(shell: Any) -> None:
     """
 
     def rooflens(line: str, cell: str) -> Report:
-        return _run(shell, line, cell)
+        return _run(ipython, line, cell)
 
-    shell.register_magic_function(rooflens, "cell", "rooflens")
+    ipython.register_magic_function(rooflens, "cell", "rooflens")
+
+
+def shell() -> Any:
+    """Return the IPython that we run in; None where it is a plain interpreter."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module else None
 
 
 def display() -> Callable[..., Any] | None:
     """Return what shows things in the notebook that we run in; None where there is none."""
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module else None
-    return module.display.display if module and getattr(shell, "kernel", None) else None
+    if getattr(shell(), "kernel", None) is None:
+        return None
+    found: Callable[..., Any] = sys.modules["IPython"].display.display
+    return found
 
 
-def _run(shell: Any, line: str, cell: str) -> Report:
+def _run(ipython: Any, line: str, cell: str) -> Report:
     """Profile a cell; its errors are shown in a line, as those of IPython's own magics."""
     from IPython.core.error import UsageError as MagicError
 
@@ -64,7 +71,7 @@ def _run(shell: Any, line: str, cell: str) -> Report:
     except RooflensError as error:
         raise MagicError(f"{error}\n\nhint: {error.hint}" if error.hint else str(error)) from error
     if options.name:
-        shell.user_ns[options.name] = report
+        ipython.user_ns[options.name] = report
     return report
 
 

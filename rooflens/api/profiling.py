@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
+from rooflens.api import notebook
 from rooflens.errors import UsageError
 from rooflens.model.counters.metric import DETAILS
 
@@ -251,7 +252,7 @@ def _command() -> tuple[str, ...]:
     """
     arguments = sys.orig_argv[1:]
     is_script = hasattr(sys.modules["__main__"], "__file__") or "-c" in arguments
-    if "ipykernel" in sys.modules or not is_script:
+    if notebook.shell() is not None or not is_script:
         hint = "in a notebook, `%load_ext rooflens` and `%%rooflens` profile a cell; else put it into a script"
         raise UsageError("only a script can be run again under ncu", hint)
     return sys.executable, *arguments

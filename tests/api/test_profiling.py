@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -115,7 +114,7 @@ def test_a_machine_without_a_driver_has_nothing_to_mark(monkeypatch: pytest.Monk
 
 def test_only_a_script_can_be_profiled_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a notebook the error names the magic; a tier that there is not, and a coroutine, are refused at once."""
-    monkeypatch.setitem(sys.modules, "ipykernel", os)
+    monkeypatch.setattr("rooflens.api.notebook.shell", object)
     with pytest.raises(UsageError) as raised, rl.profile():
         pass
     assert "%%rooflens" in raised.value.hint
