@@ -86,7 +86,7 @@ def compare(
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
-        say(f"warning: {unpaired.words}")
+        _say(f"warning: {unpaired.words}")
     gated = gate.judge(compared) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
@@ -297,12 +297,12 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
             try:
                 planned = reruns(comparison.head, Path(name))
                 for rerun in planned:
-                    say(f"recording anew: {shlex.join(rerun.argv)}")
+                    _say(f"recording anew: {shlex.join(rerun.argv)}")
                 with Shown() as shown:
                     head = record_again(comparison.head, planned, shown)
             except RooflensError as error:
-                say(f"note: {one.program}: not confirmed: {error}")
-                say(f"hint: {error.hint or 'record the head again yourself, and compare anew'}")
+                _say(f"note: {one.program}: not confirmed: {error}")
+                _say(f"hint: {error.hint or 'record the head again yourself, and compare anew'}")
                 continue
             recordings += len(planned)
             anew = compare_sides(comparison.base, head, comparison.threshold)
@@ -310,13 +310,20 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
     return gated.confirmed_by(gated.gate.judge(again), recordings) if again else gated
 
 
+def _say(line: str) -> None:
+    """Print a line to stderr, which GitHub reads too: nothing in a name is a command to it."""
+    from rooflens.report.ci.annotations import inert
+
+    say(inert(line))
+
+
 def _tell(gated: Gated) -> None:
     """Say what the gate found; exit with 5 where it failed."""
     for line in gated.failures:
-        say(f"gate failed: {line}")
+        _say(f"gate failed: {line}")
     for line in gated.let_through:
-        say(f"gate lets through: {line}")
+        _say(f"gate lets through: {line}")
     for line in gated.unjudged:
-        say(f"note: {line}")
+        _say(f"note: {line}")
     if gated.failed:
         click.get_current_context().exit(GATE_FAILED)

@@ -385,3 +385,15 @@ def test_a_gate_that_holds_records_nothing(base: Path, tmp_path: Path, at_a_gpu:
     done = run("compare", base, record(tmp_path / "same", [1_001_000, 1_006_000]), "--fail-on", "5%", "--confirm")
     assert done.exit_code == 0
     assert "recording anew" not in done.stderr
+
+
+def test_a_log_of_github_holds_no_command_of_a_name(tmp_path: Path) -> None:
+    """The runner reads stderr too: a program called like one of its old commands stays text."""
+    base, head = (
+        record(tmp_path / name, times, "##[add-mask]x")
+        for name, times in (("base", [1_000_000, 1_001_000]), ("head", [2_000_000, 2_001_000]))
+    )
+    done = run("compare", base, head, "--fail-on", "5%", "--format", "github")
+    assert done.exit_code == 5
+    assert "gate failed: " in done.stderr
+    assert "##[" not in done.output
