@@ -31,11 +31,10 @@ lens.list = (() => {
     const orderSequence = words ? ["asc", "desc"] : ["desc", "asc"];
     return { type: words ? "words" : "measure", orderSequence, searchable: false };
   };
-  const untouched = [[Math.max(columnOf("time"), 0), "desc"]];
   const ordered = (sort) => {
     need([sort.replace(/^-/, "")]);
     const column = columnOf(sort.replace(/^-/, ""));
-    return column < 0 ? untouched : [[column, sort.startsWith("-") ? "desc" : "asc"]];
+    return column < 0 ? [[Math.max(columnOf("time"), 0), "desc"]] : [[column, sort.startsWith("-") ? "desc" : "asc"]];
   };
   const paged = rows.length > PAGE_FROM;
   const isLeft = (row) => keysOf(row).some((key) => !lens.hidden()[key]);
