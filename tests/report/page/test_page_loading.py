@@ -1,4 +1,4 @@
-"""What a browser has to make before it draws: cards and columns wait as text, and the list waits for the first chart."""
+"""What a browser makes before it draws: cards and columns wait as text, and the list waits for the first chart."""
 
 from __future__ import annotations
 

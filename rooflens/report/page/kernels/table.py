@@ -69,7 +69,7 @@ def kernels(content: Content) -> Markup:
         content=content,
         columns=[column for column, _ in shown],
         waiting=[(place, column) for place, column, _ in waiting],
-        waiting_cells=json_block("waiting-cells", {column.key: list(map(_packed, cells)) for _, column, cells in waiting}),
+        waiting_cells=json_block("waiting-cells", {one.key: [*map(_packed, cells)] for _, one, cells in waiting}),
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,
@@ -88,7 +88,7 @@ def _subject(content: Content, group: Group) -> Subject:
 
 
 def _packed(cell: Cell) -> list[str]:
-    """Write a cell of a column that waits: raw value, text and what is exported beside it, up to the last that it has."""
+    """Write a cell of a column that waits: raw value, text, and what is exported beside it where that is another."""
     if not cell.raw:
         return []
     also = "" if cell.also == cell.raw else cell.also
