@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import document
@@ -55,14 +56,20 @@ STYLES = (
 )
 SCRIPTS = (
     "shared/format.js",
+    "shared/reveal.js",
     "report/selectors.js",
     "report/first_screen.js",
+)
+LATE_SCRIPTS = (
+    "shared/reveal.js",
     "report/kernels_table.js",
     "report/cards.js",
+    "report/words.js",
     "report/kernels_csv.js",
     "report/other_gpu.js",
 )
-"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
+"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
+run before a browser reads what stands below the first screen, so that nothing there keeps the first chart waiting."""
 
 
 def render_page(  # noqa: PLR0913 - a page is made of these
@@ -93,9 +100,14 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        [header(content), banner(content), first_screen(content, anchors), *below.values()],
-        blocks=[json_block("items", items(content))],
+        [header(content), banner(content), first_screen(content, anchors)],
+        blocks=[
+            json_block("items", items(content)),
+            json_block("gpus", [gpu.id for gpu in load_datasheets()] if what_if in below else []),
+        ],
         styles=STYLES,
         scripts=SCRIPTS,
+        below=below.values(),
+        late_scripts=LATE_SCRIPTS,
         libraries=(table_library(),),
     )
