@@ -237,6 +237,17 @@ EXPORT = (
 GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
 
 
+def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
+    """Its files are no reports that were left unread, and what a folder gives does not depend on it."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    assert run("ingest", tmp_path, "--store", tmp_path / "results" / "store").exit_code == 0
+    result = run("analyze", tmp_path, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr.splitlines() == [
+        f"warning: passed over 1 place: {tmp_path / 'results' / 'store'} (a store: --store reads it)"
+    ]
+
+
 def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
     """Tables that ncu exported are read beside reports, gzipped too; other tables are left, and said to be."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)

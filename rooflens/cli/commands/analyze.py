@@ -101,7 +101,9 @@ def analyze(
 
 
 def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
-    return f"wrote {store}" if store and keep and found.not_kept is None else ""
+    from rooflens.model.store.address import shown
+
+    return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 
 
 def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:

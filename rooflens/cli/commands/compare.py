@@ -16,6 +16,7 @@ from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import Gate
 from rooflens.model.store import MARKER
+from rooflens.model.store.address import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -111,7 +112,8 @@ def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
     if len(places) == 1:
         return Sides(), list(_versions(places[0]))
     base, *heads = (_reports(place) for place in places)
-    labels = list(places) if len(places) == 2 else path_labels(places)
+    named = [shown(place) for place in places]
+    labels = named if len(places) == 2 else path_labels(named)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
     for head, label in zip(heads, labels[1:], strict=True):
@@ -136,7 +138,7 @@ def _versions(place: str) -> Iterator[Pair]:
     programs = versions_of(_reports(place))
     if not programs:
         raise InputError(
-            f"`{place}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
+            f"`{shown(place)}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
             "name the sides: `rooflens compare BASE HEAD`",
         )
     for program, versions in programs.items():
@@ -207,12 +209,12 @@ def _reports(place: str) -> list[AnalyzedReport]:
     try:
         found = load_analyzed((place,) if store is None else (), store, where=where)
     except NothingChosenError:
-        message = f"`{store}` holds no report whose digest begins with `{digest}`"
+        message = f"`{shown(store or '')}` holds no report whose digest begins with `{digest}`"
         raise InputError(message, "the table `runs` lists them") from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
-        raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
+        raise InputError(f"`{shown(place)}` cannot be read whole", "leave the damaged reports out")
     return list(found.reports)
 
 

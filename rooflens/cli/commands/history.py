@@ -54,7 +54,9 @@ def _histories(store: str, wanted: str | None) -> tuple[Analyzed, tuple[Series, 
     series = histories(found.reports)
     chosen = tuple(one for one in series if wanted is None or wanted.casefold() in one.name.casefold())
     if wanted is not None and not chosen and series:
-        raise InputError(f"no kernel of `{store}` has `{wanted}` in its name", "leave --kernel out to see them all")
+        from rooflens.model.store.address import shown
+
+        raise InputError(f"no kernel of `{shown(store)}` has `{wanted}` in its name", "leave --kernel out to see them all")
     return found, chosen
 
 

@@ -12,6 +12,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
+from rooflens.model.store import MARKER
 from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
@@ -199,6 +200,7 @@ def _near(missing: Path) -> str:
 
 
 _FOLDER = "a folder"
+_STORE = "a store: --store reads it"
 
 
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -212,9 +214,14 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
         if kind == _FOLDER:
             try:
                 with os.scandir(place) as entries:
-                    waiting += sorted(((entry.path, _kind(entry)) for entry in entries), reverse=True)
+                    found = list(entries)
             except OSError as error:
                 yield Path(place), f"a folder that cannot be read: {error.strerror}"
+                continue
+            if any(entry.name == MARKER for entry in found):
+                yield Path(place), _STORE
+            else:
+                waiting += sorted(((entry.path, _kind(entry)) for entry in found), reverse=True)
         else:
             yield Path(place), kind
 

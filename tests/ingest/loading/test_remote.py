@@ -17,7 +17,7 @@ from rooflens.errors import InputError
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.store import store as store_module
-from rooflens.model.store.address import joined, shown
+from rooflens.model.store.address import joined, shown, without_secrets
 from rooflens.model.store.compacting import compact
 from rooflens.model.store.store import Store
 
@@ -105,6 +105,72 @@ def test_an_address_is_shown_without_its_secrets() -> None:
     address = "s3://key:secret@bucket/folder?endpoint_override=host"
     assert shown(address) == "s3://bucket/folder"
     assert joined(address, "a.ncu-rep") == "s3://key:secret@bucket/folder/a.ncu-rep?endpoint_override=host"
+
+
+@pytest.mark.parametrize(
+    ("address", "seen"),
+    [
+        ("s3://AKIAKEY:wJalr/XUtnFEMI@bucket/a@b?region=x", "s3://bucket/a@b"),
+        ("s3://bucket/a@b?access_key=AKIAKEY&secret_key=wJalr%2FXUtnFEMI", "s3://bucket/a@b"),
+        ("hdfs://host:9000/a@b", "hdfs://host:9000/a@b"),
+        ("abfs://:wJalr/XUtnFEMI@account.dfs.core.windows.net/a", "abfs://account.dfs.core.windows.net/a"),
+        ("folder/what?@b", "folder/what?@b"),
+    ],
+)
+def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
+    """Keys before the place, with slashes too, and among the options are nowhere in it, nor in what a library says."""
+    assert shown(address) == seen
+    told = without_secrets(f"cannot parse {address}: AKIAKEY may not, nor wJalr/XUtnFEMI or wJalr%2FXUtnFEMI", address)
+    assert told.startswith(f"cannot parse {seen}: ")
+    if seen != address:
+        assert "wJalr" not in told
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://AKIAKEY:wJalr/XUtn@bucket/s", "s3://AKIAKEY:wJalrXUtn@bucket/s?secret_key=wJalrXUtn&no=such"]
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("analyze", "--store", "{}"),
+        ("analyze", "{}"),
+        ("report", "--store", "{}", "-o", "-", "--format", "json"),
+        ("compare", "{}", "{}"),
+        ("history", "--store", "{}", "--format", "json"),
+        ("ingest", "fixtures", "--store", "{}"),
+        ("store", "compact", "{}"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_command_prints_the_keys_of_an_address(command: tuple[str, ...], address: str) -> None:
+    """Whatever is wrong with an address, the keys in it are in no message."""
+    told = CliRunner().invoke(main, [part.format(address) for part in command])
+    assert told.exit_code != 0
+    assert "bucket" in told.output or "fixtures" in told.output
+    assert "wJalr" not in told.output
+
+
+@pytest.mark.s3
+def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> None:
+    """Whoever it is opened as, neither a message nor the JSON says it."""
+    store = joined(s3, "keys").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
+    reports = joined(s3, "keyed").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
+    _upload(folder, reports)
+    for command in (
+        ["ingest", reports, "--store", store],
+        ["analyze", reports, "--format", "json"],
+        ["analyze", "--store", store, "--format", "json"],
+        ["analyze", "--store", store],
+        ["analyze", "--store", store, "--where", "gpu = 'none'"],
+        ["history", "--store", store, "--kernel", "none"],
+        ["compare", store, store],
+        ["store", "compact", store],
+    ):
+        told = CliRunner().invoke(main, command)
+        assert told.exception is None or isinstance(told.exception, SystemExit), told.exception
+        assert told.output
+        assert "wJalr" not in told.output
+        assert "AKIA" not in told.output
 
 
 @pytest.mark.s3
