@@ -278,6 +278,30 @@ def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
     assert len(named.stdout.splitlines()) == 3
 
 
+RAW = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","gpu__time_duration.sum","sm__cycles_elapsed.max","smsp__inst_executed.sum"\n'
+    '"","","","","","","","","","","","us","cycle","inst"\n'
+    '"0","1","a","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","{us}","1,536","40,960"\n'
+)
+
+
+def test_exports_of_one_run_count_once(tmp_path: Path) -> None:
+    """Its raw page is read and its details page passed over, whatever they are called; another run is another one."""
+    (tmp_path / "details.csv").write_text(EXPORT.replace('"1000"', '"1024"'))
+    (tmp_path / "everything.csv").write_text(RAW.format(us="1.024"))
+    (tmp_path / "a_rounded.csv").write_text(RAW.format(us="1.02"))
+    (tmp_path / "second_run.csv").write_text(RAW.format(us="1.056"))
+    (tmp_path / "third_run.csv").write_text(EXPORT.replace('"1000"', '"1088"'))
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    read = [Path(line.split(",")[0]).name for line in result.stdout.splitlines()[1:]]
+    assert read == ["everything.csv", "second_run.csv", "third_run.csv"]
+    for name in ("details.csv", "a_rounded.csv"):
+        assert f"{name} (an export of the same run as `{tmp_path / 'everything.csv'}`)" in result.stderr
+    named = run("analyze", tmp_path / "details.csv", tmp_path / "everything.csv", "--format", "csv", *GPU)
+    assert len(named.stdout.splitlines()) == 3
+
+
 def test_an_export_of_another_report_of_the_same_name_is_read(tmp_path: Path) -> None:
     """Each run has its folder, and calls what it writes alike: neither is an export of the other."""
     for name in ("run1", "run2"):

@@ -58,6 +58,9 @@ def analyze(
     """Say for every kernel which wall it hits."""
     if plot and style != "table":
         raise UsageError(f"--plot goes with the table, not with --format {style}", "leave one of the two out")
+    if top is not None and style in {"json", "csv"}:
+        hint = "they hold each launch by itself: `jq`, `sort` and `head` choose among them; `--format md` takes --top"
+        raise UsageError(f"--top goes with tables of kernels, not with --format {style}", hint)
     if predict is not None and style != "table":
         raise UsageError(f"--predict goes with the table, not with --format {style}", "leave one of the two out")
     if plot:
@@ -96,7 +99,7 @@ def analyze(
 
         print_parts(json_lines(analyses_of(found.reports), found.reports))
     else:
-        echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
+        echo(write_all(found.reports, found.limits, partial(_document, style, top, raw_cells=raw_cells)), nl=False)
     finish(found, _last_line(found, store, keep=keep))
 
 
@@ -106,7 +109,7 @@ def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
     return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 
 
-def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
+def _document(style: str, top: int | None, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
     """Write reports as JSON for people, as CSV or as Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
@@ -119,4 +122,4 @@ def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool)
         return to_csv(analyses, raw_cells=raw_cells)
     from rooflens.report.text.table import to_markdown
 
-    return to_markdown(analyses)
+    return to_markdown(analyses, top)

@@ -56,7 +56,9 @@ def _histories(store: str, wanted: str | None) -> tuple[Analyzed, tuple[Series, 
     if wanted is not None and not chosen and series:
         from rooflens.model.store.address import shown
 
-        raise InputError(f"no kernel of `{shown(store)}` has `{wanted}` in its name", "leave --kernel out to see them all")
+        raise InputError(
+            f"no kernel of `{shown(store)}` has `{wanted}` in its name", "leave --kernel out to see them all"
+        )
     return found, chosen
 
 

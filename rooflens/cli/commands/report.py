@@ -150,7 +150,6 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
         from rooflens.report.text.json_csv import to_json
 
         return _encoded(to_json(analyses_of(found.reports), found.reports) + "\n")
-    unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page
 
@@ -158,14 +157,14 @@ def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
             found.reports,
             title=content.title,
             limits=found.limits,
-            unread=unread,
+            unread=found.failures,
             predictions=expected.reports,
             rules=expected.rules,
         )
         return _encoded(text)
     from rooflens.report.content import build_content
 
-    page = build_content(found.reports, content.title, found.limits, unread)
+    page = build_content(found.reports, content.title, found.limits, found.failures)
     if style == "md":
         from rooflens.report.text.markdown import render_markdown
 

@@ -33,7 +33,8 @@ def jobs_at(address: str) -> Iterator[Job]:
     try:
         found = list(Place(address).files())
     except OSError as error:
-        raise InputError(f"`{shown(address)}` cannot be listed: {without_secrets(error, address)}", "check the address") from error
+        message = f"`{shown(address)}` cannot be listed: {without_secrets(error, address)}"
+        raise InputError(message, "check the address") from error
     if not found:
         raise InputError(f"`{shown(address)}` does not exist", "give the address of a report, or of a folder of them")
     for name, byte_count in found:

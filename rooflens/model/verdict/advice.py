@@ -165,7 +165,8 @@ def _fewer_accesses(levels: Mapping[str, Level], wider: tuple[str, ...]) -> tupl
     from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
     if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
         return (*wider, "keep re-used values in registers")
-    return (_fewer_reloads("tile, so that re-used values stay in shared memory or registers", "l1", "l2", levels), *wider)
+    tiles = _fewer_reloads("tile, so that re-used values stay in shared memory or registers", "l1", "l2", levels)
+    return (tiles, *wider)
 
 
 def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:
