@@ -126,7 +126,7 @@ def test_damage_is_named_though_totals_are_stored(store: Path) -> None:
 
 
 def test_a_damaged_part_costs_as_many_reports_as_it_held(store: Path) -> None:
-    """Two of three reports stood in it: the terminal, Markdown and the page say so; a file of unknown content is one."""
+    """Two of three reports stood in it: terminal, Markdown and page say so; a file of unknown content is one file."""
     (victim,) = [part for part in Store(store).index().parts.values() if len(part.runs) == 2]
     (store / "kernels" / f"{victim.key}.parquet").write_bytes(b"")
     for style in ("table", "csv", "json", "md"):
