@@ -12,12 +12,13 @@ import re
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.analyzing import analyze_inputs, analyze_store
 from rooflens.errors import RooflensError
@@ -59,8 +60,7 @@ _SCALAR = re.compile(rb"\x08([\x80-\xff]{0,2}[\x00-\x7f])\x12(?:\x09\x19|[\x02-\
 """What stands before the double or the 64-bit count of a metric: the number of its name is the group."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What became of the flips.
 
     Attributes:

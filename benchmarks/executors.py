@@ -21,13 +21,13 @@ import sys
 import tempfile
 import time
 import urllib.request
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.reports.inputs import find_inputs
@@ -49,8 +49,7 @@ BUCKET = "rooflens-benchmark"
 START_SECONDS = 60.0
 
 
-@dataclass(slots=True)
-class Cluster:
+class Cluster(Struct):
     """A Dask scheduler and its workers, each a process of its own."""
 
     address: str

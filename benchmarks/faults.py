@@ -22,9 +22,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -44,8 +45,7 @@ LONGEST_S = 120
 _CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write where nobody may: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
-@dataclass
-class Count:
+class Count(Struct):
     """What became of a campaign."""
 
     runs: int = 0

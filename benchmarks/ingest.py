@@ -21,10 +21,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -61,8 +62,7 @@ INSTANCES = """            for i in range(metric.num_instances()):
 BASE = "ncu_report, values"
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One way over a report; `{report}`, `{store}` and `{page}` in its command are replaced.
 
     Attributes:
@@ -87,8 +87,7 @@ WAYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What one run took."""
 
     cpu_s: float

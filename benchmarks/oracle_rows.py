@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.ingest.loading.tasks import read_reports
 from rooflens.ingest.reports.inputs import find_inputs, has_name_of_report
@@ -28,8 +29,7 @@ ROUNDED = 1e-9
 """Relative: far above the rounding of doubles, far below one count in any report."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One profiled result: the kernel as rooflens reads it, what it makes of it, and every value as stored."""
 
     report: str
@@ -49,8 +49,7 @@ class Result:
         return sum(known) if len(known) == len(values) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One comparison: what is compared, how far ours is from theirs in the unit of its row, and why if known."""
 
     report: str
@@ -60,8 +59,7 @@ class Pair:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One line of the table.
 
     Attributes:

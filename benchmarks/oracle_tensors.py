@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from oracle_rows import COUNTS, ROUNDED, Pair, Row, pair_of, relative
 
 from rooflens.model.roofline.opcodes import WARPS_PER_WARPGROUP, is_matrix, tensor_op
@@ -96,8 +96,7 @@ def products(results: Iterable[Result]) -> Row:
     return Row("tensor_size", what, oracle, "relative", ROUNDED, COUNTS, tuple(pairs))
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
+class Quoted(Struct, frozen=True):
     """Numbers of a published profile whose report is not at hand.
 
     Attributes:

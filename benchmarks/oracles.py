@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import csv
 import gzip
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from oracle_rows import AS_USUAL, COUNTS, PASSES, ROUNDED, SAME_COUNTERS, Pair, Row, pair_of, relative
 from oracle_tensors import products, published_warpgroup, tensor_activity, tensor_counters
 

@@ -11,9 +11,11 @@ import shutil
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.analyzing import analyze_paths
 from rooflens.model.records import AnalyzedReport
@@ -39,8 +41,7 @@ ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
 FIRST_CHART = ".chart svg"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What one page costs; `first_chart_s` is None without a browser."""
 
     launches: int

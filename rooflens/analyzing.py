@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import Analysis, Attainable, Kernel, Run
+    from rooflens.model.calibration import Attainable
+    from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.store.index import Index
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
@@ -45,8 +48,7 @@ _PIECE = 1024
 """Kernels of a store that are analyzed and handed on together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """Kernels that a program launched and its report does not hold.
 
     Attributes:
@@ -58,8 +60,7 @@ class Missing:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Analyzed:
+class Analyzed(Struct, frozen=True):
     """What became of the reports that were asked for.
 
     Attributes:
@@ -254,8 +255,7 @@ def _analyzed(
     return told.about(tuple(_analyze_each(reports, limits, unprofiled_of, told)), limits)
 
 
-@dataclass(slots=True)
-class _Told:
+class _Told(Struct):
     """What a user should hear of, gathered while reports are analyzed."""
 
     failures: list[tuple[str, InputError]] = field(default_factory=list)

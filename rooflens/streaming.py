@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Self
+
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.guarding import write_all

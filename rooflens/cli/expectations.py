@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from rooflens.cli.console import echo, say
 from rooflens.files import read_text
@@ -25,16 +25,14 @@ PREDICT = click.option(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """Predictions of whole reports by digest, and of kernels by name."""
 
     reports: Mapping[str, Prediction]
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """What a user predicts: of all that a report holds, or of kernels by name."""
 
     whole: Prediction | None

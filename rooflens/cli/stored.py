@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import replace
 from itertools import chain
 from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooflens.cli.console import analyses_of, echo, print_parts, print_programs, print_totals
 from rooflens.errors import RooflensError

@@ -26,8 +26,10 @@ NVIDIA's words.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.roofline.levels import with_intensity
@@ -36,13 +38,13 @@ from rooflens.model.roofline.work import placed_flop
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflens.model.records import Analysis, Bound, Kernel, Verdict
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Kernel, Verdict
 
 _DOUBTFUL_SOURCES = ("upper_bound", "estimated", "datasheet")
 
 
-@dataclass(frozen=True, slots=True)
-class _Weights:
+class _Weights(Struct, frozen=True):
     """What launches weigh in a sum.
 
     Attributes:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from rooflens.model.records import Bound
+    from rooflens.model.bounds import Bound
 
 Kind = Literal["cuda", "torch"]
 KINDS: tuple[Kind, ...] = ("cuda", "torch")

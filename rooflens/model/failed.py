@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from rooflens.errors import RooflensError
 

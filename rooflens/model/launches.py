@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from rooflens.format import plain_name
 from rooflens.model.aggregate import aggregate, longest_launch
-from rooflens.model.records import BOUNDS, ratio, timed
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import ratio, timed
 from rooflens.model.verdict.flags import changes_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bottleneck, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Bottleneck
 
 
 UNKNOWN_GPU = "unknown GPU"
@@ -72,8 +76,7 @@ def _sum(part: Sequence[tuple[str, Analysis]]) -> tuple[str, Analysis]:
     return next(key for key, analysis in part if analysis is longest), aggregate(members)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """One profiled launch with what the page derives from it.
 
     Attributes:
@@ -146,8 +149,7 @@ class Launch:
         return "estimated" in self.analysis.flop_source.values()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """All launches of one kernel name on one GPU in one report: sums of times, never means of ratios.
 
     Attributes:
@@ -200,8 +202,7 @@ class _AtStake(Protocol):
 Staked = TypeVar("Staked", bound=_AtStake)
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """The kernels of a page that are not drawn, as one sum.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.chips import PM_SAMPLED
 from rooflens.model.counters.metric import DETAILS
@@ -82,8 +83,7 @@ def lacking(rule: FindingRule, kernel: Kernel, *, traced: bool) -> tuple[Group, 
     return tuple(ways) if all(ways) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Untold:
+class Untold(Struct, frozen=True):
     """A finding that kernels of a report cannot have, whatever they do.
 
     Attributes:

@@ -6,9 +6,10 @@ while the GPU is full; what comes after it is a tail, in which blocks run out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import mean, quantiles
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.records import RESIDENT, Phases
 
@@ -25,8 +26,7 @@ _LEAST = 0.2
 """A stretch shorter than this part of the run is a peak and no plateau."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     """Samples from `first` to `last`, with the mean share of the unit between them."""
 
     unit: str

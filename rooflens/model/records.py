@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
+    from rooflens.model.calibration import Attainable
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]
-Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
 Confidence = Literal["high", "medium", "low"]
 Severity = Literal["limiter", "contributes", "note"]
 
@@ -23,11 +25,8 @@ LEVELS = ("dram", "l2", "l1", "smem")
 RESIDENT = "resident"
 """The series of resident warps: it shows when the GPU is full, and is no unit with a roof."""
 
-BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
 
-
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One of NVIDIA's own rule results, as the report holds it.
 
     Attributes:
@@ -44,8 +43,7 @@ class Rule:
     unit_speedup_pct: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hotspot:
+class Hotspot(Struct, frozen=True):
     """What one source line, SASS instruction or function takes of its kernel.
 
     Attributes:
@@ -70,8 +68,7 @@ class Hotspot:
     measures: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """Units sampled while a kernel ran, all at the same moments.
 
     Attributes:
@@ -84,8 +81,7 @@ class Series:
     shares: Mapping[str, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Where one report came from: one row of the table `runs`.
 
     Attributes:
@@ -112,8 +108,7 @@ class Run:
     reader: str = "ncu-report"
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """One profiled result with its resolved counters: one row of the table `kernels`.
 
     Attributes:
@@ -184,8 +179,7 @@ class Kernel:
         return self.status == "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A kernel's traffic at one memory level, and that level's roof at the profiled clock.
 
     Attributes:
@@ -206,8 +200,7 @@ class Level:
     attainable_per_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pipe:
+class Pipe(Struct, frozen=True):
     """A kernel's use of one execution pipe, and that pipe's roof at the profiled clock.
 
     Attributes:
@@ -233,49 +226,7 @@ class Pipe:
         return self.unit in {"FLOP", "op"} and self.source != "upper_bound"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """One measured rate.
-
-    Attributes:
-        median: Median of the repetitions, in `unit`; min and max are their spread.
-        unit: As `rooflens.model.attainable.RATE_UNITS` has it.
-        sm_clock_hz: SM clock while this was measured; None where only the run's is known.
-        scaled_from_hz: Clock at which it was measured, where it has been scaled to another; None as measured.
-    """
-
-    median: float
-    min: float
-    max: float
-    unit: str
-    repetitions: int = 1
-    sm_clock_hz: float | None = None
-    scaled_from_hz: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attainable:
-    """What one calibration measured.
-
-    Attributes:
-        gpu: Display name, as reports spell it.
-        driver: Release of the driver.
-        sm_clock_hz: Median SM clock of the whole run.
-        measured_unix_s: When.
-        rates: By the names of `rooflens.model.attainable.RATE_UNITS`; absent where the architecture lacks it or it was
-            not measured.
-    """
-
-    gpu: str
-    compute_capability: str
-    driver: str
-    sm_clock_hz: float
-    measured_unix_s: int
-    rates: Mapping[str, Rate] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True):
     """The busiest unit, whether it bounds the kernel or not.
 
     Attributes:
@@ -287,8 +238,7 @@ class Bottleneck:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Distances:
+class Distances(Struct, frozen=True):
     """How far a kernel is from what would bound it, as factors of its time; None where it cannot be told.
 
     None of them bounds a change of algorithm or of instructions.
@@ -311,8 +261,7 @@ class Distances:
     why_null: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Phases:
+class Phases(Struct, frozen=True):
     """How a kernel's run divides into ramp, plateau and tail, by its series.
 
     Attributes:
@@ -330,8 +279,7 @@ class Phases:
     warps_in_tail: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """One number that a finding stands on.
 
     Attributes:
@@ -345,8 +293,7 @@ class Evidence:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where in the code a finding stands.
 
     Attributes:
@@ -357,8 +304,7 @@ class Place:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Why a kernel is slower than it could be, where, and what to do.
 
     Attributes:
@@ -381,8 +327,7 @@ class Finding:
     confidence: Confidence = "high"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Which wall the kernel hits, and what to do about it.
 
     Attributes:
@@ -407,8 +352,7 @@ class Verdict:
     bottleneck: Bottleneck | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Nvidia:
+class Nvidia(Struct, frozen=True):
     """What NVIDIA's own rules in the report say."""
 
     bottleneck: str | None = None
@@ -416,8 +360,7 @@ class Nvidia:
     fp64_pct_of_peak: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """What is known of a kernel from outside its profile.
 
     Attributes:
@@ -437,8 +380,7 @@ class Outside:
     compulsory_bytes: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """Everything the model says of one kernel: the record that every report reads.
 
     Attributes:
@@ -491,8 +433,7 @@ def timed(analyses: Iterable[Analysis]) -> list[Analysis]:
     return [analysis for analysis in analyses if not analysis.kernel.failed]
 
 
-@dataclass(frozen=True, slots=True)
-class AnalyzedReport:
+class AnalyzedReport(Struct, frozen=True):
     """One report with the analyses of its kernels, in its order, failed ones too; with its un-profiled run, if any."""
 
     run: Run

@@ -7,8 +7,10 @@ A kernel stands in one report only (`identity`), so totals are made report by re
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN, unmeasured
@@ -19,8 +21,9 @@ from rooflens.model.roofline.work import main_work
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Analysis, Bottleneck, Bound, Confidence, Distances, Finding
+    from rooflens.model.records import Analysis, Bottleneck, Confidence, Distances, Finding
     from rooflens.model.roofline.work import Unit
 
 _COUNTERS = ("duration_ns", "sm_clock_hz", "eligible_warps_per_cycle")
@@ -29,8 +32,7 @@ _COUNTERS = ("duration_ns", "sm_clock_hz", "eligible_warps_per_cycle")
 _NOTHING_AT_LEVEL = Level()
 
 
-@dataclass(frozen=True, slots=True)
-class Total:
+class Total(Struct, frozen=True):
     """All launches of one kernel in one report; those that failed are apart.
 
     Attributes:
@@ -86,7 +88,7 @@ class Total:
     clock_ns: float
     cautions: Mapping[str, int]
     reasons: Mapping[str, int]
-    whole: Analysis | None = field(default=None, compare=False)
+    whole: Analysis | None = None
 
 
 def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: bool = False) -> list[Total]:

@@ -6,9 +6,10 @@ first (`rooflens.report.sums`); kernels beyond `MAX_SUMS` such sums are counted 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.model.launches import added_up, counted_ns, failed_groups, grouped, keyed, ranked_launches, rest_of
 from rooflens.model.records import timed
@@ -37,8 +38,7 @@ MAX_FAILED = 20
 """Failed launches listed where launches are added up; all are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """Everything a section of the page may read.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
@@ -20,8 +22,9 @@ from rooflens.report.roofline.rows import BAND_FROM_RATIO
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group, Launch, Staked
-    from rooflens.model.records import Analysis, Bound, Verdict
+    from rooflens.model.records import Analysis, Verdict
     from rooflens.report.content import Content
 
 
@@ -48,8 +51,7 @@ FEW_SHARE = 0.05
 CLOCK_WORDS = {"base": "locked to base by ncu", "none": "as found", "boost": "locked to boost by ncu"}
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """One verdict class in the bar of GPU time."""
 
     bound: Bound
@@ -58,8 +60,7 @@ class Segment:
     launches: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """One line of what to fix first.
 
     Attributes:
@@ -81,8 +82,7 @@ class Ranked:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Caveat:
+class Caveat(Struct, frozen=True):
     """One sentence on what makes verdicts other than they look, and how many launches it is about."""
 
     meaning: str

@@ -8,9 +8,10 @@ All that follows, to the end of the line, are options that it takes, each parame
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.workloads.commands import HARNESS
@@ -32,8 +33,7 @@ _PROGRAM_ITERATIONS = 10
 """What the programs do where the command line does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recognized:
+class Recognized(Struct, frozen=True):
     """A bundled workload as it ran.
 
     Attributes:

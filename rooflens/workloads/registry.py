@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
 from rooflens.errors import InputError
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import KINDS, Case, Expectation, Workload
-from rooflens.model.records import BOUNDS
 
 if TYPE_CHECKING:
     from rooflens.checking import Table

@@ -8,10 +8,11 @@ takes seconds. `test_nvidia_findings.py` holds the same numbers to `finding_goal
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import finding_goals as goals
+from msgspec import Struct
+from msgspec.structs import replace
 from nvidia_topics import LOAD, STORE, Excluded, choice_of
 
 from rooflens.model.analyze import analyze
@@ -29,8 +30,7 @@ _BOTH_SIDES = "UncoalescedGlobalAccess"
 """The rule that speaks of loads and stores at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """One kernel as NVIDIA's rules see it, and as we do without them."""
 
     nvidia: NvidiaKernel
@@ -42,8 +42,7 @@ class Judged:
         return {finding.id: finding.severity for finding in findings_of(self.analysis)}
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """One result of NVIDIA's with an estimate that counts, and whether we have its topic."""
 
     judged: Judged
@@ -56,8 +55,7 @@ class Expected:
         return self.judged.severities.get(self.topic)
 
 
-@dataclass(frozen=True, slots=True)
-class Silent:
+class Silent(Struct, frozen=True):
     """One kernel and topic of which NVIDIA's rules say that there is nothing.
 
     Attributes:
@@ -159,8 +157,7 @@ def undecided(kernels: Iterable[NvidiaKernel]) -> set[tuple[str, str]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class PairCount:
+class PairCount(Struct, frozen=True):
     """How often a pair of rule and title stands in the reports, and what is made of it."""
 
     identifier: str

@@ -8,8 +8,9 @@ accesses, and all lines), our top three must be marked, and of three marked plac
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,8 +34,7 @@ Place = int | tuple[str, int]
 """Offset of an instruction from the kernel's start in bytes, or name of a file and line."""
 
 
-@dataclass(frozen=True, slots=True)
-class MarkedPlace:
+class MarkedPlace(Struct, frozen=True):
     """One place that must be in both lists, and whether it is.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Run
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRank:
+class FirstRank(Struct, frozen=True):
     """The first rank of one report with several kernels.
 
     Attributes:

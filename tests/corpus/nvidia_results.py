@@ -6,9 +6,9 @@ import contextlib
 import hashlib
 import io
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from msgspec import Struct, field
 from nvidia_topics import LOAD, STORE
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ _ELAPSED = ("sm__cycles_elapsed.avg", "sm__cycles_elapsed.max", "gpc__cycles_ela
 _SIDES = ((LOAD, re.compile(r"\b(LDG|LDGSTS|LD)\b")), (STORE, re.compile(r"\b(STG|ST)\b")))
 
 
-@dataclass(frozen=True, slots=True)
-class NvidiaResult:
+class NvidiaResult(Struct, frozen=True):
     """One rule result.
 
     Attributes:
@@ -54,8 +53,7 @@ class NvidiaResult:
     scope: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """One place that NVIDIA's rules mark.
 
     Attributes:
@@ -72,8 +70,7 @@ class Marker:
     source: tuple[str, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NvidiaKernel:
+class NvidiaKernel(Struct, frozen=True):
     """All that NVIDIA's rules say of one kernel.
 
     Attributes:

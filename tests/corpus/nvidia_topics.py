@@ -7,8 +7,9 @@ accesses load or store, whether a tail was idle, what fp64 costs on the chip) is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,8 +32,7 @@ _SYNONYMS = {"no_instructions": "no_instruction", "no_inst": "no_instruction"}
 """Spellings of a stall reason in NVIDIA's titles and counters -> the one in our ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(Struct, frozen=True):
     """A result that no finding of ours has to match, and why."""
 
     reason: str

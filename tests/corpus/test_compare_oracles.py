@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import json
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import Struct
 
 from rooflens.format import duration
 from rooflens.ingest.reports.read import ReadOptions, read_report
@@ -39,8 +39,7 @@ TENDENCIES = "compute_tendencies_x_279_gpu"
 POINT = 0.01
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """One report with what NVIDIA stored of each kernel, by position and metric."""
 
     path: Path
@@ -64,8 +63,7 @@ class Report:
         return sum(metrics[DURATION] for metrics in self.stored.values())
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two reports, our comparison of them, and its page."""
 
     base: Report

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import finding_goals as goals
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 from nvidia_cache import AlreadyRead, folders_beside, read_all
 from nvidia_findings import (
     Judged,
@@ -170,8 +171,7 @@ def test_nvidias_marked_lines_are_among_our_hottest(judged: list[Judged]) -> Non
 # The ruler itself, on records made by hand.
 
 
-@dataclass(frozen=True)
-class _Finding:
+class _Finding(Struct, frozen=True):
     id: str
     severity: str
     move: str = ""
@@ -309,8 +309,7 @@ def test_a_first_move_is_held_against_its_own_finding() -> None:
     assert says_collect(_judged(_kernel(), advice=("collect what this report lacks",)).analysis)
 
 
-@dataclass(frozen=True)
-class _Spot:
+class _Spot(Struct, frozen=True):
     by: str
     measures: dict[str, float]
     pc: int | None = None

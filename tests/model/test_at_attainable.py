@@ -6,8 +6,8 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
-from rooflens.model.records import Attainable, Outside, Rate
-from rooflens.model.roofline.attainable import RATE_UNITS
+from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
+from rooflens.model.records import Outside
 
 COUNTERS = {
     "sm_clock_hz": 1.5e9,

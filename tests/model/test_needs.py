@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.model.counters.chips import CHIPS

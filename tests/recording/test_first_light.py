@@ -5,7 +5,6 @@ import json
 import sys
 import tarfile
 import time
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import record
 import stored
 import unattended
+from msgspec.structs import replace
 from support.recorded import only
 from truth import Measured
 

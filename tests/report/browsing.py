@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from support import samples
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ OPEN_ALL = """() => {
 """Opens every row of the list and everything that is folded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """An open page, asked in the words of its readers."""
 
     page: Page

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
-from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import Struct, field
 from support import samples
 from support.rendered import rendered
 
@@ -52,8 +52,7 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@dataclass
-class Tab:
+class Tab(Struct):
     """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
 
     Attributes:

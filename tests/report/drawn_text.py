@@ -6,9 +6,10 @@ point of one lies in the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import atan2, cos, hypot, log10, sin, sqrt
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,7 @@ STEP_PX = 2.0
 EDGE_PX = 1.0
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A rectangle about its centre, turned; `name` says what it is in a failed test."""
 
     name: str
@@ -55,8 +55,7 @@ class Shape:
         return any(other.holds(*at) for at in self.grid()) or any(self.holds(*at) for at in other.grid())
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(Struct, frozen=True):
     """A roofline at one size and level."""
 
     spec: Mapping[str, Any]
@@ -164,8 +163,7 @@ STRONG = {"steps", "dots", "crossing", "achieved"}
 STRONG_PART = 1.17
 
 
-@dataclass(frozen=True)
-class DrawnPath:
+class DrawnPath(Struct, frozen=True):
     """A plane of predictions, of a sweep or of a comparison, at one size; `level` is one of a comparison."""
 
     spec: Mapping[str, Any]

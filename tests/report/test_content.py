@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
 from rooflens.model import launches
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.launches import Launch, bound_times_ns, time_part
-from rooflens.model.records import BOUNDS, Bottleneck, Distances
+from rooflens.model.records import Bottleneck, Distances
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.comparison.rows import Wall
 from rooflens.report.comparison.rows import wall as comparison_wall

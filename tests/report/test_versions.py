@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.report.versions import report_labels

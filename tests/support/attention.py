@@ -6,8 +6,7 @@ b h s d values each, the scores b h s^2. The naive way writes and reads the scor
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import Gemm, tensor_gemm
 from support.synthetic_kernels import THREADS_PER_WARP, WAVEFRONT_BYTES, Launch, Work

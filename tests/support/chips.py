@@ -6,15 +6,15 @@ Peaks are units per cycle of the unit's clock. Those of CC 7.0, 7.5, 8.0, 9.0 an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """One GPU at its profiling clocks.
 
     Attributes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from support.synthetic_kernels import SCHEDULERS_PER_SM, SECTOR_BYTES, THREADS_PER_WARP, WAVEFRONT_BYTES, Launch, Work
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ _TMA_BYTES = 16384  # a box of 64 x 128 bf16 values
 _LDSM_BYTES = 512  # `ldmatrix.x4` of a warp
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """Shares of the peaks that a kernel shall reach, 0 to 1.
 
     Attributes:
@@ -100,8 +99,7 @@ def triad(chip: Chip, share: float = 0.92, elements: int = 1 << 28) -> Work:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Gemm:
+class Gemm(Struct, frozen=True):
     """`batch` products of m x k and k x n 16-bit matrices, in tiles that blocks of 8 warps compute."""
 
     m: int

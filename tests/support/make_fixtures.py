@@ -7,9 +7,10 @@ to reach; `fixtures/manifest.toml` says of each file what it shows.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
 from support.attention import attention_kernels
 from support.chips import A100, ARCHITECTURES, H200, Chip
 from support.fixture_kernels import Shares, by_shares, sgemm, square_gemm, triad
@@ -24,8 +25,7 @@ _WIDE = Launch((16384, 1, 1), (256, 1, 1))
 _MEMORY_STALLS = {"long_scoreboard": 780, "wait": 120, "not_selected": 40, "selected": 60}
 
 
-@dataclass(frozen=True, slots=True)
-class Fixture:
+class Fixture(Struct, frozen=True):
     """One fixture report.
 
     Attributes:

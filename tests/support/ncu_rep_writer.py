@@ -7,9 +7,11 @@ test wants another, in the name of its process. The same description gives the s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.ingest.messages.messages import message
 from rooflens.ingest.messages.sessions import SYNTHETIC_PROVIDER
@@ -27,8 +29,7 @@ _RULE_KIND_OPTIMIZATION = 4
 _SYNTHETIC_VERSION = "1"
 
 
-@dataclass(frozen=True, slots=True)
-class Instances:
+class Instances(Struct, frozen=True):
     """A metric with instances, such as an opcode table: values by correlation id, and their total."""
 
     by_id: Mapping[str | int, float]
@@ -38,8 +39,7 @@ class Instances:
 MetricValue: TypeAlias = Scalar | Instances
 
 
-@dataclass(frozen=True, slots=True)
-class RuleText:
+class RuleText(Struct, frozen=True):
     """What one of NVIDIA's rules would say."""
 
     identifier: str
@@ -48,8 +48,7 @@ class RuleText:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class NvtxRange:
+class NvtxRange(Struct, frozen=True):
     """An NVTX range that is open where a kernel is launched.
 
     Attributes:
@@ -64,8 +63,7 @@ class NvtxRange:
     thread_id: int | None = 1
 
 
-@dataclass(frozen=True, slots=True)
-class KernelSpec:
+class KernelSpec(Struct, frozen=True):
     """One profiled kernel.
 
     Attributes:
@@ -91,8 +89,7 @@ class KernelSpec:
         return re.sub(r"[<(].*", "", self.name.removeprefix("void "))
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSpec:
+class SessionSpec(Struct, frozen=True):
     """What the session blocks say of the process and of ncu."""
 
     process_id: int = 4242
@@ -105,8 +102,7 @@ class SessionSpec:
     replay_mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSpec:
+class ReportSpec(Struct, frozen=True):
     """A whole report: its kernels, at most `kernels_per_block` of them, and of one process, in each block."""
 
     kernels: Sequence[KernelSpec]

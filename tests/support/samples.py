@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.model.records import (
     LEVELS,
@@ -30,15 +32,14 @@ from rooflens.model.roofline.levels import shares_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflens.model.records import Bound
+    from rooflens.model.bounds import Bound
 
 HOSTILE_NAMES = ("<script>alert(1)</script>", "</script><img src=x onerror=alert(1)>")
 
 LONG_NAME = "void cutlass::Kernel<" + "cutlass::gemm::device::GemmUniversal, " * 105 + "true>(Params)"
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """A GPU at one profiled clock, with the roofs a report of it would hold."""
 
     name: str
@@ -65,8 +66,7 @@ T4 = Chip(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """What a hand-made kernel does; rates, shares and positions follow from it.
 
     Attributes:

@@ -6,9 +6,10 @@ few tiles for the SMs and leaves its result in L2; the large ones read operands 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import Gemm, tensor_gemm
 from support.synthetic_kernels import SECTOR_BYTES, kernel_spec
@@ -22,8 +23,7 @@ PROGRAM = (
 NCU_OPTIONS = "--nvtx --nvtx-include rooflens --filter-mode per-launch-config --launch-count 1"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One product of the sweep.
 
     Attributes:

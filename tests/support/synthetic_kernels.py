@@ -6,9 +6,9 @@ cannot contradict one another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from support.ncu_rep_writer import Instances, KernelSpec, RuleText
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ _PIPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """How the kernel was launched, and how well its warps could be scheduled."""
 
     grid: tuple[int, int, int]
@@ -61,8 +60,7 @@ class Launch:
         return self.block[0] * self.block[1] * self.block[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What one launch did.
 
     Attributes:
@@ -96,8 +94,7 @@ class Work:
         return sum(count for opcode, count in self.warp_opcodes.items() if opcode.split(".")[0] in _PIPES[pipe])
 
 
-@dataclass(frozen=True, slots=True)
-class _Counter:
+class _Counter(Struct, frozen=True):
     """One counter's amount, with the peak of its unit per cycle and that unit's clock."""
 
     name: str

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.workloads.build import build, find_compiler, local_architecture
@@ -29,8 +30,7 @@ echo program > "$last"
 """
 
 
-@dataclass(frozen=True)
-class Toolkit:
+class Toolkit(Struct, frozen=True):
     """A folder with a stand-in nvcc that writes down how it was called."""
 
     root: Path

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from rooflens.errors import InputError
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Workload, evaluate
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.records import LEVELS
 from rooflens.workloads.registry import FOLDER, find_workload, load_workloads, parse_workload
 
 CUDA = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.roofline.datasheets import PEAK_KEYS, Datasheet, load_datasheets
 from rooflens.workloads.registry import load_workloads
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed

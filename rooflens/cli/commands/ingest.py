@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from rooflens.cli.console import finish, progress, say
 from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.cli.console import (
     analyses_of,
@@ -35,8 +36,7 @@ _FORMATS = ("html", "md", "png", "svg", "json")
 _PICTURES = ("png", "svg")
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a file is written of."""
 
     found: Analyzed

@@ -12,9 +12,10 @@ import signal
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens.ingest.children.memory import SHARERS
 from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
@@ -27,8 +28,7 @@ _ORPHAN_SECONDS = 10.0
 """What a call may take over its deadline before the child ends by itself: its parent, which should end it, is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """What a child is told at its start.
 
     Attributes:
@@ -44,8 +44,7 @@ class Setup:
     sharers: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What became of a call.
 
     Attributes:

@@ -19,8 +19,9 @@ import threading
 import time
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.child import Setup
@@ -62,8 +63,7 @@ class _NotBegunError(Exception):
     """A child ended before it began with its call: the call itself did nothing."""
 
 
-@dataclass(slots=True)
-class _Deadline:
+class _Deadline(Struct):
     """When a call must have been answered: after so many seconds, or never."""
 
     seconds: float | None

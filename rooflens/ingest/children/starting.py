@@ -7,8 +7,9 @@ import os
 import queue
 import sys
 import threading
-from dataclasses import asdict
 from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from rooflens.processes import Piped, start_piped
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 from rooflens.ingest.children.memory import physical_bytes, usable_cores
@@ -23,8 +24,7 @@ _BYTES_PER_WORKER = 1 << 30
 _CONNECT_SECONDS = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
+class Workers(Struct, frozen=True):
     """Where tasks are done.
 
     Attributes:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError
 from rooflens.ingest.children.children import ChildDiedError
@@ -33,16 +34,14 @@ _IN_FLIGHT = 2
 _LOST_HINT = "read it alone (`rooflens analyze`) to see what it does; the other reports are not touched by it"
 
 
-@dataclass(frozen=True, slots=True)
-class Lost(Generic[Item]):
+class Lost(Struct, Generic[Item], frozen=True):
     """An item that no worker survived, or that fails by itself."""
 
     item: Item
     error: InputError
 
 
-@dataclass(slots=True)
-class _Batch(Generic[Item]):
+class _Batch(Struct, Generic[Item]):
     """Some items that are done together, and how often that was tried in vain."""
 
     items: tuple[Item, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.ingest.exports.numbers import Style
 from rooflens.ingest.exports.tables import Damage
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Struct):
     """What the tables of one export share.
 
     Attributes:

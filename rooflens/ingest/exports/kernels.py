@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.ingest.exports.tables import (
     BLOCK,
@@ -52,8 +53,7 @@ UNNAMED = "unnamed"
 """Name of the only kernel of a table without names."""
 
 
-@dataclass(slots=True)
-class ExportedKernel:
+class ExportedKernel(Struct):
     """One launch as an export shows it; the fields are those of a report's raw result.
 
     Attributes:

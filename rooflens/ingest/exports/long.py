@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.ingest.exports.kernels import identified
 from rooflens.ingest.exports.labels import metric_of
@@ -43,8 +44,7 @@ _SINCE_2025_4 = frozenset({"Local Memory Spilling Requests", "Shared Memory Spil
 """Labels of the same sections, printed since those versions."""
 
 
-@dataclass(slots=True)
-class _Launch:
+class _Launch(Struct):
     """One launch while its rows are gathered.
 
     Attributes:

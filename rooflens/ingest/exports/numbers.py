@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,8 +27,7 @@ _MOST_INSTRUCTIONS = 2**62
 _PLAIN_DIGITS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """How the numbers of one table are written.
 
     Attributes:
@@ -39,8 +39,7 @@ class Style:
     pct_digits: int = _PLAIN_DIGITS
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
+class Printed(Struct, frozen=True):
     """One printed value, to tell the style of its table from.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.facts import Facts
@@ -31,8 +32,7 @@ _AGAIN = "export again with `ncu --import REPORT --page raw --csv --print-units 
 _MOST_NAMED = 3
 
 
-@dataclass(slots=True)
-class Export:
+class Export(Struct):
     """The launches of one export; to be gone through once.
 
     Attributes:

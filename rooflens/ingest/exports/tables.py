@@ -6,8 +6,9 @@ import codecs
 import csv
 import io
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,8 +45,7 @@ def is_export(head: bytes) -> bool:
     return any(header_of(line.lstrip("\ufeff")) is not None for line in open_text(head))
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The first line of a table.
 
     Attributes:
@@ -70,8 +70,7 @@ class Header:
         return self.is_long and VALUE not in self.columns
 
 
-@dataclass(slots=True)
-class Damage:
+class Damage(Struct):
     """What was left out, counted while a text is read.
 
     Attributes:

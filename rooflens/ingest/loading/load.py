@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
@@ -44,8 +45,7 @@ _MUCH_BYTES = 256 << 20
 _FAILURES_AT_ONCE = 1_000
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """Reports in the order they were asked for, and the errors of those that could not be read.
 
     Attributes:
@@ -63,8 +63,7 @@ class Loaded:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class Ingested:
+class Ingested(Struct):
     """What became of the reports that were to be stored.
 
     Attributes:

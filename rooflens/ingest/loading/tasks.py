@@ -10,9 +10,10 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
@@ -49,8 +50,7 @@ _ONCE = ("runs", "unprofiled")
 _STOP_SECONDS = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """What became of some jobs on their way to the store.
 
     Attributes:
@@ -68,8 +68,7 @@ class Written:
     notes: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpanDone:
+class SpanDone(Struct, frozen=True):
     """What became of a span of a report.
 
     Attributes:
@@ -92,8 +91,7 @@ class SpanDone:
     lost: InputError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IngestTask:
+class IngestTask(Struct, frozen=True):
     """Reads some reports into the store: a function of the jobs that can be sent to a worker.
 
     Attributes:
@@ -282,8 +280,7 @@ class IngestTask:
         return Written((job,), ((job.source, InputError(why, BUG_HINT)),), None)
 
 
-@dataclass(slots=True)
-class _Batch:
+class _Batch(Struct):
     """What went into one part."""
 
     jobs: list[Job] = field(default_factory=list)
@@ -296,8 +293,7 @@ class _Batch:
         return Written(tuple(self.jobs), tuple(self.failures), kept, tuple(self.warnings), tuple(self.notes))
 
 
-@dataclass(frozen=True, slots=True)
-class LoadTask:
+class LoadTask(Struct, frozen=True):
     """Reads some reports into memory: a function of the jobs that can be sent to a worker."""
 
     options: ReadOptions

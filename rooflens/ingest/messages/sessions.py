@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,7 @@ _LATEST_UNIX_S = 2**33
 _MODES = ("clock_control", "cache_control", "replay_mode")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(Struct, frozen=True):
     """What a report says of one profiled process.
 
     Attributes:

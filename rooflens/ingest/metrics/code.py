@@ -10,10 +10,11 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec import Struct, field
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
@@ -69,8 +70,7 @@ _MOST_EVENTS = 2.0**62
 """No kernel does more of anything: a larger count is damage."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """What is known of a kernel's instructions.
 
     Attributes:
@@ -84,8 +84,7 @@ class Code:
     needs_texts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """What a report stores by instruction of one kernel, zeros left out.
 
     Attributes:
@@ -111,8 +110,7 @@ class Instructions:
     warps: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Function:
+class _Function(Struct, frozen=True):
     """One function's place in the kernel's code."""
 
     start: int
@@ -179,8 +177,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
     return Code(tuple(_hotspots(reader, measured, totals)), totals, needs_texts)
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Access to the instructions of one result."""
 
     stored: Instructions

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, TypeGuard
+
+from msgspec import Struct
 
 from rooflens.model.records import RESIDENT, Series
 
@@ -56,8 +57,7 @@ MOST_KEPT = 240
 """As many points as a small chart shows; of more samples the means of neighbours are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Samples:
+class _Samples(Struct, frozen=True):
     """One sampled metric: time stamps in nanoseconds of some clock, and a value for each."""
 
     times_ns: tuple[int, ...]

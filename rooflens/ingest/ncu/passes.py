@@ -8,11 +8,12 @@ patches into the code (`sass__*`) is unknown here. ncu may add up to three passe
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, UsageError
 
@@ -96,8 +97,7 @@ class _EvalRequest(ctypes.Structure):
     _fields_ = (("index", _SIZE), ("kind", _BYTE), ("rollup", _BYTE), ("submetric", ctypes.c_uint16))
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(Struct, frozen=True):
     """What the scheduler says of a list of metrics on one chip.
 
     Attributes:
@@ -214,8 +214,7 @@ def _names_of_kind(chip: str, kind: int) -> Iterator[str]:
         yield ctypes.string_at(found.text + found.begins[index]).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class _Evaluator:
+class _Evaluator(Struct, frozen=True):
     """An evaluator of one chip's metrics, and the memory it lives in."""
 
     handle: int

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.old_stores.rows import WITH_HOTSPOTS, read_old
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 OLDEST = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Migrated:
+class Migrated(Struct, frozen=True):
     """What became of an old store.
 
     Attributes:

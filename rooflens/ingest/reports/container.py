@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import mmap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
@@ -64,8 +65,7 @@ class Bytes(Protocol):
     def __getitem__(self, part: slice, /) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where one result was launched.
 
     Attributes:
@@ -86,8 +86,7 @@ class Place(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """What the container of a report says, before any result is decoded.
 
     Attributes:
@@ -111,8 +110,7 @@ class Outline:
         return Origin(self.labels.get(place.process_id), range_path(result.Nvtx, result.ThreadID))
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(Struct, frozen=True):
     """A report whose container is intact.
 
     Attributes:
@@ -131,8 +129,7 @@ class Container:
     synthetic: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """One block of the container; offsets count from the start of the file."""
 
     index: int

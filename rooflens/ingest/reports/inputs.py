@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
@@ -34,8 +35,7 @@ _TABLES = (".csv", f".csv{GZIP_SUFFIX}")
 """Tables of any kind: those that ncu exported are reports too, as their first lines say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Reports to read, each once, and what else stood in the folders.
 
     Attributes:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.children import Children
@@ -36,8 +37,7 @@ _readers = Children("NVIDIA's reader")
 Stamp: TypeAlias = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One file to read.
 
     Attributes:
@@ -53,8 +53,7 @@ class Job:
     byte_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What became of one job: a report, or the error that says why not."""
 
     job: Job

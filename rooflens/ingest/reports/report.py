@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
@@ -35,8 +37,7 @@ MOST_IN_TEXT = 20
 _RERECORD = "record the report again, or copy it again from where it was made"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """What is wanted of a report.
 
     Attributes:
@@ -56,8 +57,7 @@ class ReadOptions:
     deadline_s: float = 120.0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """One report, read.
 
     Attributes:

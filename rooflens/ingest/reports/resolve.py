@@ -8,12 +8,13 @@ set of names only the ways that can apply are kept, once (`plan_for`), and tried
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby, product
 from math import isfinite
 from operator import itemgetter, mul, truediv
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from rooflens.model.counters.recipes import (
     Amount,
@@ -96,8 +97,7 @@ class Reads(NamedTuple):
     divisors: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How results are resolved that store one set of names.
 
     Attributes:
@@ -111,8 +111,7 @@ class Plan:
     tensor_peaks_per_s: tuple[Step | Reads, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """The quantities of one profiled result.
 
     Attributes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isfinite, isnan
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.ingest.metrics.code import Code
 from rooflens.ingest.reports.resolve import resolve
@@ -28,6 +30,7 @@ from rooflens.model.counters.plausible import (
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
+from rooflens.model.names import short_name
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
@@ -80,14 +83,12 @@ _WANTED_PREFIXES = (
 _NAMES_KEPT, _SETS_KEPT = 1 << 14, 256
 """Names, and sets of names, of which is kept what they mean: a report has some hundreds, and a handful."""
 
-_SIGNATURES_KEPT = 1024
 
 _SAMPLED_STALL = re.compile(r"(?:warpsampling:)?smsp__pcsamp_warps_issue_stalled_(\w+?)$")
 _COUNTED_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio$")
 
 
-@dataclass(frozen=True, slots=True)
-class RawResult:
+class RawResult(Struct, frozen=True):
     """One profiled result as the report stores it.
 
     Attributes:
@@ -252,22 +253,6 @@ def sort_values(values: Mapping[str, Value | None]) -> tuple[dict[str, float], d
         elif isnan(value):  # type: ignore[arg-type]  # as above
             nan_count += is_measured(name)
     return numbers, texts, nan_count
-
-
-@lru_cache(maxsize=_SIGNATURES_KEPT)
-def short_name(signature: str) -> str:
-    """Drop the return type and the argument list of a demangled signature; keep template arguments.
-
-    `void at::native::relu<float>(float *, int)` -> `at::native::relu<float>`.
-    """
-    depth, end = 0, len(signature)
-    if signature.endswith(")"):
-        for position in range(len(signature) - 1, -1, -1):
-            depth += {")": 1, "(": -1}.get(signature[position], 0)
-            if depth == 0:
-                end = position
-                break
-    return signature[:end].removeprefix("void ").strip() or signature
 
 
 def _status(raw: RawResult, values: Mapping[str, float]) -> Status:

@@ -7,9 +7,11 @@ they are: which those are is certain when all spans are read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.reports.container import Container, Outline, outline
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """Some results of a report that follow each other.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.compare import Spread, Timing
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis
 
 
-@dataclass(frozen=True, slots=True)
-class Unpaired:
+class Unpaired(Struct, frozen=True):
     """Programs that one side has and another has not.
 
     Attributes:
@@ -33,8 +33,7 @@ class Unpaired:
         return f"only {self.where} has: {', '.join(self.programs)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One kernel on one side.
 
     Attributes:
@@ -53,8 +52,7 @@ class Cell:
         return self.spread.per(self.launches)
 
 
-@dataclass(frozen=True, slots=True)
-class AcrossRow:
+class AcrossRow(Struct, frozen=True):
     """One kernel over the sides; None where a side lacks it."""
 
     name: str
@@ -85,8 +83,7 @@ class AcrossRow:
         return cell.mean_launch if self.is_mean else cell.spread
 
 
-@dataclass(frozen=True, slots=True)
-class Across:
+class Across(Struct, frozen=True):
     """A program over its sides, kernels in order of falling time on the side where they took most.
 
     Attributes:
@@ -107,8 +104,7 @@ class Across:
         return Timing(self.totals[0], self.totals[-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(Struct, frozen=True):
     """What is said of all sides together, beside each pair of them.
 
     Attributes:

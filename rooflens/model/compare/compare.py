@@ -8,9 +8,10 @@ factor only, and never a judgement.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
@@ -33,8 +34,7 @@ DEFAULT_THRESHOLD = 0.03
 _HOW_ORDER: tuple[How, ...] = ("same", "re-tiled", "renamed", "gone", "new")
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """GPU time of something in each recording of one side, in nanoseconds; empty where it was never measured."""
 
     times_ns: tuple[float, ...]
@@ -59,8 +59,7 @@ class Spread:
         return max(self.times_ns, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """The time of something on both sides."""
 
     base: Spread
@@ -110,8 +109,7 @@ class Timing:
         return "same"
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side of a comparison.
 
     Attributes:
@@ -138,8 +136,7 @@ class Side:
         return tuple(report.analyses for report in self.reports)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What became of one kernel: all its launches, on both sides.
 
     Attributes:
@@ -180,8 +177,7 @@ class Change:
         return one.kernel.name if one else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """Two sides, kernel by kernel, largest change of time first."""
 
     base: Side

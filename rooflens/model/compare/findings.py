@@ -7,8 +7,9 @@ gone nor new: it is not told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.format import factor, percent, si, significant
 from rooflens.model.compare.sentences import MOVED_RATIO, STEPPED_SHARE
@@ -36,8 +37,7 @@ _WITH_PREFIX = 1e5
 """Amounts from here on are written with a prefix: `1.24 G to 220 M operations`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """One number behind a finding, on both sides; None where a side does not hold it."""
 
     name: str
@@ -56,8 +56,7 @@ class Number:
         return high > MOVED_RATIO * low
 
 
-@dataclass(frozen=True, slots=True)
-class FindingChange:
+class FindingChange(Struct, frozen=True):
     """What became of one finding.
 
     Attributes:
@@ -85,8 +84,7 @@ class FindingChange:
         return _costs(self.before) and not _costs(self.after)
 
 
-@dataclass(frozen=True, slots=True)
-class FindingChanges:
+class FindingChanges(Struct, frozen=True):
     """What became of the findings of one kernel.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import plain_name
 from rooflens.model.compare.sentences import growth_words
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from rooflens.model.compare.compare import Comparison
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """What a run of CI is to fail on.
 
     Attributes:
@@ -39,8 +39,7 @@ class Gate:
                 yield f"{one.program}: {plain_name(change.name)}{launch} {growth_words(change.speed)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One program's comparison with what must be said beside it."""
 
     program: str

@@ -7,8 +7,10 @@ two sides of a comparison, so that a re-tiled or renamed kernel goes on. Runs on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Run
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One kernel in one run: all its launches added up.
 
     Attributes:
@@ -45,8 +46,7 @@ class Point:
         return total_ns / self.analysis.launches if self.is_mean and total_ns is not None else total_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """One kernel over the runs in which it was recorded, oldest first; at least one point."""
 
     program: str

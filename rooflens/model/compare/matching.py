@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -29,8 +30,7 @@ _BRACKETS = re.compile(r"([<>()])")
 How = Literal["same", "re-tiled", "renamed", "gone", "new"]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """Positions of one launch in both sequences; None where a side has no partner."""
 
     base: int | None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.model.compare.compare import Side
@@ -39,8 +40,7 @@ _UNNAMED = "recording"
 """The program of files that are named by a number or a date only: 1.ncu-rep, 2026-05-01.ncu-rep."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """One program, on both sides."""
 
     program: str
@@ -48,8 +48,7 @@ class Pair:
     head: Side
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(Struct, frozen=True):
     """The programs found on both sides, and those that only one side has."""
 
     pairs: tuple[Pair, ...]
@@ -216,8 +215,7 @@ def _warnings(pair: Pair) -> Iterator[str]:
             yield f"{facts.failed} of the {name}'s kernels failed while they were profiled, and are left out"
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Struct, frozen=True):
     """How one side was collected."""
 
     digests: frozenset[str]

@@ -8,10 +8,11 @@ from a measurement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from math import inf
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.table import COUNTERS
 
@@ -23,8 +24,7 @@ _MOST_COUNTED = 2.0**62
 """No kernel does more of anything, and the store's whole numbers end at 2^63."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """What a quantity can be.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
@@ -39,8 +41,7 @@ _ROW_SECTORS = 2
 """An access that fills fewer sectors is no row: a sector more for it is a scattered one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
+class _Use(Struct, frozen=True):
     """How one side, loads or stores, uses the sectors it touches.
 
     Attributes:

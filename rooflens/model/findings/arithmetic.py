@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
@@ -45,8 +46,7 @@ _REFINING = 7
 """fp64 instructions of a division at least: four to refine the reciprocal, one to multiply, two to correct."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mix:
+class _Mix(Struct, frozen=True):
     """Thread instructions of one precision: additions, multiplications, and both at once."""
 
     dtype: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import count, percent, significant
 from rooflens.model.findings.rule import IDLE, LATENCY, FindingRule, Found
@@ -98,8 +99,7 @@ def _idle(facts: Facts, idle: float) -> Evidence:
     return Evidence("idle SM time", idle, "share", f"1 - {sources[0]} / {sources[1]}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Uneven:
+class _Uneven(Struct, frozen=True):
     """How unevenly the units of one kind work.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE, nvidia_rules
 from rooflens.model.findings.rule import IDLE, LATENCY

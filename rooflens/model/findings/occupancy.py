@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import count, percent, si, significant
 from rooflens.model.findings.rule import LATENCY, FindingRule, Found
@@ -65,8 +66,7 @@ def _has_warps_enough(facts: Facts) -> bool:
     return ready >= facts.limits.eligible_warps and issued >= facts.limits.covered_issue_share
 
 
-@dataclass(frozen=True, slots=True)
-class _Limit:
+class _Limit(Struct, frozen=True):
     """What allows no more blocks on an SM.
 
     Attributes:

@@ -5,8 +5,9 @@ The last part says what waste costs: the part of a kernel's time that goes with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from rooflens.model.hotspots import places
 from rooflens.model.records import Evidence
@@ -15,9 +16,9 @@ from rooflens.model.roofline.levels import shares_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.records import (
         Bottleneck,
-        Bound,
         Confidence,
         Distances,
         Kernel,
@@ -39,8 +40,7 @@ _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a rule may read: everything that is known of one kernel before its findings.
 
     Attributes:
@@ -100,8 +100,7 @@ class Facts:
         return places(self.kernel, measure)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a rule found.
 
     Attributes:
@@ -120,8 +119,7 @@ class Found:
     severity: Severity | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FindingRule:
+class FindingRule(Struct, frozen=True):
     """One row of the table of findings.
 
     Attributes:
@@ -136,8 +134,7 @@ class FindingRule:
     needs: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Waste:
+class Waste(Struct, frozen=True):
     """Where a waste is, and how much of what is done there it makes up.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import percent, si_of, significant
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
@@ -17,8 +18,7 @@ _STALLS = ("short_scoreboard", "mio_throttle")
 _SIDES = ("load", "store")
 
 
-@dataclass(frozen=True, slots=True)
-class _Conflicts:
+class _Conflicts(Struct, frozen=True):
     """Wavefronts of shared memory, and those of them that conflicts add.
 
     Attributes:

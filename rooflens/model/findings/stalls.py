@@ -8,9 +8,10 @@ The speed-up assumes that this wait alone vanishes, and is no more than the sche
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rooflens.format import percent, significant
 from rooflens.model.counters.balance import SAMPLED_AS, SAMPLED_ONLY, STALLS

@@ -5,9 +5,11 @@ One is written `gemm:m=4096,n=4096,k=4096,dtype=bf16`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UsageError
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflens.checking import Table
+    from rooflens.model.bounds import Bound
     from rooflens.model.cases import Case
     from rooflens.model.predict.measured import Checked, Coverage
-    from rooflens.model.records import Analysis, AnalyzedReport, Bound
+    from rooflens.model.records import Analysis, AnalyzedReport
 
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
@@ -31,8 +34,7 @@ _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` li
 _FILE_HINT = "docs/predict.md shows a file of predictions"
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
+class Prediction(Struct, frozen=True):
     """What one report's program must compute and move by formula, known before it was measured.
 
     Attributes:
@@ -62,8 +64,7 @@ class Prediction:
     iterations: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What kernels of a name are predicted to do.
 
     Attributes:

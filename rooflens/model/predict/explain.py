@@ -5,9 +5,11 @@ A reason that the counters do not show is marked by `may`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.format import duration, percent, si, significant
 from rooflens.model.predict.measured import (
@@ -58,8 +60,7 @@ _COUNTED_HIGH = ("tensor_flop_estimated", "fp16_is_upper_bound")
 _IN_L2 = "dram_writes_stay_in_l2"
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
+class _Facts(Struct, frozen=True):
     """A checked prediction with the kernels behind it, failed ones left out."""
 
     checked: Checked

@@ -8,10 +8,11 @@ add up. Where GPUs share an operation, all amounts and times are those of one of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import link_of
@@ -49,8 +50,7 @@ LARGEST_SIZE = 10**15
 """Sizes above this are a slip of the finger."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """What a napkin says of one operation, or of one part of it.
 
     Attributes:
@@ -364,8 +364,7 @@ def pipes_for(unit: Unit, dtype: str) -> tuple[str, ...]:
     return f"tensor_{dtype}", dtype
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One operation, type and GPU over the steps of a sweep; a single prediction has one step.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 from rooflens.model.predict.communication import all_reduced, exchanged, share_of
 
@@ -20,8 +21,7 @@ RMSNORM_FLOP = 4
 INDEX_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One step of a composite operation, `count` times over."""
 
     operation: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct, field
 
 from rooflens.model.records import LEVELS, ratio, timed
 from rooflens.model.roofline.datasheets import datasheet_of
@@ -13,8 +14,9 @@ from rooflens.model.roofline.datasheets import datasheet_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.expectations import Prediction
-    from rooflens.model.records import Analysis, Bound, Pipe, Run
+    from rooflens.model.records import Analysis, Pipe, Run
 
     Wall = tuple[Bound, str | None]
 
@@ -27,8 +29,7 @@ SAME_AMOUNT = 0.02
 """Counted and predicted work that differ by less than this are the same: counters of several passes do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """How much of a program its report holds, as the profiler's command line says.
 
     Attributes:
@@ -42,8 +43,7 @@ class Coverage:
     caches_kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """What the kernels of a report did in one iteration, added up.
 
     Attributes:
@@ -73,8 +73,7 @@ class Measured:
         return self.level_bytes["dram"]
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedTimes:
+class PredictedTimes(Struct, frozen=True):
     """How long the predicted work takes at the report's own peaks.
 
     Attributes:
@@ -104,8 +103,7 @@ class PredictedTimes:
         return [time_ns for time_ns in (self.math_ns, self.memory_ns) if time_ns is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """What is to be said of one difference between predicted and measured, or of there being none.
 
     Attributes:
@@ -126,8 +124,7 @@ class Gap:
         return " ".join((self.finding, *self.reasons))
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """A prediction beside its measurement.
 
     Attributes:

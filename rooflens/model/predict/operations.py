@@ -6,9 +6,10 @@ written once, unless a row says otherwise. A composite operation is a sequence o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.predict.communication import all_reduced, exchanged, gathered
 from rooflens.model.predict.formulas import (
@@ -48,8 +49,7 @@ Unit = Literal["matrix", "vector"]
 """Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(Struct, frozen=True):
     """One size of an operation; `default` None means that it must be given."""
 
     name: str
@@ -57,8 +57,7 @@ class Size:
     default: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One row of the table.
 
     Attributes:

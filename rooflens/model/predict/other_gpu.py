@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.roofline.datasheets import PEAK_KEYS, datasheet_of
 
@@ -30,8 +31,7 @@ SMALL_PART = 0.01
 _INSTRUCTION = re.compile(r"_(?:wgmma|tcgen05)$")
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(Struct, frozen=True, dict=True):
     """What one launch computes and moves.
 
     Attributes:
@@ -59,8 +59,7 @@ class Load:
         return self.total_ops / self.moved_bytes if self.total_ops and self.moved_bytes else None
 
 
-@dataclass(frozen=True, slots=True)
-class Roofs:
+class Roofs(Struct, frozen=True):
     """The DRAM slope and the flat roofs of one GPU: by datasheet, or a report's own at the profiled clock."""
 
     bandwidth_bytes_per_s: float
@@ -73,8 +72,7 @@ class Roofs:
         return None if peak is None else peak / self.bandwidth_bytes_per_s
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """One launch under the roofs of one GPU.
 
     Attributes:
@@ -96,8 +94,7 @@ class Place:
         return "compute" if self.math_s > self.memory_s else "memory"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """A kernel where it was measured.
 
     Attributes:
@@ -115,8 +112,7 @@ class Standing:
     launches: int
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A kernel here and on another GPU.
 
     Attributes:
@@ -139,16 +135,14 @@ class Change:
         return self.here.place.lower_s / self.there.lower_s if self.there is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """A number of kernels and their GPU time as measured."""
 
     count: int = 0
     time_ns: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """The changes of many kernels together.
 
     Attributes:

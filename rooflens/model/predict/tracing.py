@@ -9,10 +9,12 @@ by a step that chooses. A page that runs the program has the numbers of the form
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass, replace
 from math import isinf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,7 +44,7 @@ class Program:
         Nested calls keep the number of paths small: what one call gives, another one may take as symbols.
 
         Returns:
-            Symbols, constants, and tuples, lists, dicts and dataclasses of them.
+            Symbols, constants, and tuples, lists, dicts and records of them.
 
         Raises:
             TypeError: Two paths give things of different shapes.
@@ -77,8 +79,8 @@ class Program:
             return yes if one.number == other.number else self._add("?", condition.number, one.number, other.number)
         if type(yes) is not type(no):
             raise TypeError(f"two paths give {type(yes).__name__} and {type(no).__name__}")
-        if is_dataclass(yes) and not isinstance(yes, type):
-            parts = {name.name: (getattr(yes, name.name), getattr(no, name.name)) for name in fields(yes)}
+        if isinstance(yes, Struct):
+            parts = {name: (getattr(yes, name), getattr(no, name)) for name in yes.__struct_fields__}
             chosen = {name: self._either(condition, *both) for name, both in parts.items()}
             return replace(yes, **chosen)
         if isinstance(yes, dict) and yes.keys() == no.keys():

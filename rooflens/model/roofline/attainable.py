@@ -10,41 +10,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from rooflens.model.roofline.datasheets import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Attainable, Kernel, Level, Pipe, Rate
-
-MEMORY_UNIT = "byte/s"
-FLOAT_UNIT = "FLOP/s"
-INTEGER_UNIT = "op/s"
-
-RATE_UNITS: Mapping[str, str] = MappingProxyType(
-    {
-        "dram_read": MEMORY_UNIT,
-        "dram_copy": MEMORY_UNIT,
-        "l2": MEMORY_UNIT,
-        "smem": MEMORY_UNIT,
-        "fp64": FLOAT_UNIT,
-        "fp32": FLOAT_UNIT,
-        "fp16": FLOAT_UNIT,
-        "tensor_bf16": FLOAT_UNIT,
-        "tensor_fp16": FLOAT_UNIT,
-        "tensor_fp16_acc16": FLOAT_UNIT,
-        "tensor_tf32": FLOAT_UNIT,
-        "tensor_fp8": FLOAT_UNIT,
-        "tensor_int8": INTEGER_UNIT,
-        "tensor_fp64": FLOAT_UNIT,
-        "tensor_bf16_wgmma": FLOAT_UNIT,
-        "tensor_fp16_wgmma": FLOAT_UNIT,
-        "tensor_tf32_wgmma": FLOAT_UNIT,
-        "tensor_fp8_wgmma": FLOAT_UNIT,
-        "tensor_int8_wgmma": INTEGER_UNIT,
-    }
-)
-"""Every rate that can be measured, and its unit. But for device memory they are named as levels and pipes are."""
+    from rooflens.model.calibration import Attainable, Rate
+    from rooflens.model.records import Kernel, Level, Pipe
 
 CLOCK_TOLERANCE = 0.02
 """Clocks nearer than this are one clock: so far apart are two runs of one measurement."""
@@ -101,10 +75,13 @@ def with_attainable(
     """Put attainable roofs beside the peaks; one above its peak is the error of a measurement, and the peak counts."""
     return (
         {
-            name: replace(one, attainable_per_s=_below(one.peak_bytes_per_s, roofs.get(name)))
+            name: structs.replace(one, attainable_per_s=_below(one.peak_bytes_per_s, roofs.get(name)))
             for name, one in levels.items()
         },
-        {name: replace(one, attainable_per_s=_below(one.peak_per_s, roofs.get(name))) for name, one in pipes.items()},
+        {
+            name: structs.replace(one, attainable_per_s=_below(one.peak_per_s, roofs.get(name)))
+            for name, one in pipes.items()
+        },
     )
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflens.checking import parse_json
 from rooflens.errors import InputError
 from rooflens.files import read_text, write_whole
-from rooflens.model.records import Attainable, Rate
-from rooflens.model.roofline.attainable import RATE_UNITS
+from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,10 @@ memory has no such level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS, Level, ratio
 from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel, Pipe
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True):
     """One stage of a level: the counters of its amount and peak, and of its share where only that is stored."""
 
     level: str

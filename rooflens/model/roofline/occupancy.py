@@ -8,9 +8,10 @@ says what another launch would be allowed; a curve is only given where it goes t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
 
@@ -32,8 +33,7 @@ _FULL = 0.999
 """Theoretical occupancy from here up fills every warp slot: nothing limits it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occupancy:
+class Occupancy(Struct, frozen=True):
     """The warps of an SM.
 
     Attributes:
@@ -107,8 +107,7 @@ def tail_share(waves: float) -> float | None:
     return 1 - waves / math.ceil(waves) if waves > 0 else None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What one resource of a launch must become for an SM to hold more blocks.
 
     Attributes:
@@ -225,8 +224,7 @@ _WORTH = 0.05
 """A change that allows less more is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Occupancy against one property of a launch, all others as they are.
 
     Attributes:
@@ -243,8 +241,7 @@ class Curve:
     better: tuple[float, float] | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Sm:
+class _Sm(Struct, frozen=True):
     """What an SM holds, and what a launch takes of it.
 
     Attributes:

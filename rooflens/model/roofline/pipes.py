@@ -6,8 +6,9 @@ FLOP pipes alone they would look latency-bound.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.records import Pipe, ratio
 
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from rooflens.model.roofline.flops import Flops, Work
 
 
-@dataclass(frozen=True, slots=True)
-class PipeRow:
+class PipeRow(Struct, frozen=True):
     """One non-FLOP view of the execution units.
 
     Attributes:

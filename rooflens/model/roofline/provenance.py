@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.roofline.flops import SCALAR_DTYPES
 from rooflens.model.roofline.levels import ROOFS, STAGES, leading_stage
@@ -23,8 +24,7 @@ _COUNTED_BY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Stored metrics or formulas; None where there is no such number.
 
     Attributes:

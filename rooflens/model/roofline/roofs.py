@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import inf
 from statistics import median
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.flops import instruction_peaks
@@ -29,8 +31,7 @@ FULL_CLOCK_FROM_RATIO = 1.1
 """Device memory whose top clock gives more than this over the profiled one gets a second roof."""
 
 
-@dataclass(frozen=True, slots=True)
-class Roof:
+class Roof(Struct, frozen=True):
     """One roof of the plane: the median of the launches' own peaks, and their spread.
 
     Attributes:
@@ -55,8 +56,7 @@ class Roof:
         return self.high / self.low > BAND_FROM_RATIO
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """One launch's peak at one level or pipe."""
 
     key: str

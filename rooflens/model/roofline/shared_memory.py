@@ -7,8 +7,9 @@ reports, in which the wavefronts of all instructions equal those of loads, store
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.counters.memory import WAVEFRONT_BYTES
 
@@ -27,8 +28,7 @@ _WGMMA = "9.0"
 _FILLS_PAST_LSU = ("UBLKCP", "UTMALDG")
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
+class Delivered(Struct, frozen=True):
     """Bytes delivered, where they come from, and whether that is all of them."""
 
     amount_bytes: float

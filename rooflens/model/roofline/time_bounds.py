@@ -9,8 +9,9 @@ and traffic overlap fully, the upper one where they do not overlap at all; a ker
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +28,7 @@ _PASSES_DISAGREE = 0.98
 """Under this part of the lower bound a time is no rounding: the replay passes disagreed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Times in nanoseconds; of the mean launch where a record stands for several.
 
     Attributes:

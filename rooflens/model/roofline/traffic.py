@@ -6,8 +6,9 @@ A request of a warp to global memory touches sectors of 32 bytes; `ideal` is how
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.memory import SECTOR_BYTES, WAVEFRONT_BYTES
 from rooflens.model.records import ratio
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, Kernel, Level
 
 
-@dataclass(frozen=True, slots=True)
-class Useful:
+class Useful(Struct, frozen=True):
     """Bytes asked for and bytes moved for them."""
 
     asked_bytes: float
@@ -29,8 +29,7 @@ class Useful:
         return self.asked_bytes / self.moved_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Struct, frozen=True):
     """How well a kernel's accesses fit the memory below them; what was not measured is None.
 
     Attributes:
@@ -87,8 +86,7 @@ def _ratio(kernel: Kernel, part: str, whole: str) -> float | None:
     return ratio(kernel.counters.get(part), kernel.counters.get(whole))
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """What crossed one path; what was not measured is None.
 
     Attributes:
@@ -104,8 +102,7 @@ class Flow:
         return self.amount_bytes is not None or self.share is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """Traffic between two parts of the memory; None where it was not measured.
 
     Attributes:
@@ -124,8 +121,7 @@ class Link:
         return tuple(flow for flow in (self.read, self.written, self.both) if flow is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Links:
+class Links(Struct, frozen=True):
     """The ways of a kernel's bytes: between SMs and L1, SMs and shared memory, L1 and L2, L2 and device memory."""
 
     l1: Link

@@ -6,8 +6,9 @@ time at its peaks. A point drawn from the other, as of the fp32 epilogue of an i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from rooflens.model.records import ratio
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 Unit = Literal["FLOP", "op"]
 
 
-@dataclass(frozen=True, slots=True)
-class MainWork:
+class MainWork(Struct, frozen=True):
     """Operations of a kernel's main kind.
 
     Attributes:

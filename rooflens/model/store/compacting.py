@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import COMPACT_LEVEL, PART_BYTES
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from rooflens.model.store.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(Struct, frozen=True):
     """What became of a store.
 
     Attributes:

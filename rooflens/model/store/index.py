@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+from msgspec import Struct, field
 
 from rooflens.errors import InputError
 from rooflens.model.store.parts import FILE_NAME, Committed, read_commit
@@ -29,8 +29,7 @@ class MissingFileError(InputError):
     """A file of a part is not there: it was lost, or a writer has replaced the part since it was listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A committed part.
 
     Attributes:
@@ -48,8 +47,7 @@ class Part:
         return self.commit.key
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """What a store holds.
 
     Attributes:

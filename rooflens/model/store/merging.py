@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.parts import LEVEL, PartWriter
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Some reports of a part.
 
     Attributes:

@@ -14,13 +14,15 @@ import json
 import re
 import secrets
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec.json
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.model.store.place import Place
 from rooflens.model.store.rows import ReportRows, report_tables
@@ -61,8 +63,7 @@ LEVEL, COMPACT_LEVEL = 3, 12
 """How hard zstd tries, when a part is read in and when it is compacted."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileSummary:
+class FileSummary(Struct, frozen=True):
     """What one file of a part must be.
 
     Attributes:
@@ -74,8 +75,7 @@ class FileSummary:
     byte_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartSummary:
+class PartSummary(Struct, frozen=True):
     """A part that is written and not committed.
 
     Attributes:
@@ -100,8 +100,7 @@ class PartSummary:
         return _all_files(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """What the metadata of a file in `runs` says of its part.
 
     Attributes:
@@ -129,7 +128,7 @@ class Committed:
 
     def to_metadata(self) -> dict[bytes, bytes]:
         """Write it as the metadata of a Parquet schema."""
-        return {_META: json.dumps(asdict(self)).encode()}
+        return {_META: msgspec.json.encode(self)}
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None) -> Committed:

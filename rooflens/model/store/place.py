@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.fs as pafs
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.model.store.address import is_address, is_remote, shown, without_secrets
@@ -30,8 +30,7 @@ _PARTIAL = ".partial"
 _CHUNK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One file of a folder of the store.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import reduce
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
@@ -36,8 +36,7 @@ _ROWS_AT_ONCE = 2048
 """Kernels that are decoded together: some 20 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReport:
+class StoredReport(Struct, frozen=True):
     """One report as it comes out of a store, or a piece of it.
 
     Attributes:
@@ -55,8 +54,7 @@ Failure = tuple[str, InputError]
 """A file as messages show it, and what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Which kernels of a store are wanted.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, fields
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
@@ -22,15 +22,14 @@ if TYPE_CHECKING:
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
-_RUN_FIELDS = tuple(field.name for field in fields(Run))
+_RUN_FIELDS = Run.__struct_fields__
 _KERNEL_TEXTS = (
     *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
     *("process", "nvtx_range"),
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRows:
+class ReportRows(Struct, frozen=True):
     """What one report adds to a store.
 
     Attributes:

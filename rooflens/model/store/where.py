@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from rooflens.errors import UsageError
 from rooflens.model.records import Run
@@ -50,15 +50,14 @@ for _field in (*RUNS, *KERNELS):
     elif pa.types.is_integer(_field.type) or pa.types.is_floating(_field.type):
         _KINDS[_field.name] = "number"
 
-_OF_RUN = frozenset(field.name for field in fields(Run)) - frozenset(KERNELS.names)
+_OF_RUN = frozenset(Run.__struct_fields__) - frozenset(KERNELS.names)
 COLUMNS = tuple(
     name for name in (*KERNELS.names, *RUNS.names) if name in _KINDS and (name in KERNELS.names or name in _OF_RUN)
 )
 """What a condition may name: those of `kernels` first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """A column set against a value, by a sign of `_SIGNS` or `like`."""
 
     column: str
@@ -66,22 +65,19 @@ class Compare:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """A column that has no value."""
 
     column: str
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """What must not be."""
 
     part: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Struct, frozen=True):
     """Two conditions joined by `and` or `or`."""
 
     word: str

@@ -6,8 +6,9 @@ A chip is never told to use what it does not have: a move that needs a feature s
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import percent, si, significant
 from rooflens.model.counters.memory import SECTOR_BYTES
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Kernel, Level
 
 
-@dataclass(frozen=True, slots=True)
-class _Move:
+class _Move(Struct, frozen=True):
     """One move.
 
     Attributes:

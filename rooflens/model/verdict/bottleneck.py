@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Bottleneck, ratio
@@ -25,8 +26,7 @@ _NEVER_LEAD = frozenset({"fp16", "lsu"})
 """What never leads by itself: CUDA-core fp16 is an upper bound, and the LSU pipe is L1's stage of its instructions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """Everything a verdict is reached from.
 
     Attributes:

@@ -7,8 +7,9 @@ nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Verdict
@@ -29,7 +30,8 @@ from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflens.model.records import Bottleneck, Bound, Confidence, Distances, Finding, Kernel
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Bottleneck, Confidence, Distances, Finding, Kernel
     from rooflens.model.unprofiled import InProgram
     from rooflens.model.verdict.bottleneck import Case
     from rooflens.model.verdict.thresholds import Thresholds
@@ -76,8 +78,7 @@ _PROVISIONAL = frozenset({"latency", "overhead"})
 """Classes that say that no unit is busy: a unit that was not measured might be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What is decided before anything is found: the class and its wall.
 
     Attributes:

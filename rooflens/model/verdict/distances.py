@@ -21,7 +21,8 @@ from rooflens.model.roofline.levels import device_dram_share
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from rooflens.model.records import Bound, Kernel
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Kernel
     from rooflens.model.verdict.bottleneck import Case
 
 _OTHER_PATHS = ("UBLKCP", "UTMALDG", "UTMASTG", "UTMAREDG", "TEX", "TLD", "TMML", "SULD", "SUST")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Struct, frozen=True):
     """What a trap is called, and what it means for whoever reads the numbers.
 
     Attributes:

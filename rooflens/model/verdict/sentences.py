@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.format import duration, factor, percent, si, significant
 from rooflens.model.failed import ALL_NAN
@@ -18,10 +19,10 @@ from rooflens.model.verdict.bottleneck import both_sides, in_order
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.records import (
         Analysis,
         Bottleneck,
-        Bound,
         Distances,
         Finding,
         Kernel,
@@ -45,8 +46,7 @@ _WORTH_A_WORD = 1.05
 """A factor that is not a twentieth over the one before it says nothing new."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a verdict's words are made of.
 
     Attributes:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import tomllib
-from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from rooflens.checking import parse_toml
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """Limits of the classes; shares are fractions, 0 to 1. `thresholds.toml` says where each comes from."""
 
     at_roof_share: float
@@ -89,8 +91,8 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     hint = "the file has one table, [thresholds]; docs/method.md shows one"
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
-    table = replace(document.table("thresholds"), path="")
-    known = [field.name for field in fields(Thresholds)]
+    table = dataclasses.replace(document.table("thresholds"), path="")
+    known = Thresholds.__struct_fields__
     if unknown := [name for name in table if name not in known]:
         raise table.error(f"unknown threshold `{unknown[0]}`", f"known are: {', '.join(sorted(known))}")
     values = {name: table.number(name, zero=True) for name in table}

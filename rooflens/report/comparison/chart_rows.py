@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import wall_words
@@ -155,8 +156,7 @@ def _roofs(found: Moves, level: str, size: SizeClass = WIDE) -> Roofs:
     return Roofs(slopes, tuple(flats), found.x_domain(), found.y_domain())
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
+class _Label(Struct, frozen=True):
     """A text at a dot or a ridge; `texts` are its alternatives, the best one first."""
 
     kind: str

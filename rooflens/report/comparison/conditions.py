@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.compare.pairing import CLOCK_RATIO, kernels_of, mean_clock_hz, mean_memory_bytes_per_s
@@ -25,8 +26,7 @@ SPAN_RATIO = 1.03
 """Clocks of one side further apart than this are told as a range."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """How both sides were recorded, one thing of it.
 
     Attributes:

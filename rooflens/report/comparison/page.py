@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.compare.across import TWO
@@ -62,8 +63,7 @@ AIR = 0.12
 ITEM_NAME_WIDTH = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """The recordings of one side in a plot: places are per cents of its width."""
 
     name: str
@@ -74,8 +74,7 @@ class Lane:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recordings:
+class Recordings(Struct, frozen=True):
     """All recordings of a program on one axis."""
 
     lanes: tuple[Lane, ...]
@@ -88,8 +87,7 @@ class Recordings:
         return ", ".join(f"{lane.name} {lane.words}" for lane in self.lanes)
 
 
-@dataclass(frozen=True, slots=True)
-class Swapped:
+class Swapped(Struct, frozen=True):
     """Kernels that only one side has: names, their time on either side, and what both make together."""
 
     gone: str
@@ -99,8 +97,7 @@ class Swapped:
     together: str
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One program, ready to be placed on the page."""
 
     program: Program
@@ -119,8 +116,7 @@ class Section:
         return f"{self.moves.gpu}, SM {self.moves.clock}" if self.moves.clock else self.moves.gpu
 
 
-@dataclass(frozen=True, slots=True)
-class GateOutcome:
+class GateOutcome(Struct, frozen=True):
     """What a gate found.
 
     Attributes:

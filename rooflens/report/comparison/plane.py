@@ -8,14 +8,16 @@ kernel's own roof min(P, AI x BW), which say on either side how far the wall is.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Literal
 
+from msgspec import Struct
+
 from rooflens import format as fmt
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.compare.pairing import mean_clock_hz
 from rooflens.model.launches import gpu_name
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.records import LEVELS
 from rooflens.report.comparison.conditions import unlike
 from rooflens.report.plane.plane import aired, free_edge, roofs_over
 from rooflens.report.plane.plane import places as points
@@ -24,7 +26,8 @@ from rooflens.report.plane.viewport import Sheet, decades
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.comparison.rows import Program, Row
     from rooflens.report.plane.plane import Domain, RoofSet
@@ -47,8 +50,7 @@ TOP_SHARE = 1.08
 """Height of a plane of shares: a little over the roof."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a kernel is on one side at one level.
 
     Attributes:
@@ -65,8 +67,7 @@ class Place:
     unit: str = "FLOP"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """A kernel at one level: where it was and where it is; None on a side that lacks it."""
 
     row: Row
@@ -85,8 +86,7 @@ class Move:
         return self.places[-1]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareSheet(Sheet):
+class ShareSheet(Sheet, frozen=True):
     """A plane of shares drawn at one size: logarithmic across, linear up."""
 
     def at(self, x: float, y: float) -> tuple[float, float]:
@@ -96,8 +96,7 @@ class ShareSheet(Sheet):
         return right, self.height_px * (1 - (y - low) / (high - low))
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """The kernels of one side by their keys, and their roofs."""
 
     analyses: Mapping[str, Analysis]
@@ -128,8 +127,7 @@ class Side:
         return pipe.peak / slope.peak if pipe and slope else None
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """The plane of one program, and the strip of its kernels without FLOPs.
 
     Attributes:

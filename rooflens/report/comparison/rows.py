@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
@@ -17,9 +18,10 @@ from rooflens.report.labels import BOUND_LABELS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.compare.compare import Change, Comparison, Outcome, Spread, Timing
     from rooflens.model.compare.gate import Compared
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
 
 ROWS_ON_PAGE = 80
 LEAST_ROWS = 12
@@ -29,8 +31,7 @@ MINUS = "\u2212"
 ARROW = "\u2192"
 
 
-@dataclass(frozen=True, slots=True)
-class Wall:
+class Wall(Struct, frozen=True):
     """The wall of a kernel on one side.
 
     Attributes:
@@ -44,8 +45,7 @@ class Wall:
     at_roof: bool
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True, dict=True):
     """One kernel of a program.
 
     Attributes:
@@ -131,8 +131,7 @@ class Row:
         return analysis.verdict.bound if analysis else "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Struct, frozen=True):
     """Kernels of a program that are counted and not listed."""
 
     kernels: int
@@ -144,8 +143,7 @@ class Rest:
         return signed_duration(self.lost_ns)
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True, dict=True):
     """One program of the page.
 
     Attributes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.comparison.rows import signed_duration, spread_words
@@ -36,8 +36,7 @@ CUT_AIR = 1.5
 """Bars then begin this many times the range of the steps before them; a range below 2 % is drawn as if it were so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One bar: a total, or what a kernel gave or took.
 
     Attributes:
@@ -56,8 +55,7 @@ class Step:
     short: str
 
 
-@dataclass(frozen=True, slots=True)
-class Waterfall:
+class Waterfall(Struct, frozen=True):
     """All bars of one program.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import ELEMENT_BYTES, LAUNCH_FLOOR_S
@@ -44,8 +45,7 @@ MAX_STEPS = 200
 """Tables of steps, and their rows; JSON and CSV hold the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One plane, ready to be placed.
 
     Attributes:
@@ -62,8 +62,7 @@ class Figure:
         return self.plane is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PartBar:
+class PartBar(Struct, frozen=True):
     """One part of a composite operation in the bar of the lower bound."""
 
     label: str
@@ -71,8 +70,7 @@ class PartBar:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class StepsTable:
+class StepsTable(Struct, frozen=True):
     """The steps of one row, cells as everywhere else; long ones are closed until they are wanted."""
 
     heading: str
@@ -82,8 +80,7 @@ class StepsTable:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(Struct, frozen=True):
     """What the calculator offers.
 
     Attributes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import isfinite, log10
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.model.predict.forecast import forecast
 from rooflens.model.predict.forecast import moving as moving_sizes
@@ -30,8 +32,7 @@ SAME_PART_DECADES = 0.08
 """Dots nearer to one another than this, on both axes, are drawn as one: about two pixels; those of parts are larger."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """One step of a sweep, or one part of a composite operation, or several at one place.
 
     Attributes:
@@ -55,8 +56,7 @@ class Dot:
         return self.result.regime
 
 
-@dataclass(frozen=True, slots=True)
-class PredictPlane:
+class PredictPlane(Struct, frozen=True):
     """The plane of one operation, type and GPU.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
@@ -25,8 +26,7 @@ TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
 """Pipes whose sparse figure is twice the dense one on every GPU that has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """How the FLOPs and bytes of one operation are counted."""
 
     name: str

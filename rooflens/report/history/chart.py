@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.compare.pairing import version_name
@@ -77,8 +78,7 @@ _TIME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """One program on one GPU.
 
     Attributes:
@@ -145,8 +145,7 @@ def _runs(series: Iterable[Series]) -> tuple[Run, ...]:
     return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, run.source)))
 
 
-@dataclass(frozen=True, slots=True)
-class TimeAxis:
+class TimeAxis(Struct, frozen=True):
     """The axis of times in nanoseconds."""
 
     low: float
@@ -279,8 +278,7 @@ def _placed(group: Group, size: SizeClass) -> tuple[dict[int, float], dict[int, 
     return {s: round(y, 1) for s, y in apart(ends, size.height_px).items()}, gone
 
 
-@dataclass(frozen=True, slots=True)
-class TimeView:
+class TimeView(Struct, frozen=True):
     """The drawing at one size: runs at even distances, times up."""
 
     group: Group

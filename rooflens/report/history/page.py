@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.history.chart import MAX_LINES, groups, history_spec, runs_of, sparkline_parts, time_axis
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.compare.history import Series
-    from rooflens.model.records import Bound
     from rooflens.report.history.chart import Group
 
 MAX_GROUPS = 12
@@ -33,8 +34,7 @@ CHANGED = 0.03
 MAX_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class KernelRow:
+class KernelRow(Struct, frozen=True):
     """One kernel in the overview.
 
     Attributes:
@@ -58,8 +58,7 @@ class KernelRow:
     left_out: int
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One program on one GPU, ready to be placed."""
 
     key: str

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from rooflens import format as fmt
 from rooflens.cache import keep, kept
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report import labels as words
 from rooflens.report.html.theme import LOOKS

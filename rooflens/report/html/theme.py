@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
 FONT = '-apple-system, BlinkMacSystemFont, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif'
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """How one verdict class is drawn; shape carries the same meaning as colour.
 
     Attributes:
@@ -40,8 +40,7 @@ LOOKS: Mapping[str, Look] = {
 """By verdict, and by regime of a forecast; no page shows both `balanced` and `communication`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inks:
+class Inks(Struct, frozen=True):
     """The neutral colours of one theme."""
 
     page: str
@@ -58,7 +57,7 @@ DARK = Inks(page="#101419", surface="#171c22", ink="#e9edf1", muted="#a0aab4", l
 
 def css_variables(inks: Inks, *, dark: bool) -> str:
     """Write one theme as CSS custom properties, so that HTML and charts share every colour."""
-    neutral = {name: getattr(inks, name) for name in Inks.__dataclass_fields__}
+    neutral = {name: getattr(inks, name) for name in Inks.__struct_fields__}
     bounds = {bound: look.dark if dark else look.light for bound, look in LOOKS.items()}
     return "".join(f"--{name}:{colour};" for name, colour in (neutral | bounds).items())
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.html.embed import json_block
@@ -41,8 +42,7 @@ REASON_SENTENCES: Mapping[str, str] = {
 """Why a page without a plane has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class RooflineFigure:
+class RooflineFigure(Struct, frozen=True):
     """The roofline of one GPU, ready to be placed.
 
     Attributes:

@@ -5,9 +5,11 @@ All of them are written from the one `Checked` prediction of a report.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.predict.expectations import check_reports
@@ -22,9 +24,9 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.predict.measured import Checked, Topic
-    from rooflens.model.records import Bound
     from rooflens.report.content import Content
     from rooflens.report.page.cards.expectation import PredictedRow
 
@@ -46,8 +48,7 @@ TOPIC_WORDS: Mapping[Topic, str] = {
 Kind = Literal["memory", "compute", "bound", "measured"]
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRow:
+class TimeRow(Struct, frozen=True):
     """One time of a checked prediction: `share` is its part of the longest."""
 
     label: str
@@ -57,8 +58,7 @@ class TimeRow:
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """One checked prediction as the page shows it."""
 
     key: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
@@ -47,8 +47,7 @@ CAVEATS_NAMED = 2
 """Caveats that stand in the header; the others open below them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One entry of the ranking; of a kernel whose launches have several verdicts there is one more for each.
 
     Attributes:

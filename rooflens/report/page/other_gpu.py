@@ -7,10 +7,11 @@ the sentences and the cells of the one that is chosen.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
@@ -26,9 +27,10 @@ from rooflens.report.roofline.datasheet import short_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group
     from rooflens.model.predict.other_gpu import Effect, Roofs, Standing
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.datasheets import Datasheet
     from rooflens.report.content import Content
 
@@ -52,8 +54,7 @@ NAME_WIDTH = 56
 TITLE_WIDTH = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """One kernel of the page, its launches added up, and its place under the roofs of its own GPU."""
 
     group: Group
@@ -87,8 +88,7 @@ class Placed:
         return self.here.place.lower_s * self.here.launches * 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class RidgeRow:
+class RidgeRow(Struct, frozen=True):
     """One GPU of the table of ridges, as text.
 
     Attributes:
@@ -105,8 +105,7 @@ class RidgeRow:
     changes: tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
+class Other(Struct, frozen=True):
     """What one GPU would change.
 
     Attributes:
@@ -120,8 +119,7 @@ class Other:
     profiled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(Struct, frozen=True):
     """A GPU of the page: its name in the report, its file, and the roofs its kernels are compared with."""
 
     name: str

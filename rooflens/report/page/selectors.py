@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from rooflens import format as fmt
-from rooflens.model.records import BOUNDS, LEVELS
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import limit_words, resource_label
 from rooflens.report.html.templates import render
 from rooflens.report.summary import earlier_versions, version_place
@@ -43,16 +45,14 @@ FAILED = "failed"
 """Stands in place of a verdict for launches that have none because they failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One entry of a list: the value that the page's state takes, and the words for it."""
 
     value: str
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Picker:
+class Picker(Struct, frozen=True):
     """One list to choose from; `key` is its place in the page's state."""
 
     key: str
@@ -72,8 +72,7 @@ SLIDER = Picker("top", "", ())
 """Stands for the slider among the lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
+class Chip(Struct, frozen=True):
     """One verdict that can be shown alone, and how many launches have it."""
 
     bound: str
@@ -85,8 +84,7 @@ class Chip:
         return CHARACTER_PX * (len(self.bound) + len(f"{self.launches:,}")) + 50
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(Struct, frozen=True):
     """Where each list stands: beside the links, beside the verdicts, or under a button of its own."""
 
     above: Sequence[Picker]

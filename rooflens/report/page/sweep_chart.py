@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.html.embed import json_block
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.records import Bound
+    from rooflens.model.bounds import Bound
     from rooflens.report.content import Content
     from rooflens.report.page.sweeps import Step, Sweep
     from rooflens.report.plane.geometry import Box
@@ -57,8 +58,7 @@ STEP_SPOTS = (*beside(DOT_PX, near_px=4), *beside(DOT_PX, near_px=14), *around(D
 MAX_SWEEPS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class SweepPlane:
+class SweepPlane(Struct, frozen=True):
     """The plane that a sweep is drawn in."""
 
     sweep: Sweep

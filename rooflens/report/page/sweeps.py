@@ -8,9 +8,10 @@ report's kernels over their bytes and over their time.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.model.launches import gpu_name
 from rooflens.model.records import ratio
@@ -19,8 +20,9 @@ from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.predict.measured import Checked
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.content import Content
 
@@ -33,8 +35,7 @@ CHOICES = frozenset({"backward", "causal", "fused", "graph", "operation", "padde
 """Parameters that choose what is done and not how much of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One case of a sweep.
 
     Attributes:
@@ -87,8 +88,7 @@ class Step:
         return ratio(self.flop_per_s, self.roof_at(self.intensity_flop_per_byte))
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """The cases of one program on one GPU, in order.
 
     Attributes:
@@ -125,8 +125,7 @@ class Sweep:
         return tuple((pipe, pipe.peak / self.memory.peak) for pipe in self.pipes) if self.memory else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Struct, frozen=True):
     """One report of a sweep in the making."""
 
     checked: Checked

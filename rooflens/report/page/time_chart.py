@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens import format as fmt
 from rooflens.format import plain_name
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.plane.expressions import percent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.report.html.theme import LOOKS
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.plane.marks import expr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.report.html.embed import SCHEMA_URL
 from rooflens.report.plane.placement import LEAD_TO_PART
@@ -29,8 +31,7 @@ HEIGHT = 440
 """Pixels of a plane until the page sets its signals `w` and `h`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """The rows of a dataset, those of the layer around it where `data` is empty, and what is worked out from them."""
 
     data: str = ""

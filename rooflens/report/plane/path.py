@@ -7,10 +7,12 @@ repeat what words say are hidden from screen readers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.report.plane import marks
@@ -43,8 +45,7 @@ NOWHERE = [None] * len(SIZES)
 STRONG: Mapping[str, Any] = {"fontWeight": 600, "fontSize": 13}
 
 
-@dataclass(frozen=True, slots=True)
-class PathPlane:
+class PathPlane(Struct, frozen=True):
     """A logarithmic plane with the roofs of one memory, and the places that a path joins."""
 
     roofs: Roofs

@@ -5,9 +5,11 @@ Texts are placed in the order of their importance, in a plane as wide as the nar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from math import hypot
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 
@@ -74,8 +76,7 @@ class Place(NamedTuple):
     lead: Line | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Words that ask for a place.
 
     Attributes:
@@ -110,8 +111,7 @@ def _lead(right: float, down: float, spot: Spot) -> Line | None:
     return Line(right + spot.dx * begin, down + spot.dy * begin, right + spot.dx * end, down + spot.dy * end)
 
 
-@dataclass(frozen=True, slots=True)
-class Canvas:
+class Canvas(Struct, frozen=True):
     """A plane at one size, and what is taken of it.
 
     Attributes:

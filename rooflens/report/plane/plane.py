@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf, log10, sqrt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeGuard
 
-from rooflens.model.records import BOUNDS, LEVELS
+from msgspec import Struct, field
+
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS
 from rooflens.model.roofline.roofs import level_roofs, pipe_roofs
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
@@ -16,8 +18,9 @@ from rooflens.report.labels import UNITS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Launch
-    from rooflens.model.records import Analysis, Bound, Level
+    from rooflens.model.records import Analysis, Level
     from rooflens.model.roofline.roofs import Roof
 
 
@@ -45,8 +48,7 @@ HELD_RATIO = 10.0 ** (MAX_DECADES - 1)
 """Between the farthest values that an axis holds with their air."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where a kernel stands at one memory level, by its main work.
 
     Attributes:
@@ -61,8 +63,7 @@ class Place:
     unit: str = "FLOP"
 
 
-@dataclass(frozen=True, slots=True)
-class RoofSet:
+class RoofSet(Struct, frozen=True):
     """The roofs of several kernels: the diagonal ones, fastest first, and the flat ones, highest first.
 
     Attributes:
@@ -94,8 +95,7 @@ def roofs_over(analyses: Iterable[Analysis]) -> RoofSet:
     return RoofSet(level_roofs(drawn), pipe_roofs(drawn), _clocks(drawn))
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A launch at one memory level.
 
     Attributes:
@@ -118,8 +118,7 @@ class Point:
         return None if self.roof_flop_per_s is None else self.roof_flop_per_s / self.flop_per_s
 
 
-@dataclass(frozen=True, slots=True)
-class LevelShare:
+class LevelShare(Struct, frozen=True):
     """What a launch that has no place in the plane takes of one level's peak bandwidth."""
 
     launch: Launch
@@ -127,8 +126,7 @@ class LevelShare:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(Struct, frozen=True):
     """The roofline of one GPU.
 
     Attributes:

@@ -5,9 +5,10 @@ The name of a slope stands along the lower end of what is seen of it, that of a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import hypot
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.verdict.sentences import resource_label
@@ -54,8 +55,7 @@ BEYOND = 1e4
 """Lines go so much farther than what is seen: a reader who pans must not find their ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRoof:
+class NamedRoof(Struct, frozen=True):
     """A roof with its name and shorter ones: a slope of so many B/s, or a flat one of so many FLOP/s."""
 
     key: str
@@ -63,8 +63,7 @@ class NamedRoof:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Roofs:
+class Roofs(Struct, frozen=True):
     """The roofs of a plane over a range of intensities and of performance.
 
     Slopes end at the highest flat roof; flat roofs begin at the steepest slope.

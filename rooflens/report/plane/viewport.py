@@ -5,9 +5,10 @@ Text is placed in Python for a few sizes of the plane. The chart uses the placem
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log10, sqrt
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from rooflens.report.plane.geometry import Box
 
@@ -21,8 +22,7 @@ CROWD = 40
 POINT_AIR_PX = 2
 
 
-@dataclass(frozen=True, slots=True)
-class SizeClass:
+class SizeClass(Struct, frozen=True):
     """A class of drawings: from how wide a plane it holds, the smallest usual width, and the height."""
 
     from_px: int
@@ -64,8 +64,7 @@ class Viewport(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """A logarithmic plane drawn at one size; pixels count from the upper left corner."""
 
     x_domain: Domain

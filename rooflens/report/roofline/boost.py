@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.predict.other_gpu import peak_key
@@ -35,8 +36,7 @@ _UNIT = "' + datum.u + '/s"
 """What a pipe counts, within a text of an expression."""
 
 
-@dataclass(frozen=True, slots=True)
-class Boost:
+class Boost(Struct, frozen=True):
     """What a GPU's roofs would be at its boost clock.
 
     Attributes:

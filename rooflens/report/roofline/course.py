@@ -7,9 +7,10 @@ mean sample: the phases, weighted by their time, add up to the dot.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
@@ -31,8 +32,7 @@ _MOST_OF_ALL = 0.9
 """From this part of the FLOPs on the path of the tensor pipe is that of the kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class PhasePoint:
+class PhasePoint(Struct, frozen=True):
     """Where a kernel stands in one phase.
 
     Attributes:

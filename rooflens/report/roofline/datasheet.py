@@ -5,8 +5,9 @@ The chart draws those of the GPU that is chosen, and works out from the numbers 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens.format import round_significant
 from rooflens.model.predict.other_gpu import gpu_roofs, peak_key
@@ -30,8 +31,7 @@ MAX_PIPES = 3
 DIGITS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class DatasheetRoofs:
+class DatasheetRoofs(Struct, frozen=True):
     """The roofs of one GPU by its datasheet.
 
     Attributes:

@@ -7,9 +7,11 @@ chart draws it over other words, on cleared ground.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.report.plane.placement import LINE_PX, Canvas, Spot, Text, rank_spots, ridge_spots
 from rooflens.report.plane.plane import ALL
@@ -41,8 +43,7 @@ NAMED_LAUNCHES = 4
 """With no more launches than this, names of levels take the place of their letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(Struct, frozen=True):
     """A plane at one class of sizes, with the names of its roofs placed; `alone` without those of another GPU."""
 
     size: SizeClass
@@ -119,8 +120,7 @@ def label_rows(plane: Plane, drawn: Drawings, ranks: Mapping[str, int], picked: 
     return list(rows.found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class _LabelRows:
+class _LabelRows(Struct, frozen=True):
     """Rows of labels with their places by slot."""
 
     slots: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log10
 from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.plane.names import FULL_LABEL_WIDTH, LABEL_WIDTH, NARROW_LABEL_WIDTH, short_names
@@ -57,8 +58,7 @@ def are_near(one: Stand, other: Stand) -> bool:
     return abs(log10(one.x / other.x)) < SAME_PLACE_DECADES and abs(log10(one.y / other.y)) < SAME_PLACE_DECADES
 
 
-@dataclass(frozen=True, slots=True)
-class KernelNames:
+class KernelNames(Struct, frozen=True):
     """The names that the kernels of a plane may have.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import vl_convert
+from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.format import cut_middle
@@ -39,8 +39,7 @@ _CLIP = re.compile(r'(?<=\bid=")clip\d+|(?<=url\(#)clip\d+')
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """A drawing.
 
     Attributes:

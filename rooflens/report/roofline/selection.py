@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.plane.geometry import Box, text_px
@@ -143,8 +144,7 @@ def _factor_box(plane: Plane, point: Point, view: Viewport, spot: GapSpot) -> Bo
     return Box(right + (GAP_PX + half) * (side if beside else -side), middle, half, LINE_PX / 2, right)
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """Where a level's name stands under or over its place: pixels, and the direction to add a neighbour's size in."""
 
     dy: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from rooflens.report.plane.marks import HEAD, QUIET, Rows, expr, place
 from rooflens.report.roofline.rows import rounded
@@ -32,8 +33,7 @@ _AT = "datum.level === (level === 'all' ? far : level)"
 _SHOWN = f"kernel === '' ? datum.f < {MOST} : datum.f === {FAMILY}"
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One kernel of a report among its versions: the label of the report, and the longest launch that is placed."""
 
     label: str

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args
 
+from msgspec import Struct
+
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.hotspots import leading_stall
-from rooflens.model.records import BOUNDS, LEVELS, Confidence, Grain, Severity, Status, ratio
+from rooflens.model.records import LEVELS, Confidence, Grain, Severity, Status, ratio
 from rooflens.model.roofline.work import main_work
 from rooflens.model.unprofiled import SOURCES
 
@@ -27,16 +29,14 @@ SCHEMA_VERSION = 2
 Schema = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A type of value: what the schema says of it, and how it is written."""
 
     schema: Schema
     write: Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key of an object.
 
     Attributes:
@@ -109,8 +109,7 @@ STATED = Shape(NUMBER.schema, _as_it_is)
 """A number as NVIDIA's rule states it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownHotspot:
+class ShownHotspot(Struct, frozen=True):
     """A hot spot beside what it is a part of."""
 
     hotspot: Hotspot

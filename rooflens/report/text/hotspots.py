@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from rich.text import Text
 
 from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
@@ -43,8 +43,7 @@ _PLACE_COLUMNS = ("by", "file", "line", "function", "pc", "sass", "text", "share
 CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The hot spots of one kernel that are to be shown.
 
     Attributes:

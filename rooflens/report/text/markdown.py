@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict
 
 from rooflens import __version__
 from rooflens import format as fmt
@@ -31,8 +32,9 @@ from rooflens.report.text.markdown_parts import code, code_cell, heading, prose,
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group
-    from rooflens.model.records import Bound, Finding
+    from rooflens.model.records import Finding
     from rooflens.report.content import Content
     from rooflens.report.summary import Ranked
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from rich.text import Text
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.format import si
-from rooflens.model.records import BOUNDS, LEVELS, timed
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import LEVELS, timed
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.plane.plane import places, roofs_over
 from rooflens.report.plane.roofs import work_unit
@@ -19,7 +20,8 @@ from rooflens.report.plane.roofs import work_unit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, Bound
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis
     from rooflens.model.roofline.roofs import Roof
     from rooflens.report.plane.plane import Place, RoofSet
 
@@ -44,8 +46,7 @@ _COLOURS: Mapping[Bound, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Signs:
+class Signs(Struct, frozen=True):
     """The characters a terminal can show."""
 
     bounds: Mapping[Bound, str]
@@ -58,8 +59,7 @@ ASCII = Signs(dict(zip(BOUNDS, "mclob?", strict=True)), ".", "-")
 _FRAME = str.maketrans("┌┐└┘├┤┬┴─│", "++++++++-|")
 
 
-@dataclass(frozen=True, slots=True)
-class Paper:
+class Paper(Struct, frozen=True):
     """The room on a terminal, in characters."""
 
     width: int
@@ -104,16 +104,14 @@ def to_plot(analyses: Sequence[Analysis], paper: Paper) -> list[Text]:
     return [*drawn, *(Text(line) for line in _caption(drawing, rows, len(known), paper.signs))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Dot:
+class _Dot(Struct, frozen=True):
     """A kernel at one level."""
 
     analysis: Analysis
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawing:
+class _Drawing(Struct, frozen=True):
     """What stands in the plane."""
 
     points: tuple[_Dot, ...]

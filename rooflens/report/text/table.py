@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.text import Text
 
 from rooflens.format import (
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from rooflens.model.records import Analysis, Bound, Confidence
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Analysis, Confidence
     from rooflens.model.totals import Total
 
 _STYLES: dict[Bound, str] = {
@@ -66,8 +67,7 @@ _NEVER = 10**6
 """The width of no terminal: such a column is for Markdown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column.
 
     Attributes:
@@ -99,8 +99,7 @@ _NAME, _REPORT, _VERDICT, _MOVE = 0, 1, 7, 11
 _RIGHT = frozenset(column.heading for column in COLUMNS if column.right)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The cells of one kernel in the order of `COLUMNS`, and the class that colours its verdict.
 
     Attributes:
@@ -119,8 +118,7 @@ class Row:
         return cut_name(self.cells[_NAME], max(width - len(times), 1)) + times
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """The kernels of one GPU, first what can win most, failed ones last; shares are of the GPU time of the section.
 
     Attributes:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import sgemm, triad
 from support.ncu_rep_writer import ReportSpec, write_report

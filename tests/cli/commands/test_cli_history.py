@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from support.chips import H200
 from support.fixture_kernels import triad
 from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support.damage import flipped_copies
 from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, encode_report
 

@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import ncu_report
 import pytest
+from msgspec.structs import replace
 from support.damage import block_starts
 from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.packing import pack, packed

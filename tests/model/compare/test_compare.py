@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.errors import InputError

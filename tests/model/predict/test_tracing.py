@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec import Struct
 from support.programs import run
 
 from rooflens.model.predict.tracing import Program
@@ -50,8 +50,7 @@ def test_every_branch_is_followed(a: int) -> None:
 def test_paths_may_give_whole_structures() -> None:
     """Tuples, dicts and dataclasses are chosen part by part; what both paths share is no choice."""
 
-    @dataclass(frozen=True)
-    class Pair:
+    class Pair(Struct, frozen=True):
         name: str
         amounts: tuple[Any, ...]
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rooflens.errors import InputError
-from rooflens.model.records import Attainable, Rate
 from rooflens.model.roofline.attainable import at_clock
 from rooflens.model.roofline.calibrations import (
+    Attainable,
+    Rate,
     attainable_to_json,
     calibrations_folder,
     load_calibrations,

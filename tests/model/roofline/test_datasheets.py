@@ -5,11 +5,11 @@ import functools
 import json
 import math
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import Struct
 
 from rooflens.cache import keep, kept
 from rooflens.errors import InputError
@@ -602,8 +602,7 @@ def test_the_example_of_the_page_is_a_file_of_the_package() -> None:
     assert example == (FOLDER / "t4.toml").read_text(encoding="utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A GPU as one report recorded it.
 
     Attributes:

@@ -5,13 +5,13 @@ import pickle
 import shutil
 import socket
 import threading
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec.structs import replace
 from support.kernels import make_kernel
 from support.stored import DIGESTS, commit, digest_of, make_report, stored, tables_of
 

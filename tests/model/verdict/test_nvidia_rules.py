@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from rooflens.model.records import BOUNDS, Distances, Level, Nvidia, Rule, Verdict
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.records import Distances, Level, Nvidia, Rule, Verdict
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, agrees, read_nvidia
 
 ROOFLINE = (

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-
 import pytest
+from msgspec.structs import asdict, replace
 
 from rooflens.errors import InputError
 from rooflens.model.verdict.thresholds import default_thresholds, override_thresholds

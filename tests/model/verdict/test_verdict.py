@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support.kernels import make_case, make_kernel, place, reach
 
 from rooflens.model.analyze import analyze

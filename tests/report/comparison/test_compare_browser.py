@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import atan2, degrees, hypot
 from typing import TYPE_CHECKING
 
 import pytest
 from browsing import FAINT_BELOW, Opened, faults_everywhere
 from comparing import EVEN, compared, layer, on_gpu, renamed, timed
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.compare.gate import Gate

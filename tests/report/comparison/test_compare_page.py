@@ -3,7 +3,6 @@ from __future__ import annotations
 import html as escapes
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from random import Random
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import altair as alt
 import pytest
 from comparing import EVEN, GEMM, block, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
+from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 

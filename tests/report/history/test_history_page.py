@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.model.compare.history import histories

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import cycle
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
 from browsing import OPEN_ALL, Opened
+from msgspec.structs import replace
 from support import samples
 from support.hostile import ALL, RAN, REQUESTS, SCRIPTS, VEGA, hostile
 

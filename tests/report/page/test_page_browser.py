@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from browsing import OPEN_ALL
+from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 

@@ -4,11 +4,11 @@ import base64
 import hashlib
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 from untimed import without_durations

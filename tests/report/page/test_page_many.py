@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from support import samples
 
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_FAILED, MAX_LAUNCHES, MAX_SUMS, build_content
 from rooflens.report.page import first_screen as many

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 from support.kernels import make_kernel
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from support import samples
 from support.snapshots import check_snapshot
 from sweeping import CHIP, Report, done, gemms, ladder, make_page, the_sweep

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
 import vl_convert
+from msgspec import Struct
+from msgspec.structs import replace
 from support import samples
 from support.snapshots import check_snapshot
 
 from rooflens import format as fmt
-from rooflens.model.records import BOUNDS
+from rooflens.model.bounds import BOUNDS
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import MAX_SUMS, Content, build_content
 from rooflens.report.html.embed import VEGA_LITE
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 VERSION = VEGA_LITE.rpartition(".")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One drawn bar: its words, and the length of each piece by verdict as a part of the longest bar."""
 
     name: str

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
+from msgspec import Struct
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 from rooflens.report.plane.placement import Canvas, Spot, Text, around
 
 
-@dataclass(frozen=True)
-class Pixels:
+class Pixels(Struct, frozen=True):
     """A drawing of 200 by 100 pixels whose data are pixels."""
 
     width_px: float = 200

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.errors import InputError

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import log10, sqrt
 from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
+from msgspec.structs import replace
 from planes import make_plane, make_spec, walk
 from support import samples
 from support.snapshots import check_snapshot

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import altair as alt
 import pytest
 import vl_convert
+from msgspec.structs import replace
 from planes import make_plane, make_spec
 from support import samples
 

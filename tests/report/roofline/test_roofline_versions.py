@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from planes import plane_of, spec_of, version
 
 from rooflens.report.roofline.versions import versions

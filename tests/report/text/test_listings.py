@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
+from msgspec import Struct
 from rich.console import Console
 
 from rooflens.model.roofline.datasheets import matching_datasheets
 from rooflens.report.text.listings import gpu_details, gpu_table, metric_names, metrics_table, passes_text
 
 
-@dataclass(frozen=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """One metric as a collection would have it."""
 
     name: str

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 

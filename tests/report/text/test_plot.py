@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 
 from rooflens.errors import EnvironmentMissingError

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 from support import samples
 from support.samples import Sample

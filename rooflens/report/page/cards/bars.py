@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import ratio
@@ -25,8 +26,7 @@ LEAST_PIPES = 3
 MAX_STALLS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One share as a bar.
 
     Attributes:
@@ -45,8 +45,7 @@ class Bar:
     mark: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Struct, frozen=True):
     """Bars, and the names of those that are too small to draw."""
 
     shown: tuple[Bar, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.launches import by_stake
@@ -55,8 +56,7 @@ LONG_CARDS = 8
 """Cards of so many of the longest launches give notes at length, and occupancy curves that offer no step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """What one card shows beside the record itself.
 
     Attributes:
@@ -124,8 +124,7 @@ class Card:
         return layout.bars_height(self.resident.bars, len(self.resident.facts)) + drawn
 
 
-@dataclass(frozen=True, slots=True)
-class Cards:
+class Cards(Struct, frozen=True):
     """The cards of a page.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.records import RESIDENT
@@ -36,8 +37,7 @@ _A_PART = 0.005
 """A phase of less is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One unit over the run.
 
     Attributes:
@@ -53,16 +53,14 @@ class Line:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(Struct, frozen=True):
     """The plateau, in units of the drawing."""
 
     start: int
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(Struct, frozen=True):
     """The figure, and the same in words and numbers.
 
     Attributes:

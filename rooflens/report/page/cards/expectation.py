@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens import format as fmt
 from rooflens.model.records import ratio
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
     from rooflens.report.content import Content
 
 
-@dataclass(frozen=True, slots=True)
-class PredictedRow:
+class PredictedRow(Struct, frozen=True):
     """One quantity of a checked prediction, in words.
 
     Attributes:

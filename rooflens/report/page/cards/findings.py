@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.report.labels import evidence_words, place_label
@@ -19,8 +20,7 @@ CODE_WIDTH = 100
 _TYPE = re.compile(r"(?:fp|int|tf|bf)\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class ShownPlace:
+class ShownPlace(Struct, frozen=True):
     """Where a finding stands.
 
     Attributes:
@@ -33,8 +33,7 @@ class ShownPlace:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFinding:
+class ShownFinding(Struct, frozen=True):
     """One finding in words.
 
     Attributes:
@@ -52,8 +51,7 @@ class ShownFinding:
     places: tuple[ShownPlace, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """What costs time, dearest first, and notes."""
 
     costing: tuple[ShownFinding, ...]

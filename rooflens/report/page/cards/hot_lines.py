@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.hotspots import STALL, leading_stall, places
@@ -30,8 +31,7 @@ _EXCESS = (
 """Part, whole, and what they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class HotLine:
+class HotLine(Struct, frozen=True):
     """One line or instruction.
 
     Attributes:
@@ -46,8 +46,7 @@ class HotLine:
     code: str
 
 
-@dataclass(frozen=True, slots=True)
-class HotLines:
+class HotLines(Struct, frozen=True):
     """The hottest places of a kernel, hottest first."""
 
     title: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.traffic import find_traffic
@@ -22,8 +23,7 @@ _EVEN = 1.05
 """Up to this factor the addresses of shared-memory accesses fit the banks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """Bars of the useful part of what was moved, and facts beside them."""
 
     bars: tuple[Bar, ...]

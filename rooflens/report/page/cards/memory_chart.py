@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.traffic import find_links, find_traffic
@@ -29,8 +30,7 @@ _AIR, _BESIDE = 4, 10
 """From an arrow to the boxes, and to its words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """One part of the memory.
 
     Attributes:
@@ -49,8 +49,7 @@ class Box:
     hits: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(Struct, frozen=True):
     """What went one way, or both.
 
     Attributes:
@@ -68,8 +67,7 @@ class Arrow:
     share: str
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryChart:
+class MemoryChart(Struct, frozen=True):
     """The drawing, and the same in words for those who do not see it."""
 
     width: int
@@ -79,8 +77,7 @@ class MemoryChart:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """One level: its name, what stands in its box, and what goes between it and the part nearer to the SMs."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.verdict.nvidia_rules import agrees
@@ -37,8 +38,7 @@ _BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found
 """Rules that say only that they could not run: the report lacks what they read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One rule's message, uncut.
 
     Attributes:
@@ -52,8 +52,7 @@ class Message:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(Struct, frozen=True):
     """What NVIDIA's rules say of a kernel.
 
     Attributes:

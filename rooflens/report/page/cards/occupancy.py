@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.occupancy import find_occupancy, occupancy_curves
@@ -21,8 +22,7 @@ _SLOTS = {"warps a block": "warp slots"}
 """Limits that the card names by what runs out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resident:
+class Resident(Struct, frozen=True):
     """Bars of the warps an SM could hold and does hold, and facts beside them."""
 
     bars: tuple[Bar, ...]
@@ -94,16 +94,14 @@ _TITLES: Mapping[Property, str] = {
 _NOUNS: Mapping[Property, str] = {"registers": "register", "block size": "thread"}
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A place on the drawing."""
 
     x: int
     y: int
 
 
-@dataclass(frozen=True, slots=True)
-class OccupancyCurve:
+class OccupancyCurve(Struct, frozen=True):
     """One curve, from none of its property to the most there can be, and from 100 % down to 0.
 
     Attributes:

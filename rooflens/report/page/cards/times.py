@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.time_bounds import time_bounds
@@ -25,8 +26,7 @@ _IN_TURN = 0.9
 """From this part of the upper bound on arithmetic and traffic hardly overlap."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeRow:
+class TimeRow(Struct, frozen=True):
     """One time on the common axis.
 
     Attributes:
@@ -41,8 +41,7 @@ class TimeRow:
     more: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Struct, frozen=True):
     """Arithmetic, DRAM, bounds and measured time, in this order, and the sentence that says what they mean."""
 
     rows: tuple[TimeRow, ...]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
@@ -32,8 +33,7 @@ SETS = (BASIC, "Levels", "Launch", "Work")
 """Sets of columns in the order in which they are offered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One value of a row.
 
     Attributes:
@@ -46,8 +46,7 @@ class Cell:
     also: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A kernel as the columns see it.
 
     Attributes:
@@ -80,8 +79,7 @@ class Subject:
         return [launch.analysis.kernel for launch in self.group.launches]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.roofline.work import main_work
@@ -20,8 +21,7 @@ MAX_LAUNCHES = 50
 """Launches of a kernel that are listed: the longest ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One launch with the words of its cells."""
 
     launch: Launch
@@ -31,8 +31,7 @@ class Line:
     grid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Launches:
+class Launches(Struct, frozen=True):
     """The launches of a kernel.
 
     Attributes:

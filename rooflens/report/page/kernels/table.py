@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import cards
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from rooflens.report.page.kernels.launches import Launches
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import unescape
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from support import samples
 from support.tags import words_of
 

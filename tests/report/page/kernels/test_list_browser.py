@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from browsing import Opened, faults, placed
+from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 

@@ -1,0 +1,6 @@
+"""The six walls a kernel can stand at, as verdicts and the cases of workloads name them."""
+
+from typing import Literal
+
+Bound = Literal["memory", "compute", "latency", "overhead", "balanced", "unknown"]
+BOUNDS: tuple[Bound, ...] = ("memory", "compute", "latency", "overhead", "balanced", "unknown")
