@@ -1,6 +1,6 @@
-"""Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: every store is the same.
+"""Read reports into a store here, in processes, under MPI, and on a Dask cluster whose worker is killed: all are equal.
 
-    pip install 'rooflens[dask]' 'moto[server]'
+    pip install 'rooflens[dask,mpi]' 'moto[server]'
     python benchmarks/executors.py [FOLDER] [--reports N] [--kernels N]
 
 The reports are those of a folder with their blocks repeated, so that each is one of its own. Scheduler and workers are
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -100,6 +101,11 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
     for name, executor in (("process:1", "process:1"), ("process:2", "process:2")):
         stores[name] = str(folder / name.replace(":", "-"))
         ingest(name, jobs, stores[name], executor, base_s=base_s)
+    if importlib.util.find_spec("mpi4py") and shutil.which("mpiexec"):
+        stores["mpi, 2 workers"] = str(folder / "mpi")
+        ingest_by_mpi(folder / "reports", stores["mpi, 2 workers"], 1 + 2)
+    else:
+        print("no run under MPI: mpi4py or mpiexec is not installed")
     for workers in (1, 2):
         with cluster(workers) as dask:
             name = f"dask, {workers} workers"
@@ -140,6 +146,26 @@ def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
     counts = f"{done.report_count} reports, {done.kernel_count} kernels, {len(done.failures)} failures"
     print(f"{name}: {counts}, {took_s:.1f} s{ratio}", flush=True)
     return took_s
+
+
+def ingest_by_mpi(reports: Path, store: str, processes: int) -> None:
+    """Ingest by a command under MPI, of whose processes all but the first do the work."""
+    rooflens = ("-m", "mpi4py.futures", "-m", "rooflens", "ingest", str(reports), "--store", store, "--executor", "mpi")
+    allowed = {f"OMPI_{name}": "1" for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM")}
+    allowed["OMPI_MCA_rmaps_base_oversubscribe"] = "1"  # more processes than cores, as root: only Open MPI minds
+    start_s = time.monotonic()
+    done = subprocess.run(
+        ["mpiexec", "-n", str(processes), sys.executable, *rooflens],
+        env={**os.environ, **allowed},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    print(
+        f"mpi, {processes - 1} workers: {done.stderr.splitlines()[:1]}, {time.monotonic() - start_s:.1f} s", flush=True
+    )
+    if done.returncode:
+        raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
 
 
 def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:

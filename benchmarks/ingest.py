@@ -4,8 +4,8 @@
 
 Each line is one way over one file, in a process of its own: CPU seconds of it and its children, the least of the runs;
 kernels a CPU second; memory of the largest process at its peak; and the ratio to `ncu_report` reading every value. The
-ways take turns, so that a busy machine is busy for all of them: quote the ratios. Where `ncu` is installed and opens the
-file, what it prints of it is compared with what our reader takes from it, value by value; exit status 1 where they differ.
+ways take turns, so that a busy machine is busy for all of them: quote the ratios. Where `ncu` is installed and opens
+the file, what it prints of it is compared with what we read, value by value; exit status 1 where they differ.
 
 Large files are made of a report by repeating its blocks of results, byte by byte. Without `--like`, reports are made of
 what the standard tier stores of a kernel.
