@@ -101,9 +101,10 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
     for name, executor in (("process:1", "process:1"), ("process:2", "process:2")):
         stores[name] = str(folder / name.replace(":", "-"))
         ingest(name, jobs, stores[name], executor, base_s=base_s)
-    if importlib.util.find_spec("mpi4py") and shutil.which("mpiexec"):
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec and importlib.util.find_spec("mpi4py"):
         stores["mpi, 2 workers"] = str(folder / "mpi")
-        ingest_by_mpi(folder / "reports", stores["mpi, 2 workers"], 1 + 2)
+        ingest_by_mpi(mpiexec, folder / "reports", stores["mpi, 2 workers"], 1 + 2)
     else:
         print("no run under MPI: mpi4py or mpiexec is not installed")
     for workers in (1, 2):
@@ -148,22 +149,16 @@ def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
     return took_s
 
 
-def ingest_by_mpi(reports: Path, store: str, processes: int) -> None:
+def ingest_by_mpi(mpiexec: str, reports: Path, store: str, processes: int) -> None:
     """Ingest by a command under MPI, of whose processes all but the first do the work."""
     rooflens = ("-m", "mpi4py.futures", "-m", "rooflens", "ingest", str(reports), "--store", store, "--executor", "mpi")
     allowed = {f"OMPI_{name}": "1" for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM")}
     allowed["OMPI_MCA_rmaps_base_oversubscribe"] = "1"  # more processes than cores, as root: only Open MPI minds
+    command = [mpiexec, "-n", str(processes), sys.executable, *rooflens]
     start_s = time.monotonic()
-    done = subprocess.run(
-        ["mpiexec", "-n", str(processes), sys.executable, *rooflens],
-        env={**os.environ, **allowed},
-        capture_output=True,
-        check=False,
-        text=True,
-    )
-    print(
-        f"mpi, {processes - 1} workers: {done.stderr.splitlines()[:1]}, {time.monotonic() - start_s:.1f} s", flush=True
-    )
+    done = subprocess.run(command, env={**os.environ, **allowed}, capture_output=True, check=False, text=True)
+    stored = next((line for line in done.stderr.splitlines() if line.startswith("stored")), "nothing stored")
+    print(f"mpi, {processes - 1} workers: {stored}, {time.monotonic() - start_s:.1f} s", flush=True)
     if done.returncode:
         raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
 

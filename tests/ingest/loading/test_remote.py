@@ -1,9 +1,14 @@
-"""Reports and stores at addresses, and workers of Dask: tests are skipped where the package they need is missing."""
+"""Reports and stores at addresses, workers of Dask and of MPI: skipped where the package that a test needs is missing."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
@@ -11,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
+import rooflens
 from rooflens.analyzing import analyze_paths, analyze_store
 from rooflens.cli.group import main
 from rooflens.errors import InputError
@@ -23,7 +29,6 @@ from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Killed(BaseException):
@@ -206,6 +211,25 @@ def test_a_store_on_s3_is_written_analyzed_and_compacted(
     shown_by_cli = CliRunner().invoke(main, ["analyze", "--store", remote, "--format", "json"])
     assert shown_by_cli.exit_code == 0, shown_by_cli.output
     assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))
+
+
+@pytest.mark.mpi
+def test_processes_of_mpi_write_what_this_process_writes(tmp_path: Path, folder: Path) -> None:
+    """Two processes, of which the second does the work: the store holds the same, and the damaged report is named."""
+    pytest.importorskip("mpi4py")
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec is None:
+        pytest.skip("no MPI is installed")
+    ours = ("ingest", str(folder), "--store", str(tmp_path / "there"), "--executor", "mpi")
+    command = (mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", "-m", "rooflens", *ours)
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    place = {"PYTHONPATH": str(Path(rooflens.__file__).parents[1]), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = subprocess.run(  # noqa: S603 - the launcher of MPI with our own interpreter
+        command, env={**os.environ, **allowed, **place}, capture_output=True, check=False, text=True
+    )
+    ingest_reports(find_inputs([str(folder)]).jobs, Store(tmp_path / "here"))
+    assert (done.returncode, "1 of 5 reports could not be read" in done.stderr) == (1, True), done.stderr
+    assert analyze_store(tmp_path / "there").reports == analyze_store(tmp_path / "here").reports
 
 
 @pytest.mark.dask
