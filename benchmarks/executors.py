@@ -56,6 +56,10 @@ class Cluster(Struct):
     address: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
+    def cpu_seconds(self) -> list[float]:
+        """Return what the scheduler and each worker have taken, with the children that they have waited for."""
+        return [_cpu_seconds(process.pid) for process in self.processes]
+
     def kill_a_worker(self) -> None:
         """Kill one as a machine dies: nobody is told."""
         self.processes[-1].send_signal(signal.SIGKILL)
@@ -111,7 +115,12 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
         with cluster(workers) as dask:
             name = f"dask, {workers} workers"
             stores[name] = str(folder / f"dask-{workers}")
+            before, ours = dask.cpu_seconds(), _cpu_seconds(os.getpid())
             ingest(name, jobs, stores[name], f"dask:{dask.address}", base_s=base_s)
+            scheduler, *of_workers = (now - then for now, then in zip(dask.cpu_seconds(), before, strict=True))
+            took = ", ".join(f"{seconds:.1f}" for seconds in of_workers)
+            ours = _cpu_seconds(os.getpid()) - ours
+            print(f"  CPU seconds: workers {took}, scheduler {scheduler:.1f}, this process {ours:.1f}", flush=True)
     with cluster(2) as dask:
         name = "dask, 2 workers, one killed in the middle"
         stores[name] = str(folder / "dask-killed")
@@ -161,6 +170,12 @@ def ingest_by_mpi(mpiexec: str, reports: Path, store: str, processes: int) -> No
     print(f"mpi, {processes - 1} workers: {stored}, {time.monotonic() - start_s:.1f} s", flush=True)
     if done.returncode:
         raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process and of its children that have ended, as Linux counts it."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:

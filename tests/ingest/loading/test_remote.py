@@ -1,4 +1,4 @@
-"""Reports and stores at addresses, workers of Dask and of MPI: skipped where the package that a test needs is missing."""
+"""Reports and stores at addresses, workers of Dask and MPI: skipped where the package that a test needs is missing."""
 
 from __future__ import annotations
 
