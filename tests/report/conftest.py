@@ -52,8 +52,10 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-class Tab(Struct):
+class Tab(Struct, dict=True):
     """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
+
+    It has a dictionary, since Playwright notes on an object which of its methods listen.
 
     Attributes:
         own: Address of the file that is open.
