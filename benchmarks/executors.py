@@ -168,7 +168,7 @@ def ingest_by_mpi(mpiexec: str, reports: Path, store: str, processes: int) -> No
     done = subprocess.run(command, env={**os.environ, **allowed}, capture_output=True, check=False, text=True)
     stored = next((line for line in done.stderr.splitlines() if line.startswith("stored")), "nothing stored")
     print(f"mpi, {processes - 1} workers: {stored}, {time.monotonic() - start_s:.1f} s", flush=True)
-    if done.returncode:
+    if done.returncode and f"wrote {store}" not in done.stderr:  # it is 1 where a report cannot be read, too
         raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
 
 
