@@ -21,7 +21,15 @@ class RooflensError(Exception):
 
 
 class InputError(RooflensError):
-    """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1)."""
+    """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1).
+
+    Attributes:
+        report_count: Reports that are lost to it; None where that cannot be told.
+    """
+
+    def __init__(self, message: str, hint: str = "", report_count: int | None = 1) -> None:
+        super().__init__(message, hint)
+        self.report_count = report_count
 
 
 class UsageError(RooflensError):

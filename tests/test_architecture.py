@@ -79,14 +79,14 @@ MAY_IMPORT: dict[str, str] = {
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
     "report/versions": "model/records model/compare",
-    "report/content": "format model/* report/versions",
+    "report/content": "format errors model/* report/versions",
     "report/html": "format cache model/* report/labels",
     "report/plane": "format model/* report/labels report/html",
     "report/roofline": "format errors model/* report/labels report/content report/html report/plane",
     "report/summary": "format model/* report/labels report/content report/roofline",
     "report/page/cards": "format model/* report/labels report/content report/html report/roofline",
     "report/page/kernels": "format model/* report/labels report/content report/html report/plane report/page/cards",
-    "report/page": "format model/* report/labels report/content report/html report/plane report/roofline "
+    "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
     "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",

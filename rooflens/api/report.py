@@ -210,8 +210,7 @@ class Report:
         """
         from rooflens.report.text.digest import digest
 
-        unread = [(source, str(error)) for source, error in self.failures]
-        return digest(self._found.reports, max_tokens, unread=unread)
+        return digest(self._found.reports, max_tokens, unread=self.failures)
 
     def to_dict(self) -> dict[str, Any]:
         """Write what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.

@@ -79,8 +79,11 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
     show_failures(read)
     if read.failures:
-        total = len(read.failures) + read.report_count + read.skipped_count
-        say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
+        lost = sum(error.report_count or 0 for _, error in read.failures)
+        untold = sum(error.report_count is None for _, error in read.failures)
+        more = [f"all in {count(untold, 'file')} of the store"] if untold else []
+        told = [f"{lost} of {count(lost + read.report_count + read.skipped_count, 'report')}"] if lost else []
+        say(f"{' and '.join((*told, *more))} could not be read")
     if last_line:
         say(last_line)
     if read.failures:

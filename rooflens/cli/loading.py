@@ -182,7 +182,9 @@ def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:
-        return ("--store", str(store))
+        from rooflens.model.store.address import shown
+
+        return ("--store", shown(store))
     return () if any(map(is_pipe, paths)) else tuple(paths)
 
 
@@ -236,7 +238,10 @@ def load_analyzed(
         )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
-            raise NothingChosenError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")
+            from rooflens.model.store.address import shown
+
+            message = f"no kernel of `{shown(store)}` meets the condition"
+            raise NothingChosenError(message, "leave --where out to see them all")
     else:
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:

@@ -57,8 +57,7 @@ class Answers:
         """Digest a report: the kernels with most to win, each with verdict, shares, evidence, move and hot lines."""
         found = self._root.analyzed(path)
         reports = select(found.reports, _selection(kernel, nvtx)) if found.reports else ()
-        unread = [(source, str(error)) for source, error in found.failures]
-        return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=unread)
+        return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=found.failures)
 
     def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
         """List kernels in the order of what can be won, each with its time, verdict and key."""

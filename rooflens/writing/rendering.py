@@ -68,7 +68,6 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
         from rooflens.report.text.json_csv import to_csv
 
         return _encoded(to_csv(_analyses(found.reports)))
-    unread = [(source, str(error)) for source, error in found.failures]
     if style == "html":
         from rooflens.report.page.page import render_page
 
@@ -76,14 +75,14 @@ def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, da
             found.reports,
             title=title,
             limits=found.limits,
-            unread=unread,
+            unread=found.failures,
             predictions=expected.reports,
             rules=expected.rules,
         )
         return _encoded(text)
     from rooflens.report.content import build_content
 
-    page = build_content(found.reports, title, found.limits, unread)
+    page = build_content(found.reports, title, found.limits, found.failures)
     if style == "md":
         from rooflens.report.text.markdown import render_markdown
 

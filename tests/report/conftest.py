@@ -56,6 +56,8 @@ def browser() -> Iterator[Browser]:
 class Tab:
     """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
 
+    It has a dictionary, since Playwright notes on an object which of its methods listen.
+
     Attributes:
         own: Address of the file that is open.
         troubles: What no page may do, and it did since it was opened.

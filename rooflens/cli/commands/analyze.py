@@ -72,12 +72,7 @@ def analyze(
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
-    if plot and style != "table":
-        raise UsageError(f"--plot goes with the table, not with --format {style}", "leave one of the two out")
-    if predict is not None and style != "table":
-        raise UsageError(f"--predict goes with the table, not with --format {style}", "leave one of the two out")
-    if max_tokens is not None and style != "digest":
-        raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
+    _check_options(style, top, plot=plot, predict=predict, max_tokens=max_tokens)
     if plot:
         from rooflens.report.text.plot import check_library
 
@@ -117,22 +112,39 @@ def analyze(
     elif style == "digest":
         echo(write_all(found.reports, found.limits, partial(_digest, found, max_tokens, top)), nl=False)
     else:
-        echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
+        echo(write_all(found.reports, found.limits, partial(_document, style, top, raw_cells=raw_cells)), nl=False)
     finish(found, _last_line(found, store, keep=keep))
 
 
+def _check_options(style: str, top: int | None, *, plot: bool, predict: str | None, max_tokens: int | None) -> None:
+    """Refuse what the asked for format has no place for.
+
+    Raises:
+        UsageError: An option that goes with another format.
+    """
+    for name, is_given in (("--plot", plot), ("--predict", predict is not None)):
+        if is_given and style != "table":
+            raise UsageError(f"{name} goes with the table, not with --format {style}", "leave one of the two out")
+    if top is not None and style in {"json", "csv", "sarif"}:
+        hint = "they hold each launch by itself: `jq`, `sort` and `head` choose among them; `--format md` takes --top"
+        raise UsageError(f"--top goes with tables of kernels, not with --format {style}", hint)
+    if max_tokens is not None and style != "digest":
+        raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
+
+
 def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
-    return f"wrote {store}" if store and keep and found.not_kept is None else ""
+    from rooflens.model.store.address import shown
+
+    return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 
 
 def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: Sequence[AnalyzedReport]) -> str:
     from rooflens.report.text.digest import DEFAULT_TOKENS, digest
 
-    unread = [(source, str(error)) for source, error in found.failures]
-    return digest(reports, max_tokens or DEFAULT_TOKENS, top, unread)
+    return digest(reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 
 
-def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
+def _document(style: str, top: int | None, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
     """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
@@ -150,4 +162,4 @@ def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool)
         return f"{to_sarif(analyses, checkout())}\n"
     from rooflens.report.text.table import to_markdown
 
-    return to_markdown(analyses)
+    return to_markdown(analyses, top)

@@ -22,6 +22,7 @@ from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.store import MARKER
+from rooflens.model.store.address import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +141,8 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
     if len(places) == 1:
         return Sides(), list(_versions(places[0], selection))
     base, *heads = (_reports(place, selection) for place in places)
-    labels = list(places) if len(places) == 2 else path_labels(places)
+    named = [shown(place) for place in places]
+    labels = named if len(places) == 2 else path_labels(named)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
     for head, label in zip(heads, labels[1:], strict=True):
@@ -165,7 +167,7 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
     programs = versions_of(_reports(place, selection))
     if not programs:
         raise InputError(
-            f"`{place}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
+            f"`{shown(place)}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
             "name the sides: `rooflens compare BASE HEAD`",
         )
     for program, versions in programs.items():
@@ -200,12 +202,12 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     try:
         found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
     except NothingChosenError:
-        message = f"`{store}` holds no report whose digest begins with `{digest}`"
+        message = f"`{shown(store or '')}` holds no report whose digest begins with `{digest}`"
         raise InputError(message, "the table `runs` lists them") from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
-        raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
+        raise InputError(f"`{shown(place)}` cannot be read whole", "leave the damaged reports out")
     return list(found.reports)
 
 

@@ -23,7 +23,7 @@ from rooflens.ingest.reports.read import read_parts, read_report
 from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import Held, ReadOptions, Report
 from rooflens.ingest.reports.spans import Span, finish_spans, read_span
-from rooflens.model.failed import BUG_HINT
+from rooflens.model.failed import BUG_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -142,8 +142,8 @@ class IngestTask(Struct, frozen=True):
             return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
         except OSError:
             raise
-        except Exception:  # noqa: BLE001 - a value that no table takes
-            return self._refused(job)
+        except Exception as error:  # noqa: BLE001 - a value that no table takes
+            return self._refused(job, error)
         return batch.written(writer.summary)
 
     def _add_piece(self, writer: PartWriter, batch: _Batch, job: Job, piece: Report, *, is_first: bool) -> None:
@@ -230,11 +230,11 @@ class IngestTask(Struct, frozen=True):
                     self._fill(writer, batch, chain([first], waiting))
             except (OSError, InputError):
                 raise
-            except Exception:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
+            except Exception as error:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
                 if len(batch.jobs) > 1:
                     yield from self._one_by_one(batch.jobs)
                 else:
-                    yield self._refused(first.job)
+                    yield self._refused(first.job, error)
             else:
                 yield batch.written(writer.summary)
 
@@ -275,9 +275,9 @@ class IngestTask(Struct, frozen=True):
         for job in jobs:
             yield from self.parts(read_reports([job], self.options, children=1))
 
-    def _refused(self, job: Job) -> Written:
-        error = InputError("it holds a value that the store cannot take", BUG_HINT)
-        return Written((job,), ((job.source, error),), None)
+    def _refused(self, job: Job, cause: Exception) -> Written:
+        why = f"it holds a value that the store cannot take: {bug_place(cause)}: {cause}"
+        return Written((job,), ((job.source, InputError(why, BUG_HINT)),), None)
 
 
 class _Batch(Struct):

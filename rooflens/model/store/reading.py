@@ -94,7 +94,9 @@ def _read_parts(
     for key, why in index.unreadable.items():
         if key not in seen:
             seen.add(key)
-            yield place.text_of("runs", f"{key}.parquet"), damaged(place, f"runs/{key}.parquet", why)
+            error = damaged(place, f"runs/{key}.parquet", why)
+            error.report_count = None
+            yield place.text_of("runs", f"{key}.parquet"), error
     for part in index.parts.values():
         left = {digest: for_run(choice.where, part.runs[digest]) for digest in index.digests_of(part)}
         wanted = {digest: node for digest, node in left.items() if node not in {False, None} and digest not in seen}
@@ -108,6 +110,7 @@ def _read_parts(
             if isinstance(error, MissingFileError) and not place.exists("runs", f"{part.key}.parquet"):
                 return False
             seen.add(part.key)
+            error.report_count = len(wanted.keys() - seen)
             yield place.text_of("runs", f"{part.key}.parquet"), error
     return True
 

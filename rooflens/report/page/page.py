@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.errors import InputError
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
@@ -77,7 +78,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     *,
     title: str,
     limits: Thresholds | None = None,
-    unread: Sequence[tuple[str, str]] = (),
+    unread: Sequence[tuple[str, InputError]] = (),
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
     rules: Sequence[Rule] = (),
 ) -> str:

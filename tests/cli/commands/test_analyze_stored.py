@@ -12,6 +12,7 @@ from support.stored import DIGESTS, commit, tables_of
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
+from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import override_thresholds
 
@@ -122,6 +123,20 @@ def test_damage_is_named_though_totals_are_stored(store: Path) -> None:
     done = CliRunner().invoke(main, ["analyze", "--store", str(store)])
     assert done.exit_code == 1
     assert "damaged store file" in done.stderr
+
+
+def test_a_damaged_part_costs_as_many_reports_as_it_held(store: Path) -> None:
+    """Two of three reports stood in it: terminal, Markdown and page say so; a file of unknown content is one file."""
+    (victim,) = [part for part in Store(store).index().parts.values() if len(part.runs) == 2]
+    (store / "kernels" / f"{victim.key}.parquet").write_bytes(b"")
+    for style in ("table", "csv", "json", "md"):
+        done = CliRunner().invoke(main, ["analyze", "--store", str(store), "--format", style])
+        assert "\n2 of 3 reports could not be read\n" in done.stderr
+    for style, words in (("md", "2 of 3 reports could not be read: "), ("html", "2 of 3 reports could not be read<")):
+        assert words in CliRunner().invoke(main, ["report", "--store", str(store), "-o", "-", "--format", style]).stdout
+    (store / "runs" / f"{victim.key}.parquet").write_bytes(b"")
+    done = CliRunner().invoke(main, ["analyze", "--store", str(store)])
+    assert "\nall in 1 file of the store could not be read\n" in done.stderr
 
 
 def test_a_bug_is_not_kept_as_a_total(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

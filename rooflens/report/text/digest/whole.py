@@ -19,6 +19,7 @@ from rooflens.report.text.markdown_parts import code
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from rooflens.errors import InputError
     from rooflens.model.launches import Group
     from rooflens.model.records import AnalyzedReport
     from rooflens.report.content import Content
@@ -45,7 +46,7 @@ def digest(
     reports: Sequence[AnalyzedReport],
     max_tokens: int = DEFAULT_TOKENS,
     top: int | None = None,
-    unread: Sequence[tuple[str, str]] = (),
+    unread: Sequence[tuple[str, InputError]] = (),
 ) -> str:
     """Write what matters of reports in Markdown, for a model or a chat message.
 
