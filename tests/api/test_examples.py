@@ -73,6 +73,7 @@ def test_an_example_runs_as_it_is_written(
 ) -> None:
     """An example of a docstring prints what stands below it, from the root of a clone."""
     monkeypatch.chdir(clone)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own in its place
     monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda *_, **__: None)
     runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
     said: list[str] = []

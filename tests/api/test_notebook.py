@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
-def shell() -> Iterator[Any]:
+def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Start IPython in this process, and load the extension as a notebook does."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own in its place
     made = InteractiveShell()
     made.run_line_magic("load_ext", "rooflens")
     yield made
