@@ -150,7 +150,7 @@ class IngestTask(Struct, frozen=True):
         from rooflens.model.store.rows import ReportRows, report_tables  # noqa: PLC0415 - as below
 
         unprofiled = self._unprofiled(job, batch) if is_first else None
-        tables = report_tables(ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances))
+        tables = report_tables(ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances, piece.rows))
         writer.add({name: tables[name] for name in tables if is_first or name not in _ONCE})
         batch.notes += ((job.source, note) for note in piece.notes)
 
@@ -259,7 +259,8 @@ class IngestTask(Struct, frozen=True):
             return
         unprofiled = self._unprofiled(outcome.job, batch)
         batch.notes += ((outcome.job.source, note) for note in report.notes)
-        writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+        rows = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances, report.rows)
+        writer.add_report(rows)
 
     def _unprofiled(self, job: Job, batch: _Batch) -> Unprofiled | None:
         """Find the un-profiled run of a report; warn of one that is damaged."""
