@@ -69,11 +69,11 @@ def _numbers(alike: Alike) -> tuple[list[str], Column]:
     values = alike.values
     found: dict[str, Sequence[Any]] = dict(zip(values.double_names, values.doubles, strict=True))
     found |= zip(values.count_names, values.counts, strict=True)
-    found |= zip(values.other_names, ([*map(_as_number, some)] for some in values.others), strict=True)
+    others = dict(zip(values.other_names, values.others, strict=True))
     names = [name for name in (*values.double_names, *alike.later) if name and is_wanted(name)]
     numbers = np.empty((len(names), len(alike.heads)))
     for row, name in zip(numbers, names, strict=True):
-        row[:] = found[name]
+        row[:] = found[name] if name in found else [*map(_as_number, others[name])]
     return names, numbers
 
 

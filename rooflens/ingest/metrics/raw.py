@@ -35,7 +35,7 @@ class RawTable:
         self._metrics = _Rows(digest, METRICS)
         self._instances = _Rows(digest, INSTANCES) if with_instances else None
         self._packed = _Packed(digest)
-        self._columns: dict[tuple[tuple[str, ...], ...], list[ValueColumns]] = {}
+        self._columns: list[ValueColumns] = []
         self._digest = digest
         self.with_instances = with_instances
 
@@ -75,8 +75,8 @@ class RawTable:
         self._packed.add(kernel_index, names, doubles, rows)
 
     def add_columns(self, values: ValueColumns) -> None:
-        """Add values of many results; those under the same names become rows together."""
-        self._columns.setdefault(values.names, []).append(values)
+        """Add values of many results."""
+        self._columns.append(values)
 
     def forget(self) -> None:
         """Make all numbers of values invalid."""
@@ -84,9 +84,8 @@ class RawTable:
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of both tables, those since it was last asked."""
-        columns, self._columns = self._columns, {}
-        blocks = [metric_rows(self._digest, parts) for parts in columns.values()]
-        rows = pa.Table.from_batches(blocks, schema=METRICS)
+        columns, self._columns = self._columns, []
+        rows = pa.Table.from_batches(metric_rows(self._digest, columns), schema=METRICS)
         values = pa.concat_tables([rows, self._packed.finish(), self._metrics.finish()])
         return values, self._instances.finish() if self._instances else None
 
