@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+    from rooflens.ingest.columns.alike import Alike
     from rooflens.ingest.columns.layouts import Layout
     from rooflens.ingest.columns.walking import Matched, Offsets
     from rooflens.ingest.metrics.raw import RawTable
@@ -106,20 +108,22 @@ class _ColumnReader:
                     continue
                 layout = learnt
             found = encoded.match(layout, waiting)
-            if len(found.which):
-                tables, read = self._rows(layout, found, waiting[found.which], encoded.buffer.data)
+            taken = waiting[found.which]
+            if len(taken) >= _LEAST_ALIKE:
+                alike = take(self._direct, layout, found, taken, encoded.buffer.data)
+                taken = alike.values.indices  # others may be of another layout all the same
+                tables, are_plain = self._rows(alike)
                 rows += map(Rows, tables)
-                is_left[read - indices.start] = False
-                waiting = np.delete(waiting, found.which)
+                is_left[taken[are_plain] - indices.start] = False
+            waiting = np.setdiff1d(waiting, taken)
         return rows, (np.nonzero(is_left)[0] + indices.start).tolist()
 
-    def _rows(self, layout: Layout, found: Matched, indices: Offsets, data: bytes) -> tuple[list[pa.Table], Offsets]:
-        """Make rows of kernels of one layout; return those, and the numbers of the kernels that are plain."""
-        alike = take(self._direct, layout, found, indices, data)
+    def _rows(self, alike: Alike) -> tuple[list[pa.Table], NDArray[np.bool_]]:
+        """Make rows of kernels of one layout; return those, and which kernels they are of."""
         tables, are_plain = kernel_tables(alike, self._container.digest, synthetic=self._container.synthetic)
         if self._raw is not None and are_plain.any():
             self._raw.add_columns(alike.values if are_plain.all() else alike.values.some(are_plain))
-        return tables, alike.values.indices[are_plain]
+        return tables, are_plain
 
     def _learn(self, index: int) -> Layout | None:
         if self._learnt_count >= _MOST_LEARNT:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, nan
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,7 @@ def _run(
             if (tried := _tried(step, stored, resolved, count)) is not None:
                 found[step.name], origins[step.name] = tried
             continue
-        rows = np.array(step.pick(stored)) * _upright(step.factors) / _upright(step.divisors)
+        rows = np.array(_picked(step, stored)) * _upright(step.factors) / _upright(step.divisors)
         if np.isfinite(rows).all():
             found.update(zip(step.sources, rows, strict=True))
             origins |= {name: _Origin((source,)) for name, source in step.sources.items()}
@@ -100,6 +100,11 @@ def _tried(
         if which.min() >= 0:
             break
     return (values, _Origin(texts, which)) if which.max() >= 0 else None
+
+
+def _picked(step: Reads, stored: Mapping[str, Any]) -> Any:
+    """Return a column for each quantity: whatever stands under the names is picked."""
+    return step.pick(stored)
 
 
 def _upright(numbers: Sequence[float]) -> Column:

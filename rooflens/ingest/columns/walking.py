@@ -36,7 +36,9 @@ _SHORT = 0x80
 _AROUND_COUNT = bytes([2 << 3 | LENGTHY, 0, 5 << 3])
 """What stands before a whole number: a tag, the length of the value, and a tag."""
 
-_MOST_COUNT_BYTES = 8
+_TOO_LONG = 1 << 40
+"""Stands for the length of a number of more bytes than are looked at: no result is as long."""
+
 _MORE = np.uint64(0x8080808080808080)
 _SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _JOINS = tuple(
@@ -114,7 +116,7 @@ class Buffer:
         return windows[at].view(np.uint8).reshape(len(at), size)
 
     def numbers(self, at: Offsets) -> tuple[NDArray[np.uint64], Offsets]:
-        """Return the number that is encoded at each place, and how many bytes it takes: 9 where more than 8."""
+        """Return the number that is encoded at each place, and how many bytes it takes: too many where 9 or 10."""
         first = self.bytes[at]
         if first.max(initial=0) < _SHORT:
             return first.astype(np.uint64), np.ones(at.shape, np.int64)
@@ -125,7 +127,7 @@ class Buffer:
         for low, high, shift in _JOINS:
             values = values & low | (values & high) >> shift
         sizes = np.frexp(last.astype(np.float64))[1].astype(np.int64) // 8
-        return values, np.where(last == 0, _MOST_COUNT_BYTES + 1, sizes)
+        return values, np.where(last == 0, _TOO_LONG, sizes)
 
 
 class Shape:
@@ -175,6 +177,7 @@ class Shape:
             else:
                 places[step][:, done[step]] = walk.field(self._tag)
                 done[step] += 1
+        walk.end(self._tag)
         if not walk.fits.any():
             doubles[:], places["count"][:], places["other"][:] = 0, 0, 0
         values, are_counts = self._counts(buffer, *places["count"])
@@ -223,6 +226,10 @@ class _Walk:
         starts = self.at + 1 + sizes
         self._move(starts + values.astype(np.int64) if has_length else starts)
         return np.minimum(starts, self._ends), self.at
+
+    def end(self, tag: int) -> None:
+        """Hold that no further field of a kind follows."""
+        self.fits &= (self.at == self._ends) | (self._buffer.bytes[self.at] != tag)
 
     def block(self, block: _Block) -> NDArray[np.float64]:
         """Pass over doubles, and return them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, compress
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -50,7 +50,9 @@ class ValueColumns(NamedTuple):
     @property
     def names(self) -> set[str]:
         """The names of what makes rows."""
-        others = (name for name, some in zip(self.other_names, self.others, strict=True) if some.count(ABSENT) < len(some))
+        others = (
+            name for name, some in zip(self.other_names, self.others, strict=True) if some.count(ABSENT) < len(some)
+        )
         return {*self.double_names, *self.count_names, *others} - {""}
 
     def some(self, chosen: NDArray[np.bool_]) -> ValueColumns:
@@ -102,10 +104,10 @@ class _Column:
         self._values = np.zeros(shape, kind.to_pandas_dtype())
         self._are_there = np.zeros(shape, np.bool_)
 
-    def put(self, place: int, which: slice, values: NDArray[Any], are_there: NDArray[np.bool_] | bool = True) -> None:
-        """Put values of a metric for some results."""
+    def put(self, place: int, which: slice, values: NDArray[Any], are_there: NDArray[np.bool_] | None = None) -> None:
+        """Put values of a metric for some results; by default each of them has one."""
         self._values[place, which] = values
-        self._are_there[place, which] = are_there
+        self._are_there[place, which] = True if are_there is None else are_there
 
     def put_some(self, place: int, which: slice, values: Sequence[Any], number_of: NDArray[np.intp]) -> None:
         """Put values of a metric, of which each result has one, by its number; None is no value of this kind."""
@@ -116,7 +118,9 @@ class _Column:
 
     def array(self, order: NDArray[np.intp] | None) -> pa.Array:
         """Return them one after the other, results in some order, null where there is none."""
-        values, are_there = (rows if order is None else rows[:, order] for rows in (self._values, self._are_there))
+        values, are_there = (
+            rows if order is None else rows.take(order, axis=1) for rows in (self._values, self._are_there)
+        )
         return _array(values, self._kind, are_there)
 
 
@@ -169,4 +173,4 @@ class _Columns:
 def _array(values: NDArray[Any], kind: pa.DataType, are_there: NDArray[np.bool_] | None = None) -> pa.Array:
     """Take numbers over as they are."""
     bits = None if are_there is None else pa.py_buffer(np.packbits(are_there, bitorder="little"))
-    return pa.Array.from_buffers(kind, values.size, [bits, pa.py_buffer(values)])
+    return pa.Array.from_buffers(kind, values.size, [bits, pa.py_buffer(np.ascontiguousarray(values))])

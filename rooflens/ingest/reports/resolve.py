@@ -151,7 +151,8 @@ def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
     return Resolved(values, shared((*sources, *sources.values())), ops, peaks)
 
 
-def _choose(condition: bool, value: float, other: float) -> float:  # noqa: FBT001 - as numpy.where
+def choose_one(condition: bool, value: float, other: float) -> float:  # noqa: FBT001 - as numpy.where
+    """Choose between two numbers (`Choose`)."""
     return value if condition else other
 
 
@@ -168,7 +169,7 @@ def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found:
                 sources.update(_run(step.steps, stored, resolved, found))
             continue
         for way in step.ways:
-            value = way.find(stored, resolved, _choose)
+            value = way.find(stored, resolved, choose_one)
             if isfinite(value):
                 found[step.name], sources[step.name] = value, way.source
                 break

@@ -27,7 +27,9 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
 def reals(values: NDArray[np.float64]) -> pa.Array:
     """Make a column of numbers, null where one is NaN."""
     bits = np.packbits(~np.isnan(values), bitorder="little")
-    return pa.Array.from_buffers(pa.float64(), len(values), [pa.py_buffer(bits), pa.py_buffer(values)])
+    return pa.Array.from_buffers(
+        pa.float64(), len(values), [pa.py_buffer(bits), pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
