@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.report import Report
 
 KERNELS = 20
-MOST_BYTES = 6 << 20
+MOST_BYTES = 4 << 20
 """Reports of larger kernels are left out: they store values by instruction, and are read one by one."""
 
 
