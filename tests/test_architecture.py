@@ -39,11 +39,12 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
+    "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/names model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
-    "ingest/loading": "errors format ingest/children ingest/executors ingest/reports model/records model/failed "
-    "model/unprofiled model/store",
+    "ingest/loading": "errors format ingest/children ingest/columns ingest/executors ingest/reports model/records "
+    "model/failed model/unprofiled model/store",
     "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
     "model/keys model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
@@ -117,6 +118,8 @@ ONLY_IN = {
     "pyarrow": {
         "api",
         "model/store",
+        "ingest/columns",
+        "ingest/metrics/columns.py",
         "ingest/metrics/raw.py",
         "ingest/reports/report.py",
         "ingest/reports/read.py",

@@ -35,6 +35,7 @@ class ReportRows(Struct, frozen=True):
 
     Attributes:
         unprofiled: Its run without the profiler, where there was one.
+        rows: Kernels beside `kernels`, as rows of `KERNELS`; None where there are none.
         metrics: Rows of `METRICS`; None where raw values are not kept.
         instances: Rows of `INSTANCES`; None where they are not kept.
     """
@@ -44,6 +45,12 @@ class ReportRows(Struct, frozen=True):
     unprofiled: Unprofiled | None = None
     metrics: pa.Table | None = None
     instances: pa.Table | None = None
+    rows: pa.Table | None = None
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels it adds."""
+        return len(self.kernels) + (0 if self.rows is None else int(self.rows.num_rows))
 
 
 def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
@@ -51,7 +58,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
     kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
         "runs": run_table([report.run for report in reports], int(time.time())),
-        "kernels": kernel_table(kernels),
+        "kernels": _with_rows(kernel_table(kernels), reports),
         "hotspots": hotspot_table(kernels),
         "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
     }
@@ -86,22 +93,50 @@ def runs_from_table(table: pa.Table) -> list[Run]:
     return [Run(**dict(zip(_RUN_FIELDS, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
+def _with_rows(table: pa.Table, reports: Sequence[ReportRows]) -> pa.Table:
+    """Put the rows that reports come with among those of their kernels, in the order of the report."""
+    if all(report.rows is None for report in reports):
+        return table
+    parts = []
+    start = 0
+    for report in reports:
+        made = table.slice(start, len(report.kernels))
+        start += len(report.kernels)
+        rows = made if report.rows is None else pa.concat_tables([made, report.rows])
+        indices = rows["kernel_index"].to_numpy()
+        is_ordered = report.rows is None or bool((indices[1:] > indices[:-1]).all())
+        parts.append(rows if is_ordered else rows.sort_by("kernel_index"))
+    return pa.concat_tables(parts)
+
+
 def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
     """Make the rows of `kernels`: every counter a column, missing ones null."""
-    columns: dict[str, Any] = {
-        "digest": [kernel.digest for kernel in kernels],
-        "kernel_index": [kernel.index for kernel in kernels],
-        **{name: [getattr(kernel, name) for kernel in kernels] for name in (*_KERNEL_TEXTS, "device", "synthetic")},
-        "rules": struct_lists([kernel.rules for kernel in kernels], RULES),
-        "series_interval_ns": [kernel.series.interval_ns if kernel.series else None for kernel in kernels],
-        "series": map_column([kernel.series.shares if kernel.series else None for kernel in kernels], SERIES),
+    fields_ = (*_KERNEL_TEXTS, "digest", "device", "synthetic", "rules", "series", "grid", "block", *MAPS)
+    columns: dict[str, Any] = {name: [getattr(kernel, name) for kernel in kernels] for name in fields_}
+    columns["kernel_index"] = [kernel.index for kernel in kernels]
+    return kernel_rows(columns | _counter_columns(kernels))
+
+
+def kernel_rows(columns: Mapping[str, Any]) -> pa.Table:
+    """Make rows of `kernels`.
+
+    Args:
+        columns: By field of a kernel, the number in the report as `kernel_index`, and by counter: a list or an array.
+            Counters that no kernel has may be missing.
+    """
+    series: Sequence[Series | None] = columns["series"]
+    missing = pa.nulls(len(series), pa.float64())
+    made: dict[str, Any] = {
+        **{counter.name: missing for counter in COUNTERS},
+        **columns,
+        "rules": struct_lists(columns["rules"], RULES),
+        "series_interval_ns": [one.interval_ns if one else None for one in series],
+        "series": map_column([one.shares if one else None for one in series], SERIES),
+        **{name: map_column(columns[name], kind) for name, kind in MAPS.items()},
     }
     for what in ("grid", "block"):
-        sizes = [getattr(kernel, what) for kernel in kernels]
-        columns |= {f"{what}_{axis}": [size and size[i] for size in sizes] for i, axis in enumerate(AXES)}
-    columns |= _counter_columns(kernels)
-    columns |= {name: map_column([getattr(kernel, name) for kernel in kernels], kind) for name, kind in MAPS.items()}
-    return table_of(columns, KERNELS)
+        made |= {f"{what}_{axis}": [size and size[i] for size in columns[what]] for i, axis in enumerate(AXES)}
+    return table_of(made, KERNELS)
 
 
 def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
@@ -117,8 +152,7 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
         done += len(rows)
     for column in columns.values():
         column.extend(repeat(None, done - len(column)))
-    missing = pa.nulls(done, pa.float64())
-    return {counter.name: columns.get(counter.name, missing) for counter in COUNTERS}
+    return columns
 
 
 def kernels_from_batch(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 
 def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -19,6 +22,14 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
         for column in (columns[field.name],)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def reals(values: NDArray[np.float64]) -> pa.Array:
+    """Make a column of numbers, null where one is NaN."""
+    bits = np.packbits(~np.isnan(values), bitorder="little")
+    return pa.Array.from_buffers(
+        pa.float64(), len(values), [pa.py_buffer(bits), pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
@@ -53,6 +64,12 @@ def struct_lists(
     for one in lists:
         offsets.append(offsets[-1] + len(one))
     flat = list(chain.from_iterable(lists))
+    distinct = {id(record): record for record in flat}
+    if 0 < 2 * len(distinct) <= len(flat):
+        places = {known: place for place, known in enumerate(distinct)}
+        owners = pa.array([places[id(record)] for record in flat], pa.int32())
+        made = struct_lists([list(distinct.values())], kind, get).values.take(owners)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), made, kind)
     struct = kind.value_type
     fields = [struct.field(position) for position in range(struct.num_fields)]
     arrays = [pa.array([get(record, field.name) for record in flat], field.type) for field in fields]
