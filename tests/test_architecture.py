@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
-    "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/names model/store model/store/tables",
+    "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/keys model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
@@ -90,7 +90,7 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
-    "report/text/digest": "format model/* report/labels report/content report/program report/summary report/text",
+    "report/text/digest": "format errors model/* report/labels report/content report/program report/summary report/text",
     "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",

@@ -22,7 +22,7 @@ from rooflens.ingest.reports.results import (
     stalls_of,
 )
 from rooflens.model.counters.table import MEASURED
-from rooflens.model.names import short_name
+from rooflens.model.keys import short_name
 from rooflens.model.store.rows import kernel_rows
 from rooflens.model.store.tables.columns import reals
 
