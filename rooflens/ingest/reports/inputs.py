@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 from rooflens.model.store.address import is_remote
@@ -140,7 +139,7 @@ def is_report(path: Path) -> bool:
         has_name_of_report(path)
         or is_packed(path)
         or first_bytes(path, len(MAGIC)) == MAGIC
-        or is_export(first_bytes(path, HEAD_BYTES))
+        or _is_table(path)
     )
 
 
@@ -149,9 +148,16 @@ def _is_exported(path: Path) -> bool:
     if not path.name.endswith(_TABLES):
         return False
     try:
-        return is_export(next(chunks(path)) if is_packed(path) else first_bytes(path, HEAD_BYTES))
+        return _is_table(path, next(chunks(path)) if is_packed(path) else None)
     except (InputError, OSError):
         return False
+
+
+def _is_table(path: Path, unpacked: bytes | None = None) -> bool:
+    """Return whether ncu exported a file, by how it begins."""
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are no exports
+
+    return is_export(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
 
 
 def _is_folder(given: str) -> bool:

@@ -47,6 +47,7 @@ class ReadOptions(Struct, frozen=True):
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
         gpu: Name of the GPU, for exports that do not say it.
         deadline_s: Seconds that NVIDIA's module may take for a file of no size.
+        texts: Have NVIDIA's disassembler write the hottest instructions in text, which takes it a second.
     """
 
     reader: Reader = "auto"
@@ -55,6 +56,7 @@ class ReadOptions(Struct, frozen=True):
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES
     gpu: str | None = None
     deadline_s: float = 120.0
+    texts: bool = True
 
 
 class Report(Struct, frozen=True):
