@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.roofline.calibrations import Attainable
     from rooflens.model.store.index import Index
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rooflens.model.bounds import Bound
-    from rooflens.model.roofline.calibrations import Attainable
+    from rooflens.model.calibration import Attainable
     from rooflens.model.unprofiled import InProgram, Unprofiled
 
 Status = Literal["ok", "failed", "partial"]

@@ -6,8 +6,8 @@ import pytest
 from support.kernels import make_kernel
 
 from rooflens.model.analyze import analyze
+from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 from rooflens.model.records import Outside
-from rooflens.model.roofline.calibrations import RATE_UNITS, Attainable, Rate
 
 COUNTERS = {
     "sm_clock_hz": 1.5e9,

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import judge
 import pytest
 from judge import Judged, Judgement, truths
-from msgspec.structs import replace
 from support.recorded import ENTRY
 
 if TYPE_CHECKING:

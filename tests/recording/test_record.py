@@ -4,6 +4,7 @@ import os
 import sys
 import tarfile
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import judge
@@ -11,7 +12,6 @@ import pytest
 import record
 import slim
 import stored
-from msgspec.structs import replace
 from support import fake_ncu
 from support.make_fixtures import MARK
 from support.packing import pack

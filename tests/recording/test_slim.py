@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ import record
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
 from support.damage import block_starts, certain_damage

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from msgspec.structs import replace
 from switches import compare
 from truth import Measured
 

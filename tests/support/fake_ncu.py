@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-
-from msgspec import Struct
 
 BEHAVIOUR, REPORT, VERSION, KNOWN = "FAKE_NCU", "FAKE_NCU_REPORT", "FAKE_NCU_VERSION", "FAKE_NCU_KNOWN"
 PUTS_BEHIND = "FAKE_NCU_PUTS_BEHIND"
@@ -27,7 +26,8 @@ _SHUTDOWN = (
 _CONNECTED = "==PROF== Connected to process 4711 (/home/me/saxpy)\n"
 
 
-class Says(Struct, frozen=True):
+@dataclass(frozen=True)
+class Says:
     """What ncu writes where, and what it returns."""
 
     log: str = ""

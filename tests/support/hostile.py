@@ -5,11 +5,11 @@ None has lone surrogates: readers replace them.
 
 from __future__ import annotations
 
+from dataclasses import is_dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,12 +95,8 @@ _OURS = frozenset({"digest", "status", "workload", "compute_capability", "by", "
 def hostile(record: Record, texts: Iterator[str] | None = None) -> Record:
     """Put the next text into every field of a record, and of the records in it, that holds text of a report."""
     texts = texts or cycle(ALL)
-    changes = {
-        field.name: _hostile(getattr(record, field.name), texts)
-        for field in fields(record)  # type: ignore[arg-type]
-        if field.name not in _OURS
-    }
-    return replace(record, **changes)  # type: ignore[type-var]
+    values = {name: getattr(record, name) for name in type(record).__match_args__}  # type: ignore[attr-defined]
+    return type(record)(**{name: value if name in _OURS else _hostile(value, texts) for name, value in values.items()})
 
 
 def _hostile(value: Any, texts: Iterator[str]) -> Any:
@@ -108,6 +104,6 @@ def _hostile(value: Any, texts: Iterator[str]) -> Any:
         return next(texts)
     if isinstance(value, tuple):
         return tuple(_hostile(one, texts) for one in value)
-    if isinstance(value, Struct):
+    if isinstance(value, Struct) or is_dataclass(value):
         return hostile(value, texts)
     return value

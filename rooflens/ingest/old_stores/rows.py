@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.metrics.stored import OPCODE_TABLES
@@ -42,7 +42,7 @@ def read_old(folder: Path, digest: str) -> ReportRows:
     """
     try:
         (row,) = _table(folder, "runs", digest).to_pylist()
-        known = {field.name: row[field.name] for field in fields(Run) if field.name in row}
+        known = {name: row[name] for name in Run.__struct_fields__ if name in row}
         run = Run(**{**known, "reader": _READER})
         raw = _table(folder, "metrics", digest)
         own = pc.is_null(raw["instance"])
@@ -80,7 +80,7 @@ def _hotspots(folder: Path, digest: str) -> dict[int, tuple[Hotspot, ...]]:
     found: dict[int, list[Hotspot]] = {}
     if (folder / "hotspots" / f"{digest}.parquet").exists():
         for row in _table(folder, "hotspots", digest).to_pylist():
-            values = {field.name: row.get(field.name) for field in fields(Hotspot)}
+            values = {name: row.get(name) for name in Hotspot.__struct_fields__}
             spot = Hotspot(**{**values, "measures": dict(row["measures"])})
             found.setdefault(row["kernel_index"], []).append(spot)
     return {index: tuple(spots) for index, spots in found.items()}

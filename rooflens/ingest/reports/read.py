@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
@@ -345,7 +345,7 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
     if len(ours.kernels) != len(theirs.kernels):
         yield f"{len(ours.kernels)} kernels, not {len(theirs.kernels)}"
     for kernel, other in zip(ours.kernels, theirs.kernels, strict=False):
-        names = [field.name for field in fields(kernel)]
+        names = kernel.__struct_fields__
         yield from (
             f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
         )

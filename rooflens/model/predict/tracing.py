@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -80,7 +80,7 @@ class Program:
         if type(yes) is not type(no):
             raise TypeError(f"two paths give {type(yes).__name__} and {type(no).__name__}")
         if isinstance(yes, Struct):
-            parts = {name.name: (getattr(yes, name.name), getattr(no, name.name)) for name in fields(yes)}
+            parts = {name: (getattr(yes, name), getattr(no, name)) for name in yes.__struct_fields__}
             chosen = {name: self._either(condition, *both) for name, both in parts.items()}
             return replace(yes, **chosen)
         if isinstance(yes, dict) and yes.keys() == no.keys():

@@ -17,8 +17,8 @@ from rooflens.model.roofline.datasheets import name_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflens.model.calibration import Attainable, Rate
     from rooflens.model.records import Kernel, Level, Pipe
-    from rooflens.model.roofline.calibrations import Attainable, Rate
 
 CLOCK_TOLERANCE = 0.02
 """Clocks nearer than this are one clock: so far apart are two runs of one measurement."""

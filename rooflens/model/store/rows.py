@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import fields
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Kernel, Rule, Run, Series
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
-_RUN_FIELDS = tuple(field.name for field in fields(Run))
+_RUN_FIELDS = Run.__struct_fields__
 _KERNEL_TEXTS = (
     *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
     *("process", "nvtx_range"),

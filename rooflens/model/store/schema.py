@@ -8,7 +8,6 @@ report's SHA-256; those of kernels also on `kernel_index`. `failures` has a row 
 from __future__ import annotations
 
 import pyarrow as pa
-from msgspec.structs import fields
 
 from rooflens.model.counters.table import COUNTERS
 from rooflens.model.records import Rule
@@ -53,7 +52,7 @@ MAPS: dict[str, pa.MapType] = {
     "stalls": pa.map_(_TEXT, _REAL),
     "code_totals": pa.map_(_TEXT, _REAL),
 }
-RULES = pa.list_(pa.struct([(field.name, _REAL if field.name.endswith("_pct") else _TEXT) for field in fields(Rule)]))
+RULES = pa.list_(pa.struct([(name, _REAL if name.endswith("_pct") else _TEXT) for name in Rule.__struct_fields__]))
 SERIES = pa.map_(_TEXT, pa.list_(_REAL))
 AXES = ("x", "y", "z")
 

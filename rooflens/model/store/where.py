@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
-from msgspec.structs import fields
 
 from rooflens.errors import UsageError
 from rooflens.model.records import Run
@@ -51,7 +50,7 @@ for _field in (*RUNS, *KERNELS):
     elif pa.types.is_integer(_field.type) or pa.types.is_floating(_field.type):
         _KINDS[_field.name] = "number"
 
-_OF_RUN = frozenset(field.name for field in fields(Run)) - frozenset(KERNELS.names)
+_OF_RUN = frozenset(Run.__struct_fields__) - frozenset(KERNELS.names)
 COLUMNS = tuple(
     name for name in (*KERNELS.names, *RUNS.names) if name in _KINDS and (name in KERNELS.names or name in _OF_RUN)
 )

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import asdict, fields, replace
+from msgspec.structs import asdict, replace
 
 from rooflens.checking import parse_toml
 
@@ -92,7 +92,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
     table = dataclasses.replace(document.table("thresholds"), path="")
-    known = [field.name for field in fields(Thresholds)]
+    known = Thresholds.__struct_fields__
     if unknown := [name for name in table if name not in known]:
         raise table.error(f"unknown threshold `{unknown[0]}`", f"known are: {', '.join(sorted(known))}")
     values = {name: table.number(name, zero=True) for name in table}

@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from support.ncu_rep_writer import KernelSpec, ReportSpec, RuleText, write_report
 
 from rooflens.cli.group import main
-from rooflens.model.roofline.calibrations import Attainable
+from rooflens.model.calibration import Attainable
 
 if TYPE_CHECKING:
     from pathlib import Path

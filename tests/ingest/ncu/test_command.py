@@ -3,10 +3,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from support import fake_ncu
 
 from rooflens.errors import EnvironmentMissingError, InputError, UsageError

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.kernels import make_kernel
 
+from rooflens.model.calibration import RATE_UNITS, Attainable, Rate
 from rooflens.model.records import LEVELS
 from rooflens.model.roofline.attainable import at_clock, attainable_roofs, find_attainable
-from rooflens.model.roofline.calibrations import RATE_UNITS, Attainable, Rate
 from rooflens.model.roofline.datasheets import PEAK_KEYS
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.model.roofline.attainable import at_clock

@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from msgspec.structs import fields
 
 from rooflens.model.records import Evidence, Hotspot
 from rooflens.model.store.tables.columns import map_column, maps, struct_lists, table_of, texts
@@ -33,7 +32,7 @@ _MEASURES = pa.map_(_TEXT, _REAL)
 
 HOTSPOTS = pa.schema([("digest", _TEXT), ("kernel_index", _INT), *_PLACE, ("measures", _MEASURES)])
 
-_EVIDENCE = pa.list_(pa.struct([(field.name, _REAL if field.name == "value" else _TEXT) for field in fields(Evidence)]))
+_EVIDENCE = pa.list_(pa.struct([(name, _REAL if name == "value" else _TEXT) for name in Evidence.__struct_fields__]))
 _WHERE = pa.list_(pa.struct([*_PLACE, ("share", _REAL)]))
 _PLAIN = ("id", "title", "severity", "speedup_up_to", "move", "confidence")
 
