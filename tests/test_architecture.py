@@ -36,10 +36,11 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/executors": "errors ingest/children",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
+    "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/loading": "errors format ingest/children ingest/executors ingest/reports model/records model/failed "
     "model/unprofiled model/store",
-    "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
+    "ingest/reports": "errors format ingest/children ingest/cubin ingest/exports ingest/metrics ingest/messages "
     "model/names model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",
@@ -95,7 +96,7 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/ncu_reader.py"},
+    "ncu_report": {"ingest/reports/nvidia.py"},
     "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/comparison/waterfall.py"},

@@ -27,6 +27,8 @@ _ADDRESS = Struct("<Q")
 _ADVANCE = Struct("<H")
 
 _COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
+_LAST_SHORT = 255
+_MOST_BITS = 64
 _EXTENDED, _END_SEQUENCE, _SET_ADDRESS, _DEFINE_FILE = 0, 1, 2, 3
 
 
@@ -74,7 +76,7 @@ def read_lines(cubin: Cubin) -> Mapping[bytes, Lines]:
     start = 0
     while start < len(data):
         unit = _unit(data, start)
-        for function, offset, place in _rows(data, unit, functions):
+        for function, offset, place in _Program(data, unit, functions).rows():
             found.setdefault(function, Lines()).add(offset, place)
         start = unit.end
     return found
@@ -112,51 +114,78 @@ def _unit(data: bytes, start: int) -> _Unit:
     )
 
 
-def _rows(
-    data: bytes, unit: _Unit, functions: Mapping[int, bytes]
-) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
-    """Run the program of a table, and yield its rows: function, offset in it, file and line."""
-    at, function, offset, file, line = unit.program, b"", 0, 1, 1
-    while at < unit.end:
-        code = data[at]
-        at += 1
-        if code >= unit.first_short:
-            steps, line_step = divmod(code - unit.first_short, unit.line_range)
-            offset += steps * unit.least_bytes
-            line += unit.line_base + line_step
-            yield function, offset, (unit.files[file], line)
-        elif code == _COPY:
-            yield function, offset, (unit.files[file], line)
-        elif code == _ADVANCE_PC:
-            steps, at = _unsigned(data, at)
-            offset += steps * unit.least_bytes
+class _Program:
+    """The program of a table at work."""
+
+    def __init__(self, data: bytes, unit: _Unit, functions: Mapping[int, bytes]) -> None:
+        self._data = data
+        self._unit = unit
+        self._functions = functions
+        self._at = unit.program
+        self._begin()
+
+    def _begin(self) -> None:
+        self._function, self._offset, self._file, self._line = b"", 0, 1, 1
+
+    def rows(self) -> Iterator[tuple[bytes, int, tuple[str, int] | None]]:
+        """Yield function, offset in it, and file and line from there on; no place behind the end of a function."""
+        data, unit = self._data, self._unit
+        while self._at < unit.end:
+            code = data[self._at]
+            self._at += 1
+            if code >= unit.first_short:
+                steps, line_step = divmod(code - unit.first_short, unit.line_range)
+                self._offset += steps * unit.least_bytes
+                self._line += unit.line_base + line_step
+                yield self._function, self._offset, (unit.files[self._file], self._line)
+            elif code == _COPY:
+                yield self._function, self._offset, (unit.files[self._file], self._line)
+            elif code != _EXTENDED:
+                self._step(code)
+            elif self._ends():
+                yield self._function, self._offset, None
+                self._begin()
+
+    def _step(self, code: int) -> None:
+        """Carry out what makes no row."""
+        unit = self._unit
+        if code == _ADVANCE_PC:
+            self._offset += self._unsigned() * unit.least_bytes
         elif code == _ADVANCE_LINE:
-            step, at = _signed(data, at)
-            line += step
+            self._line += self._signed()
         elif code == _SET_FILE:
-            file, at = _unsigned(data, at)
+            self._file = self._unsigned()
         elif code == _CONST_ADD_PC:
-            offset += (255 - unit.first_short) // unit.line_range * unit.least_bytes
+            self._offset += (_LAST_SHORT - unit.first_short) // unit.line_range * unit.least_bytes
         elif code == _FIXED_ADVANCE_PC:
-            (step,) = _ADVANCE.unpack_from(data, at)
-            offset += step
-            at += _ADVANCE.size
-        elif code == _EXTENDED:
-            length, at = _unsigned(data, at)
-            extended = data[at]
-            if extended == _END_SEQUENCE:
-                yield function, offset, None
-                function, offset, file, line = b"", 0, 1, 1
-            elif extended == _SET_ADDRESS:
-                if function or offset:
-                    raise ValueError("a function in two parts")
-                function = functions[at + 1]  # what stands there is where the function was loaded, or zero
-            elif extended == _DEFINE_FILE:
-                raise ValueError("a file that the header does not name")
-            at += length
+            self._offset += _ADVANCE.unpack_from(self._data, self._at)[0]
+            self._at += _ADVANCE.size
         else:
             for _ in range(unit.operands[code - 1]):
-                at = _skipped(data, at)
+                self._unsigned()
+
+    def _ends(self) -> bool:
+        """Carry out what has a length before it; return whether a function ends there."""
+        length = self._unsigned()
+        start, code = self._at, self._data[self._at]
+        self._at += length
+        if code == _SET_ADDRESS:
+            if self._function or self._offset:
+                raise ValueError("a function in two parts")
+            self._function = self._functions[start + 1]  # what stands there is where it was loaded to, or zero
+        elif code == _DEFINE_FILE:
+            raise ValueError("a file that the header does not name")
+        return code == _END_SEQUENCE
+
+    def _unsigned(self) -> int:
+        number, self._at = _unsigned(self._data, self._at)
+        return number
+
+    def _signed(self) -> int:
+        start = self._at
+        number = self._unsigned()
+        bits = 7 * (self._at - start)
+        return number - (1 << bits) if number >> (bits - 1) else number
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
@@ -171,13 +200,9 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
         number |= (data[at] & 0x7F) << shift
         shift += 7
         at += 1
+        if shift > _MOST_BITS:
+            raise ValueError("a number too large")
     return number | data[at] << shift, at + 1
-
-
-def _signed(data: bytes, at: int) -> tuple[int, int]:
-    number, end = _unsigned(data, at)
-    bits = 7 * (end - at)
-    return (number - (1 << bits) if number >> (bits - 1) else number), end
 
 
 def _skipped(data: bytes, at: int) -> int:

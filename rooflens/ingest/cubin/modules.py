@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.format import as_unicode
 from rooflens.ingest.cubin.elf import Cubin
+from rooflens.ingest.cubin.instructions import INSTRUCTION_BYTES, kind_of
 from rooflens.ingest.cubin.lines import read_lines
-from rooflens.ingest.cubin.packed import INSTRUCTION_BYTES, packed
 from rooflens.ingest.messages.messages import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rooflens.ingest.cubin.lines import Lines
-    from rooflens.ingest.metrics.stored import Packed
+    from rooflens.ingest.metrics.stored import Kind
 
 _DAMAGE = (ValueError, LookupError, ArithmeticError, struct.error)
 """What reading a cubin raises that is damaged, or holds what nobody knows."""
@@ -94,12 +94,12 @@ class Listing:
         """Return nothing: it takes a disassembler."""
         return None
 
-    def packed(self, address: int) -> Packed | None:
-        """Say what an instruction is of packed fp16 multiply-adds; None where that is not known."""
+    def kind(self, address: int) -> Kind | None:
+        """Say what an instruction is; None where that is not known."""
         function, offset = self._place(address)
         if function not in self._codes:
             self._codes[function] = self._module.cubin.section(b".text." + function) or b""
-        return packed(self._codes[function][offset : offset + INSTRUCTION_BYTES], self._module.cubin.capability)
+        return kind_of(self._codes[function][offset : offset + INSTRUCTION_BYTES], self._module.cubin.capability)
 
     def line(self, address: int) -> tuple[str, int] | None:
         """Return the file and the line that an instruction was compiled from."""

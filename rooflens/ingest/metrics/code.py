@@ -24,7 +24,7 @@ from rooflens.model.records import Hotspot
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.ingest.metrics.stored import Metrics, Packed, Stored, Texts
+    from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
     from rooflens.model.records import Grain
 
 ByAddress: TypeAlias = "dict[int, float]"
@@ -59,6 +59,7 @@ _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 _PACKED = "HFMA2"
 _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
 """A packed multiply-add with the zero register as a factor: it computes nothing, compilers load constants with it."""
+_LOAD = re.compile(r"(?:^|\s)LD")
 _NO_TEXT = ("", "???")
 
 _MOST_SAMPLED, _MOST_OF_OTHERS, _MOST_OF_A_STALL = 20, 5, 3
@@ -208,7 +209,9 @@ def with_sass(code: Code, texts: Mapping[int, str]) -> Code:
         texts: What the disassembler says, by address.
     """
     spots = (
-        replace(spot, sass=_clean(texts.get(code.start + spot.pc))) if spot.by == "sass" and spot.pc is not None else spot
+        replace(spot, sass=_clean(texts.get(code.start + spot.pc)))
+        if spot.by == "sass" and spot.pc is not None
+        else spot
         for spot in code.hotspots
     )
     return replace(code, hotspots=tuple(spots))
@@ -262,8 +265,8 @@ class _Reader(Struct):
             if bits & (_LOADS | _STORES):
                 is_copy = bits & _STORES and int(self.stored.memory.get(address, 0)) & _OF_SHARED
                 loads[address] = bool(bits & _LOADS and (is_copy or not bits & _STORES))
-            elif text := self.text(address):
-                loads[address] = re.search(r"(?:^|\s)LD", text) is not None
+            elif kind := self.kind(address):
+                loads[address] = kind == "load"
             else:
                 return None
         return loads
@@ -280,25 +283,25 @@ class _Reader(Struct):
                 break
             if opcodes and count > unseen:
                 continue
-            kind = self.packed(address)
+            kind = self.kind(address)
             if kind is None:
                 return None
-            if kind != "other":
+            if kind in {"computes", "constant"}:
                 unseen -= count
                 if kind == "constant":
                     found[address] = count
         return found
 
-    def packed(self, address: int) -> Packed | None:
-        """Say what an instruction is of packed fp16 multiply-adds: by its encoding, or else by its text."""
-        if self.texts is not None and (known := self.texts.packed(address)) is not None:
+    def kind(self, address: int) -> Kind | None:
+        """Say what an instruction is: by its encoding, or else by its text; None where neither is known."""
+        if self.texts is not None and (known := self.texts.kind(address)) is not None:
             return known
         text = self.text(address)
         if text is None:
             return None
-        if _PACKED not in text:
-            return "other"
-        return "constant" if _CONSTANT_LOAD.search(text) else "computes"
+        if _PACKED in text:
+            return "constant" if _CONSTANT_LOAD.search(text) else "computes"
+        return "load" if _LOAD.search(text) else "other"
 
     def text(self, address: int) -> str | None:
         """Return the instruction at an address in text."""

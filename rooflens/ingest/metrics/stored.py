@@ -57,8 +57,9 @@ class Metrics(Protocol):
         """Return what is stored under a name; None where nothing is."""
 
 
-Packed: TypeAlias = Literal["other", "computes", "constant"]
-"""What an instruction is: a packed fp16 multiply-add that computes, one that only loads a constant, or another."""
+Kind: TypeAlias = Literal["load", "store", "computes", "constant", "other"]
+"""What an instruction is: a load of global memory, a store or an atomic, a packed fp16 multiply-add that computes, one
+that only loads a constant, or another."""
 
 
 class Texts(Protocol):
@@ -67,7 +68,7 @@ class Texts(Protocol):
     has_sass: bool
     """It can give instructions in text."""
 
-    def packed(self, address: int) -> Packed | None:
+    def kind(self, address: int) -> Kind | None:
         """Say what an instruction is by how it is encoded; None where only its text tells."""
 
     def sass(self, address: int) -> str | None:

@@ -135,12 +135,7 @@ def has_name_of_report(path: Path) -> bool:
 
 def is_report(path: Path) -> bool:
     """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
-    return (
-        has_name_of_report(path)
-        or is_packed(path)
-        or first_bytes(path, len(MAGIC)) == MAGIC
-        or _is_table(path)
-    )
+    return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or _is_table(path)
 
 
 def _is_exported(path: Path) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 from itertools import chain, repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
@@ -24,10 +23,11 @@ from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, t
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from rooflens.ingest.metrics.raw import RawTable
-    from rooflens.ingest.metrics.stored import Packed, Value
+    from rooflens.ingest.metrics.stored import Kind, Value
     from rooflens.ingest.reports.report import ReadOptions, Report
 
 _OF_UNIT, _OF_KERNEL = 1, 2
@@ -146,7 +146,7 @@ class _Texts:
     def __init__(self, action: Any) -> None:
         self._action = action
 
-    def packed(self, address: int) -> Packed | None:  # noqa: ARG002 - its encoding is not told
+    def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - its encoding is not told
         """Return nothing: the text tells."""
         return None
 

@@ -57,7 +57,7 @@ def actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[
         if context is None or context.num_ranges() == 0:
             raise InputError("damaged: no results can be read", RERECORD)
         ranges = (context.range_by_idx(index) for index in range(context.num_ranges()))
-        places = ((found, index) for found in ranges for index in range(found.numactions()))
+        places = ((found, index) for found in ranges for index in range(found.num_actions()))
         for number, (found, index) in enumerate(places):
             if wanted is None or number in wanted:
                 yield number, found.action_by_idx(index)
