@@ -21,7 +21,7 @@ def _encoded(low: int, middle: int = 0) -> bytes:
         pytest.param(0xFC6000040081D8000001C021D7231, 86, "computes", id="HFMA2 R29, R2.H0_H0, -R28.H0_NH1, R29"),
     ],
 )
-def test_packed_multiply_adds_with_a_zero_factor_load_a_constant(instruction: int, capability: int, kind: str) -> None:
+def test_a_factor_of_zero_loads_a_constant(instruction: int, capability: int, kind: str) -> None:
     """A packed multiply-add with the zero register as a factor computes nothing."""
     assert kind_of(instruction.to_bytes(16, "little"), capability) == kind
 
@@ -30,13 +30,20 @@ def test_packed_multiply_adds_with_a_zero_factor_load_a_constant(instruction: in
     ("capability", "kind"), [(90, "computes"), (100, "other"), (120, "other"), (61, None), (130, None)]
 )
 def test_an_operation_is_told_by_its_gpu(capability: int, kind: str | None) -> None:
-    """What is HFMA2.MMA until Hopper is an integer addition on Blackwell; on GPUs that are not known nothing is told."""
+    """HFMA2.MMA until Hopper is an integer addition on Blackwell; of GPUs that are not known nothing is told."""
     assert kind_of(_encoded(0x4_04_7235, 4), capability) == kind
 
 
 @pytest.mark.parametrize(
     ("operation", "kind"),
-    [(0x381, "load"), (0x980, "load"), (0xFAE, "load"), (0x386, "store"), (0x3A8, "store"), (0x98E, "store")],
+    [
+        (0x381, "load"),
+        (0x980, "load"),
+        (0xFAE, "load"),
+        (0x386, "store"),
+        (0x3A8, "store"),
+        (0x98E, "store"),
+    ],
 )
 def test_loads_are_told_from_what_writes(operation: int, kind: str) -> None:
     """LDG, LD and LDGSTS read; STG, ATOMG and RED write."""
