@@ -9,6 +9,7 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,12 +21,11 @@ from rooflens.errors import InputError
 from rooflens.files import read_text
 from rooflens.format import count
 from rooflens.ingest.loading.load import load_reports
-from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
 from rooflens.model.keys import Keys, launch_id
-from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -150,7 +150,7 @@ def analyze_inputs(
     """Read the reports that were found and analyze every kernel; `on_outcome` hears of each report as it is read."""
     loaded = load_reports(inputs.jobs, on_outcome, reading)
     reports = _withheld(loaded.reports) if without_nvidia else loaded.reports
-    found = _analyzed(reports, limits, lambda run: read_unprofiled(Path(run.source)))
+    found = _analyzed(reports, limits, _beside)
     return replace(
         found,
         failures=(*loaded.failures, *found.failures),
@@ -270,6 +270,16 @@ def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> Analy
     return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))
 
 
+def _beside(run: Run) -> Unprofiled | None:
+    """Read the un-profiled run that is kept beside a report; None where there is none."""
+    report = Path(run.source)
+    if not os.path.lexists(sidecar(report)):
+        return None
+    from rooflens.ingest.ncu.unprofiled import read_unprofiled  # noqa: PLC0415 - few reports have one
+
+    return read_unprofiled(report)
+
+
 def _withheld(reports: Iterable[tuple[Run, Sequence[Kernel]]]) -> Iterator[tuple[Run, Sequence[Kernel]]]:
     """Leave out the results of NVIDIA's rules, before anything is made of them."""
     return ((run, [replace(kernel, rules=()) for kernel in kernels]) for run, kernels in reports)
@@ -387,6 +397,8 @@ def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:
 
 def _should_hold_each(run: Run) -> bool:
     """Return whether a report was to hold each distinct launch of its program."""
+    from rooflens.model.predict.measured import read_coverage  # noqa: PLC0415 - beside an un-profiled run
+
     coverage = read_coverage(run)
     return coverage.once_each and not coverage.in_range and "--kernel-" not in (run.command_line or "")
 

@@ -7,7 +7,6 @@ who write the same file at once, the last one's stands there, whole.
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -107,7 +106,7 @@ def replacing(file: Path, *, durable: bool = False) -> Iterator[Path]:
         OSError: The place cannot be written to.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{secrets.token_hex(8)}{PARTIAL}")
+    partial = file.with_name(f".{file.name[:_LONGEST_STEM]}.{os.urandom(8).hex()}{PARTIAL}")
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), _PRIVATE))
     try:
         yield partial

@@ -42,10 +42,11 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/keys model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
+    "ingest/cubin": "format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/loading": "errors format ingest/children ingest/columns ingest/executors ingest/reports model/records "
     "model/failed model/unprofiled model/store",
-    "ingest/reports": "errors format ingest/children ingest/exports ingest/metrics ingest/messages "
+    "ingest/reports": "errors format ingest/children ingest/cubin ingest/exports ingest/metrics ingest/messages "
     "model/keys model/records model/failed model/unprofiled model/hotspots model/roofline model/counters model/store",
     "ingest/old_stores": "errors ingest/metrics ingest/reports model/records model/unprofiled model/store "
     "model/store/tables",
@@ -90,7 +91,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
-    "report/text/digest": "format errors model/* report/labels report/content report/program report/summary report/text",
+    "report/text/digest": "format errors model/* report/labels report/content report/program report/summary "
+    "report/text",
     "mcp": "errors format analyzing ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",
@@ -104,7 +106,7 @@ MAX_FILES, MAX_LINES = 15, 500
 
 ONLY_IN = {
     "click": {"cli"},
-    "ncu_report": {"ingest/reports/ncu_reader.py"},
+    "ncu_report": {"ingest/reports/nvidia.py"},
     "google": {"ingest/messages/messages.py", "ingest/reports/container.py"},
     "torch": {"workloads"},
     "altair": {"report/comparison/waterfall.py"},
@@ -223,10 +225,14 @@ def test_modules_stay_small(path: Path) -> None:
 
 
 def _modules_after(*arguments: str) -> set[str]:
+    return {name.partition(".")[0] for name in _names_after(*arguments)}
+
+
+def _names_after(*arguments: str) -> set[str]:
     code = f"import sys; sys.argv = ['rooflens', *{arguments!r}]\nfrom rooflens.cli.group import main\n"
     code += "try:\n    main()\nexcept SystemExit:\n    pass\nprint('MODULES', *sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
-    return {name.partition(".")[0] for name in done.stdout.rpartition("MODULES")[2].split()}
+    return set(done.stdout.rpartition("MODULES")[2].split())
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -258,3 +264,53 @@ def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:
     loaded = _modules_after("report", str(report), "-o", str(page))
     assert "jinja2" in loaded
     assert not loaded & {"altair", "jsonschema", "pandas", "vl_convert", "pyarrow"}
+
+
+_SELDOM = (
+    "rooflens.ingest.children.children",
+    "rooflens.ingest.executors",
+    "rooflens.ingest.exports",
+    "rooflens.ingest.ncu.unprofiled",
+    "rooflens.model.predict",
+    "concurrent.futures",
+    "csv",
+    "gzip",
+    "importlib.resources",
+    "logging",
+    "secrets",
+    "subprocess",
+    "tempfile",
+)
+"""What only some reports need: a child, an executor, an export, an un-profiled run, a forecast."""
+
+
+def test_a_table_loads_what_it_shows(fixtures: Path) -> None:
+    """One report, one table: nothing is loaded that only others need, and not NVIDIA's module."""
+    report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
+    loaded = _names_after("analyze", str(report))
+    assert "rooflens.report.text.table" in loaded
+    assert not loaded & {*_SELDOM, "ncu_report"}
+    assert sum(name.startswith("rooflens.") for name in loaded) < _MOST_MODULES
+
+
+_MOST_MODULES = 130
+"""Our own modules in a table; 128 before any is split further."""
+
+
+@pytest.mark.corpus
+def test_a_table_of_instructions_asks_no_child(corpus: Path) -> None:
+    """The table names places and shows no code, so that a report with samples by instruction starts no process."""
+    loaded = _names_after("analyze", str(corpus / "llm.c__adamw_coalsecing_shared.ncu-rep"))
+    assert "rooflens.ingest.cubin.lines" in loaded
+    assert "rooflens.ingest.children.children" not in loaded
+
+
+def test_the_package_itself_loads_little() -> None:
+    """`import rooflens` takes nothing with it."""
+    code = "import sys; before = set(sys.modules); import rooflens; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    assert len(done.stdout.split()) <= _MOST_OF_THE_PACKAGE
+    assert not {name.partition(".")[0] for name in done.stdout.split()} & {*HEAVY, "click", "msgspec"}
+
+
+_MOST_OF_THE_PACKAGE = 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import defaultdict
 from itertools import chain
 from typing import IO, TYPE_CHECKING
@@ -51,9 +50,11 @@ def print_stored(
 
 def _print_json(load: Callable[..., Analyzed]) -> Analyzed:
     """Print the JSON for programs; `load` analyzes the store, and takes what takes the reports as they come."""
+    from tempfile import TemporaryFile
+
     from rooflens.report.text.json_csv import json_parts, json_rows
 
-    with tempfile.TemporaryFile() as file:
+    with TemporaryFile() as file:
         rows = _Rows(file, lambda report: ",\n".join(json_rows(report.analyses)))
         found = load(on_piece=rows.add)
         print_parts(json_parts(rows.of(found.reports), found.reports), 1)
@@ -62,6 +63,8 @@ def _print_json(load: Callable[..., Analyzed]) -> Analyzed:
 
 def _print_csv(load: Callable[..., Analyzed], *, raw_cells: bool) -> Analyzed:
     """Print the CSV."""
+    from tempfile import TemporaryFile
+
     from rooflens.guarding import write_all
     from rooflens.model.verdict.thresholds import default_thresholds
     from rooflens.report.text.json_csv import to_csv
@@ -74,7 +77,7 @@ def _print_csv(load: Callable[..., Analyzed], *, raw_cells: bool) -> Analyzed:
 
         return write_all((report,), default_thresholds(), write)
 
-    with tempfile.TemporaryFile() as file:
+    with TemporaryFile() as file:
         rows = _Rows(file, written)
         found = load(on_piece=rows.add)
         print_parts(chain([head], rows.of(found.reports)), 1)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.unprofiled import sidecar
+from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.pool import Job
 from rooflens.model.store import MARKER

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -64,6 +63,8 @@ def failure_words(kernel: Kernel) -> str:
 
 def bug_place(error: Exception) -> str:
     """Name an exception and the line that raised it."""
+    import traceback  # noqa: PLC0415 - only where something failed
+
     place = next(reversed(traceback.extract_tb(error.__traceback__)), None)
     where = f"{Path(place.filename).name}:{place.lineno}" if place else "an unknown place"
     return f"{type(error).__name__} at {where}"

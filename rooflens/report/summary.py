@@ -13,11 +13,11 @@ from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
 from rooflens.model.records import timed
+from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
 from rooflens.model.totals import first_findings, first_move, place_of_move
 from rooflens.model.verdict.sentences import beyond_words, distance_words, limit_words
 from rooflens.report.labels import BOUND_LABELS, flag_label
-from rooflens.report.roofline.rows import BAND_FROM_RATIO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

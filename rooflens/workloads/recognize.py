@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from rooflens.errors import InputError
 from rooflens.workloads.commands import HARNESS
-from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,6 +69,12 @@ def recognize(command_line: str | None) -> Recognized | None:
         return None
 
 
+def _workload(name: str) -> Workload:
+    from rooflens.workloads.registry import find_workload  # noqa: PLC0415 - most programs are none of ours
+
+    return find_workload(name)
+
+
 def _harness(words: Sequence[str]) -> Recognized | None:
     """Recognize `python -m rooflens.workloads.torch_harness NAME --case CASE --iterations N`."""
     places = [at for at, pair in enumerate(pairwise(words)) if pair == ("-m", HARNESS)]
@@ -80,7 +85,7 @@ def _harness(words: Sequence[str]) -> Recognized | None:
     iterations = _count(options.get("iterations"), _HARNESS_ITERATIONS) if options is not None else None
     if options is None or iterations is None:
         return None
-    workload = find_workload(name)
+    workload = _workload(name)
     case = workload.case(options.get("case"))
     if workload.kind != "torch":
         return None
@@ -117,7 +122,7 @@ def _program(words: Sequence[str]) -> Recognized | None:
     if not found:
         return None
     at, name = found[-1]
-    workload = find_workload(name)
+    workload = _workload(name)
     if workload.kind != "cuda":
         return None
     given = _pairs(words[at + 1 :])

@@ -17,7 +17,8 @@ from support.packing import pack
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
-from rooflens.ingest.ncu.unprofiled import sidecar, write_unprofiled
+from rooflens.ingest.ncu.sidecar import sidecar
+from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.model.store.store import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled

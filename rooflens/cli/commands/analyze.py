@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
@@ -90,7 +91,7 @@ def analyze(
         where=where,
         keep=keep,
         without_nvidia=without_nvidia,
-        reading=reading,
+        reading=replace(reading, texts=style != "table"),  # the table names places and shows no code
         selection=selection,
     )
     place = place_of(paths, store)

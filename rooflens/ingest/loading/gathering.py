@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from rooflens.ingest.executors.running import Lost
-from rooflens.ingest.loading.tasks import SpanDone, grouped, is_large
+from rooflens.ingest.executors.running import Lost, run_tasks
+from rooflens.ingest.loading.tasks import SpanDone, grouped, is_large, task_bytes
 from rooflens.ingest.reports.spans import Span, plan_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rooflens.errors import InputError
+    from rooflens.ingest.executors.opening import Workers
     from rooflens.ingest.loading.tasks import Item
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
@@ -23,11 +24,22 @@ Result_co = TypeVar("Result_co", covariant=True)
 class Task(Protocol[Result_co]):
     """What is done with reports, and with spans of them."""
 
+    def __call__(self, items: tuple[Item, ...]) -> Sequence[Result_co | SpanDone]:
+        """Read them; return what becomes of reports, and spans that are still to be gathered."""
+
     def whole(self, spans: Sequence[SpanDone]) -> Iterator[Result_co]:
         """Make one result of all spans of a report."""
 
     def refused(self, job: Job, error: InputError) -> Result_co:
         """Return what becomes of a report that no worker survives."""
+
+
+def by_workers(
+    workers: Workers, task: Task[Result], jobs: Iterable[Job], options: ReadOptions, total_bytes: int
+) -> Iterator[Result]:
+    """Have reports read by workers, and yield what becomes of them as it comes."""
+    tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count))
+    yield from gathered(run_tasks(workers, task, tasks), task)
 
 
 def tasks_of(jobs: Iterable[Job], options: ReadOptions, most_bytes: int) -> Iterator[tuple[Item, ...]]:

@@ -14,15 +14,11 @@ from msgspec import Struct, field
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.children.memory import usable_cores
-from rooflens.ingest.executors.opening import find_workers, processes
-from rooflens.ingest.executors.running import run_tasks
-from rooflens.ingest.loading.gathering import gathered, tasks_of
 from rooflens.ingest.loading.tasks import (
     IngestTask,
     LoadTask,
     Written,
     read_reports,
-    task_bytes,
 )
 from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import ReadOptions
@@ -116,9 +112,9 @@ def _outcomes(
     if workers is None:
         yield from read_reports(jobs, options)
         return
-    task = LoadTask(options, uuid.uuid4().hex)
-    tasks = tasks_of(jobs, options, task_bytes(total_bytes, workers.count))
-    yield from gathered(run_tasks(workers, task, tasks), task)
+    from rooflens.ingest.loading.gathering import by_workers  # noqa: PLC0415 - only where there are some
+
+    yield from by_workers(workers, LoadTask(options, uuid.uuid4().hex), jobs, options, total_bytes)
 
 
 def _sort_in(loaded: Loaded, outcome: Outcome) -> None:
@@ -180,10 +176,14 @@ def _plan(jobs: Sequence[Job], options: ReadOptions, executor: ExecutorChoice | 
     """Return how many bytes there are to read, and by whom; None for this process."""
     total_bytes = sum(map(bytes_of, jobs))
     if executor is not None:
+        from rooflens.ingest.executors.opening import find_workers  # noqa: PLC0415 - only where one is named
+
         return total_bytes, find_workers(executor)
     is_one = len(jobs) == 1 and not may_be_split(jobs[0], options)
     if total_bytes < _MUCH_BYTES or is_one or usable_cores() == 1:
         return total_bytes, None
+    from rooflens.ingest.executors.opening import processes  # noqa: PLC0415 - only where there is much to read
+
     return total_bytes, processes()
 
 
@@ -203,8 +203,9 @@ def _written(jobs: Iterator[Job], task: IngestTask, total_bytes: int, workers: W
     if workers is None:
         yield from task.written(jobs)
         return
-    tasks = tasks_of(jobs, task.options, task_bytes(total_bytes, workers.count))
-    yield from gathered(run_tasks(workers, task, tasks), task)
+    from rooflens.ingest.loading.gathering import by_workers  # noqa: PLC0415 - only where there are some
+
+    yield from by_workers(workers, task, jobs, task.options, total_bytes)
 
 
 def _commit(written: Written, store: Store, ingested: Ingested) -> None:

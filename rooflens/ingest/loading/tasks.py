@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +27,7 @@ from rooflens.model.failed import BUG_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
     from rooflens.model.records import Kernel, Run
@@ -404,6 +404,8 @@ def _side_by_side(
     jobs: Iterable[Job], options: ReadOptions, read: Callable[[Path, str, ReadOptions], Report], count: int
 ) -> Iterator[Outcome]:
     """Read in threads: they wait for children most of the time."""
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait  # noqa: PLC0415 - 5 ms: only for children
+
     threads: set[int] = set()
 
     def outcome(job: Job) -> Outcome:

@@ -70,6 +70,18 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "bytes", "Code", 2),
         ("optional", "bytes", "Intermediate", 3),
         ("optional", "bytes", "Binary", 4),
+        ("optional", "SourceFiles", "Files", 8),
+        ("optional", "LoadedFunctions", "Functions", 9),
+    ),
+    "SourceFiles": (("repeated", "SourceFile", "Files", 1),),
+    "SourceFile": (
+        ("optional", "bytes", "Name", 1),
+        ("optional", "bytes", "Text", 2),
+    ),
+    "LoadedFunctions": (("repeated", "LoadedFunction", "Functions", 1),),
+    "LoadedFunction": (
+        ("optional", "bytes", "Name", 1),
+        ("optional", "uint64", "Address", 2),
     ),
     "ProfileResult": (
         ("required", "uint32", "ThreadID", 1),

@@ -15,15 +15,16 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Hotspot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.ingest.metrics.stored import Metrics, Stored, Texts
+    from rooflens.ingest.metrics.stored import Kind, Metrics, Stored, Texts
     from rooflens.model.records import Grain
 
 ByAddress: TypeAlias = "dict[int, float]"
@@ -58,6 +59,7 @@ _LOADS, _STORES, _OF_SHARED = 2, 4, 16
 _PACKED = "HFMA2"
 _CONSTANT_LOAD = re.compile(r"HFMA2\S*\s+\w+,(?:[^,]*,)?\s*[-|]*RZ\b")
 """A packed multiply-add with the zero register as a factor: it computes nothing, compilers load constants with it."""
+_LOAD = re.compile(r"(?:^|\s)LD")
 _NO_TEXT = ("", "???")
 
 _MOST_SAMPLED, _MOST_OF_OTHERS, _MOST_OF_A_STALL = 20, 5, 3
@@ -77,11 +79,13 @@ class Code(Struct, frozen=True):
         hotspots: The hottest lines, instructions and functions, each with its whole amounts.
         totals: Sum over all instructions by measure, 0 where measured and none found.
         needs_texts: A measure is missing that the text of the instructions would have given.
+        start: Address that the offsets of hot spots count from.
     """
 
     hotspots: tuple[Hotspot, ...] = ()
     totals: Mapping[str, float] = field(default_factory=dict)
     needs_texts: bool = False
+    start: int = 0
 
 
 class Instructions(Struct, frozen=True):
@@ -108,6 +112,13 @@ class Instructions(Struct, frozen=True):
     function_name: str
     starts: Sequence[int]
     warps: float | None
+
+    @property
+    def start(self) -> int | None:
+        """Address of the kernel's first instruction, where that was executed or is the only one of a function."""
+        if len(self.starts) == 1:
+            return self.starts[0]
+        return None if self.starts else min(self.amounts.get("warp_inst", ()), default=None)
 
 
 class _Function(Struct, frozen=True):
@@ -166,7 +177,7 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
 
     Args:
         instructions: What is stored of them.
-        texts: What they are in text, and where they come from; None where nobody can say.
+        texts: What they are, and where they come from; None where nobody can say.
     """
     reader = _Reader(instructions, texts)
     measured = reader.measured()
@@ -174,7 +185,42 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
         return Code(needs_texts=reader.needs_texts)
     totals = {measure: sum(amounts.values(), 0.0) for measure, amounts in measured.items()}
     needs_texts = reader.needs_texts
-    return Code(tuple(_hotspots(reader, measured, totals)), totals, needs_texts)
+    executed = measured.get("warp_inst") or {}
+    known = executed.keys() or set().union(*measured.values())
+    if not known:
+        return Code((), totals, needs_texts)
+    functions = reader.functions(min(known), executed)
+    # A few samples are of what ran before or beside the kernel. Behind its last instruction one may stand.
+    start, end = functions[0].start, max(known) + _INSTRUCTION_BYTES
+    inside = {pc for amounts in measured.values() for pc in amounts if start <= pc <= end}
+    return Code(tuple(_hotspots(reader, measured, totals, functions, inside)), totals, needs_texts, start)
+
+
+def addresses(code: Code) -> list[int]:
+    """Return the addresses of the hottest instructions, in their order."""
+    return [code.start + spot.pc for spot in code.hotspots if spot.by == "sass" and spot.pc is not None]
+
+
+def with_sass(code: Code, texts: Mapping[int, str]) -> Code:
+    """Add the text of instructions to those among the hottest.
+
+    Args:
+        code: Without it.
+        texts: What the disassembler says, by address.
+    """
+    spots = (
+        replace(spot, sass=_clean(texts.get(code.start + spot.pc)))
+        if spot.by == "sass" and spot.pc is not None
+        else spot
+        for spot in code.hotspots
+    )
+    return replace(code, hotspots=tuple(spots))
+
+
+def _clean(text: str | None) -> str | None:
+    """Cut the text of an instruction; None for what the disassembler says where it knows none."""
+    text = (text or "").strip()
+    return None if text in _NO_TEXT else text[:_MOST_CHARACTERS]
 
 
 class _Reader(Struct):
@@ -219,8 +265,8 @@ class _Reader(Struct):
             if bits & (_LOADS | _STORES):
                 is_copy = bits & _STORES and int(self.stored.memory.get(address, 0)) & _OF_SHARED
                 loads[address] = bool(bits & _LOADS and (is_copy or not bits & _STORES))
-            elif text := self.text(address):
-                loads[address] = re.search(r"(?:^|\s)LD", text) is not None
+            elif kind := self.kind(address):
+                loads[address] = kind == "load"
             else:
                 return None
         return loads
@@ -237,23 +283,33 @@ class _Reader(Struct):
                 break
             if opcodes and count > unseen:
                 continue
-            text = self.text(address)
-            if text is None:
+            kind = self.kind(address)
+            if kind is None:
                 return None
-            if _PACKED in text:
+            if kind in {"computes", "constant"}:
                 unseen -= count
-                if _CONSTANT_LOAD.search(text):
+                if kind == "constant":
                     found[address] = count
         return found
 
+    def kind(self, address: int) -> Kind | None:
+        """Say what an instruction is: by its encoding, or else by its text; None where neither is known."""
+        if self.texts is not None and (known := self.texts.kind(address)) is not None:
+            return known
+        text = self.text(address)
+        if text is None:
+            return None
+        if _PACKED in text:
+            return "constant" if _CONSTANT_LOAD.search(text) else "computes"
+        return "load" if _LOAD.search(text) else "other"
+
     def text(self, address: int) -> str | None:
         """Return the instruction at an address in text."""
-        if self.texts is None:
+        if self.texts is None or not self.texts.has_sass:
             self.needs_texts = True
             return None
         if address not in self._known:
-            text = (self.texts.sass(address) or "").strip()
-            self._known[address] = None if text in _NO_TEXT else text[:_MOST_CHARACTERS]
+            self._known[address] = _clean(self.texts.sass(address))
         return self._known[address]
 
     def line(self, address: int) -> tuple[str, int] | None:
@@ -353,17 +409,15 @@ def _summed(parts: Iterable[ByAddress]) -> ByAddress:
     return dict(total)
 
 
-def _hotspots(reader: _Reader, measured: Mapping[str, ByAddress], totals: Mapping[str, float]) -> Iterator[Hotspot]:
-    """Yield the hottest lines, instructions and functions."""
-    executed = measured.get("warp_inst") or {}
-    known = executed.keys() or set().union(*measured.values())
-    if not known:
-        return
-    functions = reader.functions(min(known), executed)
+def _hotspots(
+    reader: _Reader,
+    measured: Mapping[str, ByAddress],
+    totals: Mapping[str, float],
+    functions: Sequence[_Function],
+    inside: Collection[int],
+) -> Iterator[Hotspot]:
+    """Yield the hottest lines, instructions and functions of the addresses inside the kernel."""
     starts = [function.start for function in functions]
-    # A few samples are of what ran before or beside the kernel. Behind its last instruction one may stand.
-    end = max(known) + _INSTRUCTION_BYTES
-    inside = {pc for amounts in measured.values() for pc in amounts if starts[0] <= pc <= end}
     function_of = {pc: functions[bisect_right(starts, pc) - 1].name for pc in inside}
     line_of = {pc: place for pc in inside if (place := reader.line(pc))}
     sources = reader.source_lines() if line_of else {}

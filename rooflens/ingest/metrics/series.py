@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from statistics import median
 from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec import Struct
@@ -102,6 +101,8 @@ def _over(course: Course, whole: float) -> Course:
 
 def _even(shares: Mapping[str, Course], interval_ns: float) -> Series | None:
     """Make all units as long as most are, for passes differ by a sample; of many samples keep the means of some."""
+    from statistics import median  # noqa: PLC0415 - only where something was sampled
+
     length = int(median(len(share) for share in shares.values())) if shares else 0
     if length < MIN_SAMPLES:
         return None
@@ -154,6 +155,8 @@ def _active_windows(samples: Mapping[str, _Samples]) -> list[tuple[int, int]]:
 
 
 def _interval_ns(samples: Iterable[_Samples]) -> float | None:
+    from statistics import median  # noqa: PLC0415 - as above
+
     steps = [later - earlier for found in samples for earlier, later in pairwise(found.times_ns)]
     return float(median(steps)) or None if steps else None
 

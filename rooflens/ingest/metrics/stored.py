@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -57,8 +57,19 @@ class Metrics(Protocol):
         """Return what is stored under a name; None where nothing is."""
 
 
+Kind: TypeAlias = Literal["load", "store", "computes", "constant", "other"]
+"""What an instruction is: a load of global memory, a store or an atomic, a packed fp16 multiply-add that computes, one
+that only loads a constant, or another."""
+
+
 class Texts(Protocol):
-    """What a disassembler says of one result's instructions."""
+    """What a disassembler, or the report itself, says of one result's instructions."""
+
+    has_sass: bool
+    """It can give instructions in text."""
+
+    def kind(self, address: int) -> Kind | None:
+        """Say what an instruction is by how it is encoded; None where only its text tells."""
 
     def sass(self, address: int) -> str | None:
         """Return the instruction at an address in text; None where there is none."""

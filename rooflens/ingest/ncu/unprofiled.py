@@ -18,7 +18,7 @@ from rooflens.checking import parse_json
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.files import read_text, write_whole
 from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.model.unprofiled import SOURCES, GapsAfter, LaunchCount, Unprofiled
 from rooflens.processes import Command, run
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from rooflens.checking import Table
 
-SUFFIX = ".unprofiled.json"
 _SCHEMA_VERSION = 1
 _MISSING_STATUS = 3
 """What a bundled workload returns where PyTorch or a GPU is missing."""
@@ -133,11 +132,6 @@ def _last_words(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if line.lower().startswith("error")]
     return (named or lines or [""])[-1].removeprefix("error: ")
-
-
-def sidecar(report: Path) -> Path:
-    """Return the place of a report's un-profiled run: the same for a plain and a compressed one."""
-    return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + SUFFIX)
 
 
 def write_unprofiled(report: Path, unprofiled: Unprofiled) -> Path:

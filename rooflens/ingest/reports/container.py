@@ -96,6 +96,7 @@ class Outline(Struct, frozen=True):
         synthetic: The report says that it was generated and not recorded.
         labels: Name and number of each process by its number.
         unknown: What stands in the headers of the blocks that no known version of ncu writes; empty where nothing.
+        sources: Where the compiled code of the results stands, as offsets from the start of the report.
     """
 
     places: Sequence[Place]
@@ -104,6 +105,7 @@ class Outline(Struct, frozen=True):
     synthetic: bool
     labels: Mapping[int, str | None]
     unknown: str
+    sources: Sequence[tuple[int, int]] = ()
 
     def origin(self, place: Place, result: Any) -> Origin:
         """Say where a result was launched, given its decoded message."""
@@ -202,6 +204,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
         InputError: It is no report, of an unknown version, damaged or without results.
     """
     places: list[Place] = []
+    sources: list[tuple[int, int]] = []
     strings: list[bytes] = []
     headers: list[Any] = []
     process_ids: set[int] = set()
@@ -209,7 +212,8 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     for block in _blocks(data, _check_file_header(data, suffix)):
         header = block.header
         process_id = header.Process.ProcessID
-        messages = _payload_messages(data, block)
+        messages = list(_payload_messages(data, block))
+        sources += [(start, end) for kind, start, end in messages if kind == _SOURCE]
         places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
         strings += header.StringTable.Strings
         header.ClearField("StringTable")
@@ -225,7 +229,7 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     what = f"field {min(unknown)} in the header of a block" if unknown else ""
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
-    return Outline(places, strings, sessions, is_synthetic(headers), labels, what)
+    return Outline(places, strings, sessions, is_synthetic(headers), labels, what, sources)
 
 
 def damaged_result(index: int, place: Place) -> InputError:

@@ -12,6 +12,7 @@ What the definitions do not know is not guessed at: `UnknownContentError` says w
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from itertools import compress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,6 +42,7 @@ from rooflens.model.records import Rule
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rooflens.ingest.cubin.modules import Listing, Modules
     from rooflens.ingest.metrics.layouts import Layout
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
@@ -214,6 +216,25 @@ class Direct:
         metrics = self._metrics(message, index)
         name = self._function_name(message, index)
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
+
+    def listing(self, index: int, stored: code.Instructions) -> Listing | None:
+        """Read what the report holds of a result's code beside numbers; None where it is not in a form that is known.
+
+        Args:
+            index: Number of the result.
+            stored: What it stores by instruction.
+        """
+        if self.place(index).kind != KERNEL:
+            return None
+        message = self.message(index)
+        module = self._modules.module(message.Source)
+        return module.listing(message.KernelMangledName, stored.start) if module else None
+
+    @cached_property
+    def _modules(self) -> Modules:
+        from rooflens.ingest.cubin.modules import Modules  # noqa: PLC0415 - only for what is stored by instruction
+
+        return Modules(self._data[start:end] for start, end in self._outline.sources)
 
     def _function_name(self, message: Any, index: int) -> str:
         return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self.place(index).kind, "")

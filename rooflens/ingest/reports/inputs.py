@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 from rooflens.model.store import MARKER
@@ -124,6 +123,7 @@ def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) ->
     if len(left) < 2:
         return
     from rooflens.ingest.exports.same_run import process_of, repeated  # noqa: PLC0415 - only where there are several
+    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
 
     by_process: dict[tuple[str, ...], list[Path]] = {}
     for key in left:
@@ -179,12 +179,7 @@ def has_name_of_report(path: Path) -> bool:
 
 def is_report(path: Path) -> bool:
     """Return whether a file is a report, by its content, or has the name of one: no output may take its place."""
-    return (
-        has_name_of_report(path)
-        or is_packed(path)
-        or first_bytes(path, len(MAGIC)) == MAGIC
-        or is_export(first_bytes(path, HEAD_BYTES))
-    )
+    return has_name_of_report(path) or is_packed(path) or first_bytes(path, len(MAGIC)) == MAGIC or _is_table(path)
 
 
 def _is_exported(path: Path) -> bool:
@@ -192,9 +187,16 @@ def _is_exported(path: Path) -> bool:
     if not path.name.endswith(_TABLES):
         return False
     try:
-        return is_export(next(chunks(path)) if is_packed(path) else first_bytes(path, HEAD_BYTES))
+        return _is_table(path, next(chunks(path)) if is_packed(path) else None)
     except (InputError, OSError):
         return False
+
+
+def _is_table(path: Path, unpacked: bytes | None = None) -> bool:
+    """Return whether ncu exported a file, by how it begins."""
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are no exports
+
+    return is_export(first_bytes(path, HEAD_BYTES) if unpacked is None else unpacked)
 
 
 def _is_folder(given: str) -> bool:

@@ -1,4 +1,4 @@
-"""Read reports with NVIDIA's `ncu_report` module: the only place that imports it.
+"""Make reports of what NVIDIA's `ncu_report` module says.
 
 The module can end the process on damaged input and keeps most of what it has read, so this code runs in children that
 may die (`rooflens.ingest.reports.pool`).
@@ -7,11 +7,8 @@ may die (`rooflens.ingest.reports.pool`).
 from __future__ import annotations
 
 import contextlib
-import io
 import math
-import tempfile
 from itertools import chain, repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
@@ -20,16 +17,17 @@ from rooflens.ingest.metrics.code import Code, Instructions, gather, read_code
 from rooflens.ingest.metrics.series import read_series
 from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
 from rooflens.ingest.reports.container import Origin, inspect
+from rooflens.ingest.reports.nvidia import RERECORD, actions
 from rooflens.ingest.reports.report import make_report, raw_table
 from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from rooflens.ingest.metrics.raw import RawTable
-    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.metrics.stored import Kind, Value
     from rooflens.ingest.reports.report import ReadOptions, Report
 
 _OF_UNIT, _OF_KERNEL = 1, 2
@@ -37,8 +35,6 @@ _OF_UNIT, _OF_KERNEL = 1, 2
 
 _READER_ERRORS = (TypeError, ValueError, OverflowError, RuntimeError, SystemError, AttributeError)
 """What NVIDIA's bindings raise on damaged strings and values; a missing metric is an attribute of None."""
-
-_RERECORD = "record the report again, or copy it again from where it was made"
 
 
 def read_with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
@@ -64,7 +60,7 @@ def read_texts(path: Path, wanted: Mapping[int, Instructions]) -> dict[int, Code
         path: A plain report.
         wanted: What is stored of the instructions, by number of the result.
     """
-    return {index: read_code(wanted[index], _Texts(action)) for index, action in _actions(path, wanted)}
+    return {index: read_code(wanted[index], _Texts(action)) for index, action in actions(path, wanted)}
 
 
 class _Nvidia:
@@ -78,7 +74,7 @@ class _Nvidia:
     def results(self) -> Iterator[RawResult]:
         """Read all results, in the order of the file."""
         origins = chain(self._origins, repeat(Origin()))
-        for (index, action), origin in zip(_actions(self._path), origins, strict=False):
+        for (index, action), origin in zip(actions(self._path), origins, strict=False):
             with _damage_of(index):
                 result = _raw_result(action, index, origin, self._raw)
             yield result
@@ -86,7 +82,7 @@ class _Nvidia:
     def codes(self, wanted: Sequence[int]) -> dict[int, Code]:
         """Read the instructions of some results again, with their text."""
         found: dict[int, Code] = {}
-        for index, action in _actions(self._path, wanted):
+        for index, action in actions(self._path, wanted):
             with _damage_of(index):
                 instructions = _instructions(action)
                 found[index] = read_code(instructions, _Texts(action)) if instructions else Code()
@@ -98,7 +94,7 @@ def _damage_of(index: int) -> Iterator[None]:
     try:
         yield
     except _READER_ERRORS as error:
-        raise InputError(f"damaged: result {index} cannot be read: {error}", _RERECORD) from error
+        raise InputError(f"damaged: result {index} cannot be read: {error}", RERECORD) from error
 
 
 class _Metrics:
@@ -145,8 +141,14 @@ def _clean_value(value: Any) -> Value | None:
 class _Texts:
     """What NVIDIA's disassembler says of one result's instructions."""
 
+    has_sass = True
+
     def __init__(self, action: Any) -> None:
         self._action = action
+
+    def kind(self, address: int) -> Kind | None:  # noqa: ARG002 - its encoding is not told
+        """Return nothing: the text tells."""
+        return None
 
     def sass(self, address: int) -> str | None:
         """Return the instruction at an address in text."""
@@ -163,47 +165,10 @@ class _Texts:
         return {as_unicode(name): text for name, text in self._action.source_files().items()}
 
 
-def _actions(path: Path, wanted: Container[int] | None = None) -> Iterator[tuple[int, Any]]:
-    """Yield results with their numbers: all, or those that are wanted."""
-    import ncu_report  # noqa: PLC0415 - 50 ms and a native library: only where a report is read
-
-    # The link of an odd name must last: the reader opens the file again for each result.
-    with _plain_path(path) as plain:
-        with contextlib.redirect_stdout(io.StringIO()):
-            context = ncu_report.load_report(plain)
-        if context is None or context.num_ranges() == 0:
-            raise InputError("damaged: no results can be read", _RERECORD)
-        ranges = (context.range_by_idx(index) for index in range(context.num_ranges()))
-        places = ((found, index) for found in ranges for index in range(found.num_actions()))
-        for number, (found, index) in enumerate(places):
-            if wanted is None or number in wanted:
-                yield number, found.action_by_idx(index)
-
-
-@contextlib.contextmanager
-def _plain_path(path: Path) -> Iterator[str]:
-    """Give NVIDIA's reader a name it takes: one that is no UTF-8 or promises a compressed file is reached by a link."""
-    if _is_taken(path):
-        yield str(path)
-        return
-    with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:
-        link = Path(folder) / f"report{PLAIN_SUFFIX}"
-        link.symlink_to(path.resolve())
-        yield str(link)
-
-
-def _is_taken(path: Path) -> bool:
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        return False
-    return path.suffix != PACKED_SUFFIX
-
-
 def _raw_result(action: Any, index: int, origin: Origin, raw: RawTable | None) -> RawResult:
     name = action.name()
     if name is None:
-        raise InputError(f"damaged: result {index} has no name", _RERECORD)
+        raise InputError(f"damaged: result {index} has no name", RERECORD)
     metrics = _Metrics(action)
     tables = _tables(metrics)
     numbers, texts, nan_count = sort_values(_values(action, metrics, index, raw))

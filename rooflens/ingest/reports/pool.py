@@ -7,14 +7,15 @@ file at a time (`rooflens.ingest.children`).
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.ingest.children.children import Children
 from rooflens.ingest.reports.unpacking import likely_bytes
 from rooflens.model.failed import BUG_HINT, bug_place
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
+    from rooflens.ingest.children.children import Children
     from rooflens.ingest.reports.report import Report
 
 DEADLINE_SECONDS = 120.0
@@ -31,8 +33,6 @@ SECONDS_PER_BYTE = 1e-6
 _CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
-
-_readers = Children("NVIDIA's reader")
 
 Stamp: TypeAlias = tuple[object, ...]
 
@@ -60,10 +60,27 @@ class Outcome(Struct, frozen=True):
     result: Report | InputError
 
 
+_making = threading.Lock()
+
+
+def _readers() -> Children:
+    """Return the children; several threads may ask for the first."""
+    with _making:
+        return _children()
+
+
+@cache
+def _children() -> Children:
+    from rooflens.ingest.children.children import Children  # noqa: PLC0415 - most reports need none
+
+    return Children("NVIDIA's reader")
+
+
 def end_children(threads: Collection[int] = ()) -> None:
     """End the children that have nothing to do, and those at work for these threads: their calls fail."""
-    _readers.abandon(threads)
-    _readers.rest()
+    if _children.cache_info().currsize:
+        _readers().abandon(threads)
+        _readers().rest()
 
 
 def in_child(
@@ -82,7 +99,7 @@ def in_child(
         InputError: The function raised it, has a bug, or its child died; or the file changed while it was read.
     """
     most_s = deadline_s + likely_bytes(path) * SECONDS_PER_BYTE
-    return _readers.call(_guarded, (function, path, arguments, options), most_s)
+    return _readers().call(_guarded, (function, path, arguments, options), most_s)
 
 
 def _guarded(function: Callable[..., Any], path: Path, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
-from rooflens.ingest.exports.foreign import is_known
-from rooflens.ingest.exports.tables import HEAD_BYTES, is_export
+from rooflens.ingest.metrics.code import addresses, read_code, with_sass
 from rooflens.ingest.metrics.stored import Stored
 from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
@@ -24,17 +23,17 @@ from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, Rows, make_parts, raw_table, results_of
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
-from rooflens.ingest.reports.unpacking import MAGIC, unpacked
+from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, unpacked
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
     from rooflens.ingest.exports.kernels import ExportedKernel
-    from rooflens.ingest.metrics.code import Code
+    from rooflens.ingest.metrics.code import Code, Instructions
     from rooflens.ingest.reports.container import Bytes
     from rooflens.model.records import Kernel
 
@@ -48,7 +47,6 @@ _LEAST_STEPS = 50
 """A per cent of so many steps of its last printed digit is exact to one in a hundred."""
 
 _BUG = "this is a bug of rooflens: please report it with the file; --reader ncu-report asks NVIDIA's module"
-_NO_TEXTS = "SASS text and source lines are missing"
 
 
 def read_report(path: Path, source: str, options: ReadOptions | None = None) -> Report:
@@ -122,19 +120,32 @@ def read_bytes(data: Bytes, source: str, options: ReadOptions | None = None) -> 
         UnknownContentError: It holds something that only NVIDIA's module may know.
     """
     digest = hashlib.sha256(bytes(data[:])).hexdigest()
-    if is_export(data[:HEAD_BYTES]):
+    if _is_export(data):
         return _exported(data[:], digest, source, options or ReadOptions())
     return _read(data, digest, source, options or ReadOptions(), None)
 
 
+def _is_export(data: Bytes) -> bool:
+    if data[: len(MAGIC)] == MAGIC:
+        return False
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - most reports are no exports
+
+    return is_export(data[:HEAD_BYTES])
+
+
 def _is_text(path: Path) -> bool:
     """Tell text of ncu, and other text that we can name, from reports; errors are left to who reads it."""
+    if first_bytes(path, len(MAGIC)) == MAGIC:
+        return False
+    from rooflens.ingest.exports.foreign import is_known  # noqa: PLC0415 - as above
+    from rooflens.ingest.exports.tables import HEAD_BYTES, is_export  # noqa: PLC0415 - as above
+
     try:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except OSError:
         return False
-    return not head.startswith(MAGIC) and (is_export(head) or is_known(head))
+    return is_export(head) or is_known(head)
 
 
 def _exported(data: bytes, digest: str, source: str, options: ReadOptions) -> Report:
@@ -274,19 +285,49 @@ class Reading:
         return self._direct.results() if self._results is None else self._results
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
-        """Have the instructions of some results read with their text: none without a file, or where the module dies."""
-        if self._path is None:
-            self.notes.append(f"{_NO_TEXTS}: they need NVIDIA's module")
+        """Read the instructions of some results again, with their source lines and, where it is wanted, their text."""
+        known: dict[int, Code] = {}
+        unknown: dict[int, Instructions] = {}
+        for index in wanted:
+            if (stored := self._direct.instructions(index)) is None:
+                continue
+            listing = self._direct.listing(index, stored)
+            code = read_code(stored, listing) if listing else None
+            if code is None or code.needs_texts:
+                unknown[index] = stored
+            else:
+                known[index] = code
+        return {**self._with_sass(known), **self._read_elsewhere(unknown)}
+
+    def _with_sass(self, known: Mapping[int, Code]) -> Mapping[int, Code]:
+        """Have NVIDIA's disassembler add what it alone knows; where it is not there, or dies, that is missing."""
+        asked = {index: found for index, code in known.items() if (found := addresses(code))}
+        if not asked or not self._options.texts:
+            return known
+        from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - only where there are instructions
+
+        sass = self._in_child(read_sass, asked, "SASS text is missing")
+        return {index: with_sass(code, sass[index]) if index in sass else code for index, code in known.items()}
+
+    def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Mapping[int, Code]:
+        """Have NVIDIA's module read the code of which the report itself says too little."""
+        if not unknown:
             return {}
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
 
-        stored = {index: found for index in wanted if (found := self._direct.instructions(index))}
-        try:
-            texts: dict[int, Code] = in_child(read_texts, self._path, stored, deadline_s=self._options.deadline_s)
-        except InputError as error:
-            self.notes.append(f"{_NO_TEXTS}: {error}")
+        return self._in_child(read_texts, unknown, "SASS text and source lines are missing")
+
+    def _in_child(self, read: Callable[..., Any], asked: Mapping[int, Any], missing: str) -> dict[int, Any]:
+        """Ask NVIDIA's module; note what is missing where it cannot be asked, or dies."""
+        if self._path is None:
+            self.notes.append(f"{missing}: NVIDIA's module was not asked")
             return {}
-        return texts
+        try:
+            found: dict[int, Any] = in_child(read, self._path, asked, deadline_s=self._options.deadline_s)
+        except InputError as error:
+            self.notes.append(f"{missing}: {error}")
+            return {}
+        return found
 
 
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
@@ -303,7 +344,7 @@ def _verify(path: Path, source: str, options: ReadOptions) -> None:
     Raises:
         InputError: They differ, or only NVIDIA's can read it.
     """
-    everything = replace(options, reader="auto", raw="all", read_rows=None)
+    everything = replace(options, reader="auto", raw="all", read_rows=None, texts=True)
     ours = _directly(path, source, everything)
     if ours.run.reader != "direct":
         raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")

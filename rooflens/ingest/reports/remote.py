@@ -5,8 +5,6 @@ The file systems are those of stores (`rooflens.model.store.place`).
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,6 +55,9 @@ def fetched(job: Job) -> Iterator[Path]:
     if not is_remote(job.address):
         yield job.path
         return
+    import shutil  # noqa: PLC0415 - as below
+    import tempfile  # noqa: PLC0415 - as below
+
     from rooflens.model.store.place import Place  # noqa: PLC0415 - as above
 
     with tempfile.TemporaryDirectory(prefix="rooflens-") as folder:

@@ -49,6 +49,7 @@ class ReadOptions(Struct, frozen=True):
         gpu: Name of the GPU, for exports that do not say it.
         deadline_s: Seconds that NVIDIA's module may take for a file of no size.
         read_rows: Reads kernels straight into rows, where that is wanted.
+        texts: Have NVIDIA's disassembler write the hottest instructions in text, which takes it a second.
     """
 
     reader: Reader = "auto"
@@ -58,6 +59,7 @@ class ReadOptions(Struct, frozen=True):
     gpu: str | None = None
     deadline_s: float = 120.0
     read_rows: RowReader | None = None
+    texts: bool = True
 
 
 class Report(Struct, frozen=True):

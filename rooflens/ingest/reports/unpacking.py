@@ -7,9 +7,7 @@ Standard library only, but for zstd: a bare GPU box has to tell the kinds apart.
 
 from __future__ import annotations
 
-import gzip
 import io
-import tempfile
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from tempfile import TemporaryDirectory
 
 MAGIC = b"NVR\0"
 """A report's first bytes."""
@@ -116,9 +115,11 @@ def _temporary(pieces: Iterator[bytes], name: str) -> Iterator[Path]:
         yield place
 
 
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+def _temporary_folder() -> TemporaryDirectory[str]:
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 - most reports are plain files
+
     try:
-        return tempfile.TemporaryDirectory(prefix="rooflens-")
+        return TemporaryDirectory(prefix="rooflens-")
     except OSError as error:
         raise _no_room(error) from error
 
@@ -174,7 +175,7 @@ class _Layer:
 
     def __init__(self, stream: Any, kind: str) -> None:
         self._kind = kind
-        self._stream = gzip.GzipFile(fileobj=stream) if kind == "gzip" else _zstd(stream)
+        self._stream = _gzip(stream) if kind == "gzip" else _zstd(stream)
 
     def read(self, size_bytes: int) -> bytes:
         try:
@@ -182,6 +183,12 @@ class _Layer:
         except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
             raise InputError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
+
+
+def _gzip(stream: Any) -> Any:
+    import gzip  # noqa: PLC0415 - most reports are plain files
+
+    return gzip.GzipFile(fileobj=stream)
 
 
 def _zstd(stream: Any) -> Any:

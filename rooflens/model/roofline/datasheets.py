@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.resources
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +21,8 @@ from rooflens.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+_FOLDER = Path(__file__).parents[2] / "gpus"
 
 PEAK_KEYS = (
     "fp64",
@@ -232,9 +234,7 @@ def datasheet_of(display_name: str | None) -> Datasheet | None:
 @functools.cache
 def _texts() -> dict[str, str]:
     """Read every GPU file of the package, in the order of the file names."""
-    folder = importlib.resources.files("rooflens") / "gpus"
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    return {entry.name: entry.read_text(encoding="utf-8") for entry in files}
+    return {file.name: file.read_text(encoding="utf-8") for file in sorted(_FOLDER.glob("*.toml"))}
 
 
 def _documents() -> dict[str, Any]:

@@ -66,7 +66,6 @@ UNIFORM_GROUP, OTHER_GROUP = "uniform data path", "other"
 WARPS_PER_WARPGROUP = 4
 """A warpgroup instruction is issued by each of its four warps: one count stands for a quarter of the operation."""
 
-_GROUPS = {group: re.compile(pattern) for group, pattern in GROUPS.items()}
 _TENSOR = re.compile(r"^(HMMA|IMMA|BMMA|DMMA|QMMA|OMMA|HGMMA|IGMMA|BGMMA|QGMMA)\b")
 _TCGEN05 = re.compile(r"^UTC[A-Z]*MMA\b")
 _WARPGROUP_SHAPE = re.compile(r"^(\d+)x(\d+)x(\d+)$")
@@ -138,7 +137,7 @@ def opcode_group(opcode: str) -> str:
     base, _, modifiers = opcode.partition(".")
     if base == "IMAD" and modifiers.startswith("MOV"):
         return "moves and selects"
-    named = (group for group, pattern in _GROUPS.items() if pattern.fullmatch(base))
+    named = (group for group, pattern in GROUPS.items() if re.fullmatch(pattern, base))
     return next(named, UNIFORM_GROUP if base.startswith("U") else OTHER_GROUP)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import inf
-from statistics import median
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -122,6 +121,8 @@ def _roofs(peaks: Iterable[Peak]) -> tuple[Roof, ...]:
 
 
 def _roof(key: str, own: Sequence[Peak]) -> Roof:
+    from statistics import median  # noqa: PLC0415 - only where a plane is drawn
+
     values = [peak.per_s for peak in own]
     known = [peak.attainable_per_s for peak in own if peak.attainable_per_s]
     instruction = next((peak.instruction for peak in own if peak.instruction), "")

@@ -6,7 +6,6 @@ while the GPU is full; what comes after it is a tail, in which blocks run out.
 
 from __future__ import annotations
 
-from statistics import mean, quantiles
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -61,6 +60,8 @@ def find_phases(series: Series | None) -> Phases | None:
 
 def _plateau(unit: str, share: Sequence[float]) -> _Stretch | None:
     """Find the longest stretch near the level that a tenth of the samples reach."""
+    from statistics import mean, quantiles  # noqa: PLC0415 - few reports hold a course
+
     high = quantiles(share, n=10)[-1] if len(share) > 1 else 0.0
     if high <= 0:
         return None
@@ -77,6 +78,8 @@ def _plateau(unit: str, share: Sequence[float]) -> _Stretch | None:
 
 
 def _warps_in_tail(series: Series, plateau: _Stretch) -> float | None:
+    from statistics import mean  # noqa: PLC0415 - as above
+
     resident = series.shares.get(RESIDENT, ())
     full, after = (
         [value for value in part if value is not None]

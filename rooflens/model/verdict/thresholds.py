@@ -7,7 +7,7 @@ import hashlib
 import json
 import tomllib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -78,7 +78,7 @@ class Thresholds(Struct, frozen=True):
 @cache
 def default_thresholds() -> Thresholds:
     """Return the thresholds that ship with the package."""
-    text = files("rooflens.model.verdict").joinpath("thresholds.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("thresholds.toml").read_text(encoding="utf-8")
     return Thresholds(**{name: float(value) for name, value in tomllib.loads(text)["thresholds"].items()})
 
 

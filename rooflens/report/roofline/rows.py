@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-__all__ = ["BAND_FROM_RATIO"]
 """Passed on to the parts of the page that speak of the chart."""
 
 SHARED_WORDS = ("name", "verdict", "flags")

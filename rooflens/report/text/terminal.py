@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 class Terminal(Console):
     """A console that is steered by nothing that it prints: what was no control of rich's own is text."""
 
+    def __init__(self, **options: Any) -> None:
+        """Take the options of rich's console; no names of pictures are looked for in what is printed."""
+        super().__init__(emoji=False, **options)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, without control characters in the text."""
         for segment in super().render(renderable, options):

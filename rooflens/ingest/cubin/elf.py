@@ -1,0 +1,79 @@
+"""The parts of a cubin, which is an ELF file of 64 bits: code by function, line tables, what relocations refer to."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_MAGIC = b"\x7fELF\x02\x01"
+"""ELF, 64 bits, little-endian: what every cubin is."""
+
+_HEADER = Struct("<18xH20xQI6xHHH")
+"""Machine, offset of the table of sections, flags, size of its rows, their number, and which has their names."""
+
+_SECTION = Struct("<II16xQQ24x")
+"""Name, type, offset and length. What sections refer to each other by is left out: loaded cubins have it wrong."""
+
+_SYMBOL = Struct("<I20x")
+_RELOCATION = Struct("<Q4xI")
+"""The place it is about, and the number of its symbol."""
+
+_RELOCATIONS = ((b".rel", 16), (b".rela", 24))
+"""How sections of relocations are named after the one they are about, and how many bytes a relocation takes."""
+
+_NVIDIA = 190
+_ABI, _OLD_ABI = 7, 51
+"""Byte that tells the version of the ABI, and the version until CUDA 12, which has the GPU elsewhere in the flags."""
+
+
+class Section(NamedTuple):
+    """Where a section is, from the start of the cubin."""
+
+    start: int
+    end: int
+
+
+class Cubin:
+    """One cubin.
+
+    Args:
+        data: All of it.
+
+    Raises:
+        ValueError, LookupError, struct.error: It is none, or damaged; other methods raise the same.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        machine, offset, flags, row_bytes, count, names = _HEADER.unpack_from(data)
+        if not data.startswith(_MAGIC) or machine != _NVIDIA or offset > len(data):
+            raise ValueError("no cubin")
+        self.data = data
+        self.capability = flags & 0xFF if data[_ABI] == _OLD_ABI else flags >> 8 & 0xFF
+        """Of the GPU that it is for: 90 for 9.0."""
+        rows = [_SECTION.unpack_from(data, offset + number * row_bytes) for number in range(count)]
+        texts = rows[names][2]
+        self._sections = {self._text(texts + name): Section(start, start + length) for name, _, start, length in rows}
+
+    def section(self, name: bytes) -> bytes | None:
+        """Return what a section holds; None where there is none of that name."""
+        found = self._sections.get(name)
+        return self.data[found.start : found.end] if found else None
+
+    def symbols_in(self, section: bytes) -> Mapping[int, bytes]:
+        """Return the names of the symbols whose addresses belong into a section, by their place from its start."""
+        found: dict[int, bytes] = {}
+        for prefix, row_bytes in _RELOCATIONS:
+            for row in range(0, len(relocations := self.section(prefix + section) or b""), row_bytes):
+                place, number = _RELOCATION.unpack_from(relocations, row)
+                found[place] = self._symbol(number)
+        return found
+
+    def _symbol(self, number: int) -> bytes:
+        (name,) = _SYMBOL.unpack_from(self.data, self._sections[b".symtab"].start + number * _SYMBOL.size)
+        return self._text(self._sections[b".strtab"].start + name)
+
+    def _text(self, start: int) -> bytes:
+        return self.data[start : self.data.index(0, start)]

@@ -1,0 +1,57 @@
+"""What an instruction is by how it is encoded, from Volta on, as far as that decides amounts.
+
+Bits 0 to 8 name the operation, 9 to 11 what its operands are. The first factor of a packed fp16 multiply-add is the
+register in bits 24 to 31. The second one is the register in bits 32 to 39, or that in bits 64 to 71 where those before
+hold an immediate value or a place in constant memory to add. Register 255 is zero: with it as a factor nothing is
+computed, and a constant is loaded. Held against NVIDIA's disassembler for each of these GPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.ingest.metrics.stored import Kind
+
+INSTRUCTION_BYTES = 16
+
+_LOADS = frozenset({0x180, 0x181, 0x1AE})
+"""LD, LDG, and LDGSTS, which copies to shared memory."""
+_STORES = frozenset({0x185, 0x186, 0x18A, 0x18B, 0x18E, 0x1A8, 0x1A9})
+"""ST, STG, and atomics and reductions, which write."""
+_HFMA2, _HFMA2_MMA = 0x31, 0x35
+
+_PACKED: Mapping[int, frozenset[int]] = {
+    **dict.fromkeys((70, 72, 75, 80, 86, 87, 89, 90), frozenset({_HFMA2, _HFMA2_MMA})),
+    **dict.fromkeys((100, 101, 103, 110, 120, 121), frozenset({_HFMA2})),
+}
+"""Compute capability -> packed multiply-adds; GPUs that are not here may encode all otherwise."""
+
+_ZERO = 255
+_FIRST_FACTOR_AT = 24
+_SECOND_FACTOR_AT = {1: 32, 2: 64, 3: 64, 7: 64}
+"""Kind of operands -> the first bit of the second factor, where that is a register."""
+
+
+def kind_of(instruction: bytes, capability: int) -> Kind | None:
+    """Say what an instruction is; None for GPUs whose encoding is not known.
+
+    Args:
+        instruction: Its 16 bytes.
+        capability: Of the GPU that it is for: 90 for 9.0.
+    """
+    packed = _PACKED.get(capability)
+    if packed is None or len(instruction) < INSTRUCTION_BYTES:
+        return None
+    bits = int.from_bytes(instruction, "little")
+    operation = bits & 0x1FF
+    if operation in _LOADS:
+        return "load"
+    if operation in _STORES:
+        return "store"
+    if operation not in packed:
+        return "other"
+    factors = {_FIRST_FACTOR_AT, _SECOND_FACTOR_AT.get(bits >> 9 & 7, _FIRST_FACTOR_AT)}
+    return "constant" if any(bits >> first & 0xFF == _ZERO for first in factors) else "computes"
