@@ -18,6 +18,9 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
+from rooflens.ingest.children.memory import usable_cores
+from rooflens.ingest.executors.opening import processes
+from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.ingest.reports.inputs import find_inputs
@@ -28,24 +31,33 @@ from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
+from rooflens.model.totals import slimmed
 from rooflens.streaming import Gathered, Keeper
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
+    from rooflens.ingest.executors.opening import Workers
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
     from rooflens.model.store.index import Index
+    from rooflens.model.store.reading import Chunk
+    from rooflens.model.store.store import Store
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
 
 
 _PIECE = 1024
-"""Kernels of a store that are analyzed and handed on together."""
+"""Kernels of a report in a store that are analyzed and handed on together."""
+
+_MUCH = 16_384
+"""So many kernels are analyzed by several processes, each of which takes a second to begin."""
 
 
 class Missing(Struct, frozen=True):
@@ -177,8 +189,6 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         at_once=_PIECE if on_piece or totals else None,
     )
     store = Store.existing(folder)
-    without: dict[str, Unprofiled | None] = {}
-    chosen: dict[str, frozenset[int]] = {}
     stored: dict[str, list[Total]] = {}
     order: dict[str, Run] = {}
     parts: set[str] = set()
@@ -194,23 +204,36 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
             gathered.take((order[digest] for digest in index.digests_of(index.parts[key])), of_part)
         return stored.keys()
 
-    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
-        for report in coming:
-            if isinstance(report, tuple):
-                told.failures.append(report)
+    def chunks(keeper: Keeper) -> Iterator[tuple[Chunk, bool]]:
+        """Give what is to be analyzed, each with whether the store wants rows of it."""
+        for chunk in coming:
+            if isinstance(chunk, tuple):
+                told.failures.append(chunk)
             else:
-                without[report.run.digest] = report.unprofiled
-                if report.chosen is not None:
-                    chosen[report.run.digest] = report.chosen
-                yield report.run, report.kernels
+                yield chunk, keeper.needs(piece.run.digest for piece in chunk.pieces)
 
-    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep)
-    coming = store.reports(choice, known)
-    pieces = _withheld(reports()) if without_nvidia else reports()
+    is_slim = totals and on_piece is None
+    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep, are_slim=is_slim)
+    coming = store.chunks(choice, known)
     is_kept = keep and where is None and stored.keys() < parts
+    left = sum(run.kernel_count for digest, run in order.items() if digest not in gathered.totals)
+    task = _ChunkTask(limits, told.calibrations(), without_nvidia, is_slim)
+    workers = processes() if is_slim and where is None and left >= _MUCH and usable_cores() > 1 else None
     with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
-        for report in _analyze_each(pieces, limits, lambda run: without.pop(run.digest, None), told, keeper.leave):
-            gathered.add(_only(report, chosen), keeper)
+        key = ""
+        for (chunk, _), done in _each_done(task, chunks(keeper), workers):
+            if chunk.key != key:
+                gathered.end(keeper)
+                key = chunk.key
+            if isinstance(done, _Done):
+                told.add(done.told)
+                for report in done.reports:
+                    gathered.add(report, keeper)
+                keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
+            else:
+                told.failures += _lost(store, chunk, done)
+            for digest in done.failed if isinstance(done, _Done) else [piece.run.digest for piece in chunk.pieces]:
+                keeper.leave(digest)
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
@@ -223,15 +246,101 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     )
 
 
+class _Done(Struct, frozen=True):
+    """What became of a chunk of a store.
+
+    Attributes:
+        reports: Those that could be analyzed, in its order.
+        told: What is to be heard of them.
+        failed: Digests of the others.
+        tables: Rows of their kernels for the store, where it wants them; or why they could not be made.
+        kernel_count: Kernels of the reports.
+    """
+
+    reports: tuple[AnalyzedReport, ...]
+    told: _Told
+    failed: tuple[str, ...]
+    tables: Mapping[str, pa.Table] | InputError
+    kernel_count: int
+
+
+class _ChunkTask(Struct, frozen=True):
+    """Analyze chunks of a store, here or in another process.
+
+    Attributes:
+        is_slim: Of the analyses only what totals are made of is given back.
+    """
+
+    limits: Thresholds
+    calibrations: Sequence[Attainable]
+    without_nvidia: bool
+    is_slim: bool
+
+    def __call__(self, given: tuple[Chunk, bool]) -> _Done | _Undecodable:
+        """Analyze a chunk, given with whether rows are wanted for the store."""
+        chunk, is_kept = given
+        try:
+            stored = chunk.reports()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            return _Undecodable(str(error))
+        reports, told, failed = [], _Told(), []
+        for found in stored:
+            kernels = [replace(kernel, rules=()) for kernel in found.kernels] if self.without_nvidia else found.kernels
+            try:
+                report, missing = _analyze_report(found.run, kernels, found.unprofiled, self.limits, self.calibrations)
+            except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
+                told.failures.append((found.run.source, InputError(bug_reason(error), BUG_HINT)))
+                failed.append(found.run.digest)
+                continue
+            if missing:
+                told.missing.append(Missing(found.run.source, missing))
+            reports.append(_only(report, found.chosen))
+        tables = self._tables(reports) if is_kept else {}
+        kernel_count = sum(len(report.analyses) for report in reports)
+        if self.is_slim:
+            reports = [replace(report, analyses=tuple(map(slimmed, report.analyses))) for report in reports]
+        return _Done(tuple(reports), told, tuple(failed), tables, kernel_count)
+
+    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, pa.Table] | InputError:
+        from rooflens.model.store.verdicts import verdict_tables  # noqa: PLC0415 - loads pyarrow
+
+        try:
+            return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
+        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
+            return InputError(bug_reason(error), BUG_HINT)
+
+
+class _Undecodable(Struct, frozen=True):
+    """Why the rows of a chunk are no kernels."""
+
+    why: str
+
+
+def _each_done(
+    task: _ChunkTask, chunks: Iterator[tuple[Chunk, bool]], workers: Workers | None
+) -> Iterator[tuple[tuple[Chunk, bool], _Done | _Undecodable | InputError]]:
+    """Analyze chunks one after the other, here or side by side; give them in their order."""
+    if workers is None:
+        return ((chunk, task(chunk)) for chunk in chunks)
+    return run_in_order(workers, task, chunks)
+
+
+def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> Iterator[tuple[str, InputError]]:
+    """Say what became of the reports of a chunk that could not be analyzed."""
+    if isinstance(why, _Undecodable):
+        yield store.undecodable(chunk, why.why)
+    else:
+        yield from ((piece.run.source, why) for piece in chunk.pieces)
+
+
 def _known() -> str:
     """Tell the calibrations that decide verdicts from others, in a few letters."""
     calibrations = load_calibrations(calibrations_folder(), lambda _: None)
     return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
 
 
-def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
+def _only(report: AnalyzedReport, indices: frozenset[int] | None) -> AnalyzedReport:
     """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
-    indices = chosen.get(report.run.digest)
     if indices is None:
         return report
     return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))
@@ -262,6 +371,17 @@ class _Told(Struct):
     missing: list[Missing] = field(default_factory=list)
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
 
+    def calibrations(self) -> Sequence[Attainable]:
+        """Load the calibrations that there are, and hear of the others."""
+        folder = calibrations_folder()
+        return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
+
+    def add(self, other: _Told) -> None:
+        """Put what was heard elsewhere beside it."""
+        self.failures += other.failures
+        self.missing += other.missing
+        self.warnings += other.warnings
+
     def about(self, reports: tuple[AnalyzedReport, ...], limits: Thresholds) -> Analyzed:
         """Put it beside the reports."""
         return Analyzed(
@@ -274,11 +394,9 @@ def _analyze_each(
     limits: Thresholds,
     unprofiled_of: Callable[[Run], Unprofiled | None],
     told: _Told,
-    on_failed: Callable[[str], None] = lambda _: None,
 ) -> Iterator[AnalyzedReport]:
-    """Analyze reports one after the other; `on_failed` hears the digest of each that could not be."""
-    folder = calibrations_folder()
-    calibrations = load_calibrations(folder, lambda error: told.warnings.append((str(folder), error)))
+    """Analyze reports one after the other."""
+    calibrations = told.calibrations()
     for run, kernels in reports:
         try:
             unprofiled = unprofiled_of(run)
@@ -289,7 +407,6 @@ def _analyze_each(
             report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
-            on_failed(run.digest)
             continue
         if missing:
             told.missing.append(Missing(run.source, missing))

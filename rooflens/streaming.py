@@ -14,8 +14,10 @@ from rooflens.model.records import AnalyzedReport
 from rooflens.model.totals import slimmed, totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
     from rooflens.model.records import Analysis, Run
     from rooflens.model.store.verdicts import VerdictWriter
@@ -53,9 +55,18 @@ class Keeper:
         except Exception as late:  # noqa: BLE001 - see above
             self.error = self.error or _told(late)
 
-    def add(self, report: AnalyzedReport) -> None:
-        """Keep a report, or a piece of one."""
-        self._try(lambda writer: writer.add(report))
+    def needs(self, digests: Iterable[str]) -> bool:
+        """Return whether rows of these reports are missing in the store, and are to be kept."""
+        writer = self._writer
+        return writer is not None and any(writer.needs(digest) for digest in digests)
+
+    def add(self, digests: Sequence[str], tables: Mapping[str, pa.Table] | InputError, kernel_count: int) -> None:
+        """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
+        if isinstance(tables, InputError):
+            self.error = self.error or tables
+            self._try(lambda writer: _refuse(tables))
+        else:
+            self._try(lambda writer: writer.add(digests, tables, kernel_count))
 
     def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
         """Keep the totals of a report."""
@@ -85,6 +96,10 @@ class Keeper:
             self.error = _told(told)
 
 
+def _refuse(error: InputError) -> None:
+    raise error
+
+
 def _told(error: Exception) -> InputError:
     return error if isinstance(error, InputError) else InputError(bug_reason(error), BUG_HINT)
 
@@ -105,6 +120,7 @@ class Gathered:
         *,
         is_held: bool = True,
         adds_up: bool = False,
+        are_slim: bool = False,
     ) -> None:
         """Begin with nothing.
 
@@ -113,6 +129,7 @@ class Gathered:
             on_piece: Takes each report, or piece of one, as it comes.
             is_held: Hold all analyses.
             adds_up: Add launches up by kernel.
+            are_slim: The analyses come with no more than that needs.
         """
         self.reports: dict[str, AnalyzedReport] = {}
         self.totals: dict[str, list[Total]] = {}
@@ -121,6 +138,7 @@ class Gathered:
         self._on_piece = on_piece
         self._is_held = is_held
         self._adds_up = adds_up
+        self._are_slim = are_slim
         self._slim: list[Analysis] = []
         self._current: Run | None = None
 
@@ -139,9 +157,8 @@ class Gathered:
         self._current = report.run
         if self._is_held or report.run.digest not in self.reports:
             self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
-        keeper.add(report)
         if self._adds_up:
-            self._slim += map(slimmed, report.analyses)
+            self._slim += report.analyses if self._are_slim else map(slimmed, report.analyses)
         if self._on_piece is not None:
             self._on_piece(report)
 
