@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -30,15 +30,13 @@ from rooflens.model.predict.measured import read_coverage
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
-from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.model.totals import slimmed
+from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
 from rooflens.streaming import Gathered, Keeper
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from rooflens.ingest.executors.opening import Workers
     from rooflens.ingest.reports.inputs import Inputs
@@ -222,18 +220,10 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
         key = ""
         for (chunk, _), done in _each_done(task, chunks(keeper), workers):
-            if chunk.key != key:
+            if chunk.key != key:  # the last report of a part is added up before the next part begins
                 gathered.end(keeper)
                 key = chunk.key
-            if isinstance(done, _Done):
-                told.add(done.told)
-                for report in done.reports:
-                    gathered.add(report, keeper)
-                keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
-            else:
-                told.failures += _lost(store, chunk, done)
-            for digest in done.failed if isinstance(done, _Done) else [piece.run.digest for piece in chunk.pieces]:
-                keeper.leave(digest)
+            _take(done if isinstance(done, _Done) else _lost(store, chunk, done), gathered, keeper, told)
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
@@ -260,7 +250,7 @@ class _Done(Struct, frozen=True):
     reports: tuple[AnalyzedReport, ...]
     told: _Told
     failed: tuple[str, ...]
-    tables: Mapping[str, pa.Table] | InputError
+    tables: Mapping[str, Any] | InputError
     kernel_count: int
 
 
@@ -301,7 +291,7 @@ class _ChunkTask(Struct, frozen=True):
             reports = [replace(report, analyses=tuple(map(slimmed, report.analyses))) for report in reports]
         return _Done(tuple(reports), told, tuple(failed), tables, kernel_count)
 
-    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, pa.Table] | InputError:
+    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any] | InputError:
         from rooflens.model.store.verdicts import verdict_tables  # noqa: PLC0415 - loads pyarrow
 
         try:
@@ -325,12 +315,24 @@ def _each_done(
     return run_in_order(workers, task, chunks)
 
 
-def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> Iterator[tuple[str, InputError]]:
+def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
     """Say what became of the reports of a chunk that could not be analyzed."""
+    told = _Told()
     if isinstance(why, _Undecodable):
-        yield store.undecodable(chunk, why.why)
+        told.failures.append(store.undecodable(chunk, why.why))
     else:
-        yield from ((piece.run.source, why) for piece in chunk.pieces)
+        told.failures += ((piece.run.source, why) for piece in chunk.pieces)
+    return _Done((), told, tuple(piece.run.digest for piece in chunk.pieces), {}, 0)
+
+
+def _take(done: _Done, gathered: Gathered, keeper: Keeper, told: _Told) -> None:
+    """Take what became of a chunk."""
+    told.add(done.told)
+    for report in done.reports:
+        gathered.add(report, keeper)
+    keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
+    for digest in done.failed:
+        keeper.leave(digest)
 
 
 def _known() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
@@ -16,8 +16,6 @@ from rooflens.model.totals import slimmed, totals_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
-
-    import pyarrow as pa
 
     from rooflens.model.records import Analysis, Run
     from rooflens.model.store.verdicts import VerdictWriter
@@ -60,11 +58,11 @@ class Keeper:
         writer = self._writer
         return writer is not None and any(writer.needs(digest) for digest in digests)
 
-    def add(self, digests: Sequence[str], tables: Mapping[str, pa.Table] | InputError, kernel_count: int) -> None:
+    def add(self, digests: Sequence[str], tables: Mapping[str, Any] | InputError, kernel_count: int) -> None:
         """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
         if isinstance(tables, InputError):
-            self.error = self.error or tables
-            self._try(lambda writer: _refuse(tables))
+            if self._writer is not None:
+                self._fail(tables)
         else:
             self._try(lambda writer: writer.add(digests, tables, kernel_count))
 
@@ -94,10 +92,6 @@ class Keeper:
             self.error = _told(error)
         except Exception as told:  # noqa: BLE001 - the store says it in its own words
             self.error = _told(told)
-
-
-def _refuse(error: InputError) -> None:
-    raise error
 
 
 def _told(error: Exception) -> InputError:

@@ -134,7 +134,8 @@ def kernels_from_batch(
         hotspots: By digest, hot spots by the kernel's position in the report.
     """
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    digests, indices = texts(columns["digest"]), columns["kernel_index"].to_pylist()
+    digests: list[Any] = texts(columns["digest"])
+    indices = columns["kernel_index"].to_pylist()
     made: dict[str, Iterable[Any]] = {
         "digest": digests,
         "source": map(sources.__getitem__, digests),
