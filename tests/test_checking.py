@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import Struct
 
 from rooflens.checking import Table, parse_json, parse_toml
 from rooflens.errors import InputError
@@ -72,7 +72,8 @@ def test_json_is_called_by_its_own_words(text: str, message: str) -> None:
         parse_json(text, "`x` is no run").table("a")
 
 
-class Point(Struct, frozen=True):
+@dataclass(frozen=True)
+class Point:
     """A record with an optional field."""
 
     x: int

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -33,7 +34,7 @@ def test_first_light_brings_home_what_it_can(gpu_box: Path, monkeypatch: pytest.
     broken = unattended.Step("broken", 5, 0, ("-c", "raise SystemExit(7)"))
     hangs = unattended.Step("hangs", 0.3, 0, ("-c", "import time; time.sleep(60)"))
     late = unattended.Step("late", 5, 0, ("-c", "pass"), grace_s=1e9)
-    recorder = replace(record_first, arguments=(*record_first.arguments[:5], *only("saxpy")))
+    recorder = dataclasses.replace(record_first, arguments=(*record_first.arguments[:5], *only("saxpy")))
     monkeypatch.setattr(first_light, "steps", lambda _: (broken, hangs, late, doctor, recorder, check))
     assert first_light.main([]) == 1
     results = json.loads((output / "results.json").read_text())
@@ -58,7 +59,7 @@ def test_first_light_goes_on_and_is_judged_elsewhere(
     """`--steps` adds to an earlier run's folder; `--check` judges what a machine without a reader left."""
     output = gpu_box / "light"
     steps = first_light.steps(output)
-    recorder = replace(steps[1], arguments=(*steps[1].arguments[:5], *only("saxpy")))
+    recorder = dataclasses.replace(steps[1], arguments=(*steps[1].arguments[:5], *only("saxpy")))
     nothing = unattended.Step("nothing", 5, 0, ("-c", "pass"))
     monkeypatch.setattr(first_light, "steps", lambda _: (recorder, nothing))
     assert first_light.main(["--output", "light", "--steps", "record_first"]) == 1

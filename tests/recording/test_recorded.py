@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import record
 from judge import judge, truths
-from msgspec.structs import replace
 from slim import slim
 from stored import ALL_FIXTURES_BYTES, Entry, files_of, read_entries
 from support.recorded import only

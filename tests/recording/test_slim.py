@@ -1,11 +1,11 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import record
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from slim import in_command, in_prose, last_part, plain_file, slim, slim_file
 from stored import write_entries
 from support.damage import block_starts, certain_damage
@@ -270,7 +271,7 @@ def test_a_compressed_report_is_stored_plain(tmp_path: Path) -> None:
 
 def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> None:
     """What a bare GPU box could not unpack is unpacked, slimmed and entered under its plain name."""
-    away = replace(ENTRY, path="h200/fma.ncu-repz")
+    away = dataclasses.replace(ENTRY, path="h200/fma.ncu-repz")
     write_entries(tmp_path / "away", [away])
     (tmp_path / "away/h200").mkdir()
     (tmp_path / "away" / away.path).write_bytes(packed(REPORT))
@@ -282,7 +283,7 @@ def test_a_compressed_recording_is_adopted_plain_and_slimmed(tmp_path: Path) -> 
 
 def test_only_anonymous_recordings_are_adopted(tmp_path: Path) -> None:
     """`--adopt` slims what was not; a report that cannot be walked stays away, and costs the others nothing."""
-    damaged = replace(ENTRY, path="h200/fma.ncu-rep")
+    damaged = dataclasses.replace(ENTRY, path="h200/fma.ncu-rep")
     write_entries(tmp_path / "away", [ENTRY, damaged])
     (tmp_path / "away/h200").mkdir()
     (tmp_path / "away" / ENTRY.path).write_bytes(REPORT)

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
+from msgspec.structs import replace
 from switches import compare
 from truth import Measured
 
@@ -22,7 +23,7 @@ PLAIN = Measured(KERNEL, NUMBERS, COUNTS)
 
 def test_a_harmless_switch_changes_times_only() -> None:
     """What is said of the machine and the run is left out; the largest difference is named."""
-    faster = replace(
+    faster = dataclasses.replace(
         PLAIN, kernel=replace(KERNEL, counters={"passes": 5.0}), numbers={**NUMBERS, "gpu__time_duration.sum": 990.0}
     )
     found = compare([PLAIN], [faster])
@@ -49,6 +50,6 @@ def test_equal_runs_differ_nowhere() -> None:
 def test_other_kernels_cannot_be_compared() -> None:
     """Two reports that hold other launches say nothing of a switch."""
     with pytest.raises(ValueError, match="same kernels"):
-        compare([PLAIN], [replace(PLAIN, kernel=replace(KERNEL, grid=(2, 1, 1)))])
+        compare([PLAIN], [dataclasses.replace(PLAIN, kernel=replace(KERNEL, grid=(2, 1, 1)))])
     with pytest.raises(ValueError, match="same kernels"):
         compare([PLAIN], [])
