@@ -6,12 +6,14 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.stored import DIGESTS, commit, tables_of
 
 from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
+from rooflens.ingest.executors.opening import find_workers
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import override_thresholds
 
@@ -132,3 +134,21 @@ def test_a_bug_is_not_kept_as_a_total(store: Path, monkeypatch: pytest.MonkeyPat
         patch.setattr("rooflens.analyzing.find_attainable", refuse)
         assert "failed" in printed(store, "--format", "md")
     assert printed(store, "--format", "md") == sound
+
+
+@pytest.mark.parametrize("style", ["table", "md"])
+def test_several_processes_give_the_same(
+    store: Path, style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Analyzed side by side, a store prints the same and keeps the same rows as one that a single process analyzes."""
+    alone = printed(store, "--format", style)
+    kept = {table: pq.read_table(tmp_path / table) for table in ("roofline", "findings", "totals")}
+    for table in kept:
+        shutil.rmtree(tmp_path / table)
+    monkeypatch.setattr("rooflens.analyzing._MUCH", 1)
+    monkeypatch.setattr("rooflens.analyzing._PIECE", 2)
+    monkeypatch.setattr("rooflens.analyzing.usable_cores", lambda: 2)
+    monkeypatch.setattr("rooflens.analyzing.processes", lambda: find_workers("process:2"))
+    monkeypatch.setattr("rooflens.analyzing._analyze_report", refuse)  # here, and not in the processes
+    assert printed(store, "--format", style) == alone
+    assert {table: pq.read_table(tmp_path / table) for table in kept} == kept
