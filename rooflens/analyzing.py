@@ -8,6 +8,7 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from collections import Counter
 from pathlib import Path
@@ -268,7 +269,15 @@ class _ChunkTask(Struct, frozen=True):
 
     def __call__(self, given: tuple[Chunk, bool]) -> _Done | _Undecodable:
         """Analyze a chunk, given with whether rows are wanted for the store."""
-        chunk, is_kept = given
+        is_collecting = gc.isenabled()
+        gc.disable()  # records hold no cycles, and a worker would look for some every 700 of them
+        try:
+            return self._analyzed(*given)
+        finally:
+            if is_collecting:
+                gc.enable()
+
+    def _analyzed(self, chunk: Chunk, is_kept: bool) -> _Done | _Undecodable:  # noqa: FBT001 - as it was given
         try:
             stored = chunk.reports()
         except (OSError, ValueError, TypeError, KeyError) as error:
