@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
+from rooflens.analyzing import Analyzed, analyze_inputs
 from rooflens.api.report import Report
 from rooflens.api.sources import Source
 from rooflens.errors import UsageError
@@ -21,6 +21,7 @@ from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store import MARKER
 from rooflens.model.store.address import is_remote
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -224,7 +224,8 @@ def load_analyzed(
         UsageError: Neither was given, or both; or a pattern cannot be read.
         InputError: There is nothing to read, or nothing of it is wanted.
     """
-    from rooflens.analyzing import analyze_inputs, analyze_store
+    from rooflens.analyzing import analyze_inputs
+    from rooflens.streaming import analyze_store
 
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs, analyze_store
+from rooflens.analyzing import Analyzed, analyze_inputs
 from rooflens.errors import InputError
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.pool import Job
 from rooflens.model.store import MARKER
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

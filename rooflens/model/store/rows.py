@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import groupby, repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
+_KERNEL_FIELDS = Kernel.__struct_fields__
+_NO_SPOTS: Mapping[int, tuple[Hotspot, ...]] = MappingProxyType({})
 _RUN_FIELDS = Run.__struct_fields__
 _KERNEL_TEXTS = (
     *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
@@ -157,7 +160,7 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
 
 def kernels_from_batch(
     batch: pa.RecordBatch, sources: Mapping[str, str], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
-) -> Iterator[Kernel]:
+) -> list[Kernel]:
     """Make the kernels of rows of `kernels`.
 
     Args:
@@ -165,31 +168,38 @@ def kernels_from_batch(
         sources: The path of each report, by digest.
         hotspots: By digest, hot spots by the kernel's position in the report.
     """
-    counters = {
-        counter.name: batch.column(counter.name).to_pylist()
-        for counter in COUNTERS
-        if batch.column(counter.name).null_count < batch.num_rows
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    digests: list[Any] = texts(columns["digest"])
+    indices = columns["kernel_index"].to_pylist()
+    made: dict[str, Iterable[Any]] = {
+        "digest": digests,
+        "source": map(sources.__getitem__, digests),
+        "index": indices,
+        "counters": _counters(columns),
+        "rules": lists(columns["rules"], Rule),
+        "series": _series(batch),
+        "hotspots": (
+            hotspots.get(digest, _NO_SPOTS).get(index, ()) for digest, index in zip(digests, indices, strict=True)
+        ),
+        **{name: texts(columns[name]) for name in _KERNEL_TEXTS},
+        **{name: columns[name].to_pylist() for name in ("device", "synthetic")},
+        **{name: maps(columns[name]) for name in MAPS},
+        **{what: _sizes(batch, what) for what in ("grid", "block")},
     }
-    named = {name: texts(batch.column(name)) for name in ("digest", *_KERNEL_TEXTS)}
-    plain = {name: batch.column(name).to_pylist() for name in ("device", "synthetic")}
-    mapped: dict[str, list[Any]] = {name: maps(batch.column(name)) for name in MAPS}
-    sizes = {what: _sizes(batch, what) for what in ("grid", "block")}
-    rules: list[Any] = lists(batch.column("rules"), Rule)
-    series = _series(batch)
-    for row, index in enumerate(batch.column("kernel_index").to_pylist()):
-        fields_: dict[str, Any] = {
-            name: column[row] for columns in (named, plain, mapped, sizes) for name, column in columns.items()
-        }
-        digest = fields_["digest"]
-        yield Kernel(
-            source=sources[digest],
-            index=index,
-            counters={name: value for name, column in counters.items() if (value := column[row]) is not None},
-            rules=rules[row],
-            series=series[row],
-            hotspots=hotspots.get(digest, {}).get(index, ()),
-            **fields_,
-        )
+    return [Kernel(*row) for row in zip(*(made[name] for name in _KERNEL_FIELDS), strict=True)]
+
+
+def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
+    """Return the counters of each kernel: those that no kernel lacks are the common case."""
+    found = {counter.name: columns[counter.name] for counter in COUNTERS}
+    row_count = len(columns["digest"])
+    known = {name: column for name, column in found.items() if column.null_count < row_count}
+    if not known:
+        return [{} for _ in range(row_count)]
+    names, rows = tuple(known), zip(*(column.to_pylist() for column in known.values()), strict=True)
+    if not any(column.null_count for column in known.values()):
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
 
 
 LAUNCH_COLUMNS = (

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
 import rooflens
-from rooflens.analyzing import analyze_paths, analyze_store
+from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import ingest_reports, load_reports
@@ -26,6 +26,7 @@ from rooflens.model.store import store as store_module
 from rooflens.model.store.address import joined, shown, without_secrets
 from rooflens.model.store.compacting import compact
 from rooflens.model.store.store import Store
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -64,7 +64,7 @@ def explain(
 
 def _whole(store: str, digest: str, limits: Thresholds) -> AnalyzedReport:
     """Load all of a report of which some kernels were chosen: it says what part of the time they take."""
-    from rooflens.analyzing import analyze_store
+    from rooflens.streaming import analyze_store
 
     (report,) = analyze_store(store, limits, where=f"digest = '{digest}'").reports
     return report
