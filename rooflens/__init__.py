@@ -10,8 +10,6 @@ Names are imported when they are first used: `import rooflens` itself costs next
 
 from __future__ import annotations
 
-from importlib import import_module
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rooflens.api.comparison import Comparison, compare
@@ -65,6 +63,8 @@ if not TYPE_CHECKING:  # a type checker knows the names from above, and that the
 
     def __getattr__(name):  # noqa: ANN001, ANN202 - as above
         """Import a public name when it is first used."""
+        from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
+
         if name == "ingest":
             return import_module("rooflens.ingest")
         if name not in _PLACES:

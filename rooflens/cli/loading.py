@@ -224,15 +224,14 @@ def load_analyzed(
         UsageError: Neither was given, or both; or a pattern cannot be read.
         InputError: There is nothing to read, or nothing of it is wanted.
     """
-    from rooflens.analyzing import analyze_inputs
-    from rooflens.streaming import analyze_store
-
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     choice = Choice.of(selection, on_piece)
     if store is not None:
+        from rooflens.streaming import analyze_store
+
         take = choice.take if choice else on_piece
         found = analyze_store(
             store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
@@ -244,6 +243,8 @@ def load_analyzed(
             message = f"no kernel of `{shown(store)}` meets the condition"
             raise NothingChosenError(message, "leave --where out to see them all")
     else:
+        from rooflens.analyzing import analyze_inputs
+
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)

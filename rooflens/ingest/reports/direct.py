@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
 from rooflens.ingest.reports.encoded import (
     BEFORE_DOUBLE,
     TAIL,
+    Metrics,
+    Packed,
     UnknownContentError,
     before_value,
     check_kind,
     check_known,
-    decoded,
     name_id_of,
     own_of,
     own_value,
@@ -304,7 +305,7 @@ class Direct:
             code=code.read_code(stored, None) if stored else code.Code(),
         )
 
-    def _metrics(self, message: Any, index: int) -> _Metrics:
+    def _metrics(self, message: Any, index: int) -> Metrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
         if len(self._scalars) >= _MOST_KNOWN:
             self._forget()
@@ -340,7 +341,7 @@ class Direct:
                 return len(entry) + cut, name
         return None, self._scalars[entry].name
 
-    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> _Metrics | None:
+    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> Metrics | None:
         """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
         known = list(map(self._scalars.__getitem__, layout.others(entries)))
         names, rows = [name for name, _, _ in known], [row for _, _, row in known]
@@ -356,9 +357,9 @@ class Direct:
             if name:
                 encoded.append(name)
                 values[name] = value
-        return self._decoded(values, encoded, _Packed(layout, doubles, rows))
+        return self._decoded(values, encoded, Packed(layout, doubles, rows))
 
-    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: _Packed | None = None) -> _Metrics:
+    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: Packed | None = None) -> Metrics:
         """Decode what has instances; where nothing is read of them leave only the metric's own value."""
         if encoded and (self._raw is None or not self._raw.with_instances):
             needed = {*OPCODE_TABLES, *self._used}
@@ -371,7 +372,7 @@ class Direct:
                         del values[name]
                     else:
                         values[name] = own
-        return _Metrics(values, encoded, self._used, packed)
+        return Metrics(values, encoded, self._used, packed)
 
     def _own_of(self, entry: bytes) -> Value | None:
         """Return a metric's own value; launches of one kernel have many of them in common."""
@@ -440,61 +441,12 @@ class Direct:
         return name
 
 
-class _Packed(NamedTuple):
-    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
-
-    layout: Layout
-    doubles: tuple[float, ...]
-    rows: Sequence[int]
-
-
-class _Metrics:
-    """What one result stores, decoded where it is asked for.
-
-    Args:
-        values: By name; bytes are a metric that may have instances, encoded.
-        encoded: Names of those.
-        used: Names of which something is read of the instances.
-        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
-    """
-
-    def __init__(
-        self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: _Packed | None = None
-    ) -> None:
-        self._stored = {name: decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
-        self.values: dict[str, Value | None] = values
-        for name, stored in self._stored.items():
-            values[name] = stored.value
-        self._encoded = encoded
-        self._used = used
-        self._packed = packed
-
-    def names(self) -> list[str]:
-        """Return the names of what may have instances, sorted."""
-        return sorted(self._used.intersection(self.values))
-
-    def metric(self, name: str) -> Stored | None:
-        """Return what is stored under a name; None where nothing is."""
-        if name in self._stored:
-            return self._stored[name]
-        return Stored(self.values[name]) if name in self.values else None
-
-    def keep(self, raw: RawTable, index: int) -> None:
-        """Put every value into the table of them."""
-        if self._packed is None:
-            raw.add(index, self.values, self._stored)
-            return
-        layout, doubles, rows = self._packed
-        raw.add_packed(index, layout.names, doubles, rows)
-        raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)
-
-
 def _is_used(name: str) -> bool:
     """Return whether a kernel record is made of this metric."""
     return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
 
 
-def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
+def _tables(metrics: Metrics) -> dict[str, dict[str, int]]:
     return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 
