@@ -1,8 +1,8 @@
 """Writes valid Nsight Compute reports from a plain description, for tests and fixtures.
 
-NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic, in a version entry of its own and, unless a test
-wants another, in the name of its process; or else where its figures were published. The same description gives the same
-bytes.
+NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic, in a version entry of its own and, unless a
+test wants another, in the name of its process; or else where its figures were published. The same description gives the
+same bytes.
 """
 
 from __future__ import annotations
