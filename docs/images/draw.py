@@ -2,8 +2,8 @@
 
 One shows a forecast. Three show the page of a report and one a sweep: recordings of `fixtures/` where there are any;
 else three show published figures of a V100, and the sweep shows synthetic reports, and says so. The first screens show
-published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines. Needs
-a Chromium, as the browser tests do.
+published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines.
+Needs a Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
