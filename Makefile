@@ -62,6 +62,7 @@ lint: $(STAMP) ## check style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --strict tests/api/client.py
 
 format: $(STAMP) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from rooflens.analyzing import analyze_inputs, analyze_store
+from rooflens.analyzing import analyze_inputs
 from rooflens.errors import RooflensError
 from rooflens.ingest.loading.load import ingest_reports
 from rooflens.ingest.reports.container import outline
@@ -36,6 +36,7 @@ from rooflens.report.text.json_csv import to_csv, to_json
 from rooflens.report.text.markdown import render_markdown
 from rooflens.report.text.next_steps import caveat_lines, next_lines
 from rooflens.report.text.table import to_markdown
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

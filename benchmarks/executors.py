@@ -1,6 +1,6 @@
-"""Read reports into a store here, in processes, and on a Dask cluster whose worker is killed: every store is the same.
+"""Read reports into a store here, in processes, under MPI, and on a Dask cluster whose worker is killed: all are equal.
 
-    pip install 'rooflens[dask]' 'moto[server]'
+    pip install 'rooflens[dask,mpi]' 'moto[server]'
     python benchmarks/executors.py [FOLDER] [--reports N] [--kernels N]
 
 The reports are those of a folder with their blocks repeated, so that each is one of its own. Scheduler and workers are
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -54,6 +55,10 @@ class Cluster(Struct):
 
     address: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def cpu_seconds(self) -> list[float]:
+        """Return what the scheduler and each worker have taken, with the children that they have waited for."""
+        return [_cpu_seconds(process.pid) for process in self.processes]
 
     def kill_a_worker(self) -> None:
         """Kill one as a machine dies: nobody is told."""
@@ -100,11 +105,22 @@ def compare(jobs: tuple[Job, ...], folder: Path) -> int:
     for name, executor in (("process:1", "process:1"), ("process:2", "process:2")):
         stores[name] = str(folder / name.replace(":", "-"))
         ingest(name, jobs, stores[name], executor, base_s=base_s)
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec and importlib.util.find_spec("mpi4py"):
+        stores["mpi, 2 workers"] = str(folder / "mpi")
+        ingest_by_mpi(mpiexec, folder / "reports", stores["mpi, 2 workers"], 1 + 2)
+    else:
+        print("no run under MPI: mpi4py or mpiexec is not installed")
     for workers in (1, 2):
         with cluster(workers) as dask:
             name = f"dask, {workers} workers"
             stores[name] = str(folder / f"dask-{workers}")
+            before, ours = dask.cpu_seconds(), _cpu_seconds(os.getpid())
             ingest(name, jobs, stores[name], f"dask:{dask.address}", base_s=base_s)
+            scheduler, *of_workers = (now - then for now, then in zip(dask.cpu_seconds(), before, strict=True))
+            took = ", ".join(f"{seconds:.1f}" for seconds in of_workers)
+            ours = _cpu_seconds(os.getpid()) - ours
+            print(f"  CPU seconds: workers {took}, scheduler {scheduler:.1f}, this process {ours:.1f}", flush=True)
     with cluster(2) as dask:
         name = "dask, 2 workers, one killed in the middle"
         stores[name] = str(folder / "dask-killed")
@@ -140,6 +156,26 @@ def ingest(  # noqa: PLR0913, PLR0917 - one line of the comparison
     counts = f"{done.report_count} reports, {done.kernel_count} kernels, {len(done.failures)} failures"
     print(f"{name}: {counts}, {took_s:.1f} s{ratio}", flush=True)
     return took_s
+
+
+def ingest_by_mpi(mpiexec: str, reports: Path, store: str, processes: int) -> None:
+    """Ingest by a command under MPI, of whose processes all but the first do the work."""
+    rooflens = ("-m", "mpi4py.futures", "-m", "rooflens", "ingest", str(reports), "--store", store, "--executor", "mpi")
+    allowed = {f"OMPI_{name}": "1" for name in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM")}
+    allowed["OMPI_MCA_rmaps_base_oversubscribe"] = "1"  # more processes than cores, as root: only Open MPI minds
+    command = [mpiexec, "-n", str(processes), sys.executable, *rooflens]
+    start_s = time.monotonic()
+    done = subprocess.run(command, env={**os.environ, **allowed}, capture_output=True, check=False, text=True)
+    stored = next((line for line in done.stderr.splitlines() if line.startswith("stored")), "nothing stored")
+    print(f"mpi, {processes - 1} workers: {stored}, {time.monotonic() - start_s:.1f} s", flush=True)
+    if done.returncode and f"wrote {store}" not in done.stderr:  # it is 1 where a report cannot be read, too
+        raise SystemExit(f"under MPI it failed with {done.returncode}: {done.stderr}")
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process and of its children that have ended, as Linux counts it."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def at_middle(count: int, act: Callable[[], None]) -> Callable[[Job], None]:

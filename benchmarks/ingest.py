@@ -4,7 +4,8 @@
 
 Each line is one way over one file, in a process of its own: CPU seconds of it and its children, the least of the runs;
 kernels a CPU second; memory of the largest process at its peak; and the ratio to `ncu_report` reading every value. The
-ways take turns, so that a busy machine is busy for all of them: quote the ratios.
+ways take turns, so that a busy machine is busy for all of them: quote the ratios. Where `ncu` is installed and opens
+the file, what it prints of it is compared with what we read, value by value; exit status 1 where they differ.
 
 Large files are made of a report by repeating its blocks of results, byte by byte. Without `--like`, reports are made of
 what the standard tier stores of a kernel.
@@ -13,7 +14,9 @@ what the standard tier stores of a kernel.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,9 +33,13 @@ from support.ncu_rep_writer import KernelSpec, ReportSpec, encode_report
 from support.tier_metrics import stored_metrics
 
 from rooflens.ingest.messages.messages import message
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+_NUMBER = re.compile(r"-?[\d,]+(?:\.\d+)?")
 
 MAGIC_BYTES, LENGTH_BYTES = 4, 4
 
@@ -87,12 +94,13 @@ class Cost(Struct, frozen=True):
     peak_bytes: int
 
 
-def main() -> None:
-    """Make the files and print a line for each way over each of them."""
+def main() -> int:
+    """Make the files and print a line for each way over each of them; return 1 where ncu prints other values."""
     options = _options()
     ways = [way for way in WAYS if shutil.which(way.command[0])]
     if len(ways) < len(WAYS):
         print("ncu is not installed: its own export is left out\n")
+    differ = 0
     sources = {path.name: path.read_bytes() for path in options.like} or {"standard tier": standard_report()}
     print(f"{'kernels':>9} {'MB':>8}  {'way':<24} {'CPU':>9} {'kernels/s':>10} {'peak':>9} {'ratio':>7}")
     with tempfile.TemporaryDirectory() as name:
@@ -100,9 +108,50 @@ def main() -> None:
             print(title)
             for size in options.sizes:
                 folder = Path(tempfile.mkdtemp(dir=name))
-                kernels = write_repeated(folder / "report.ncu-rep", source, size)
-                show(kernels, folder / "report.ncu-rep", measure(ways, folder, options.runs))
+                report = folder / "report.ncu-rep"
+                kernels = write_repeated(report, source, size)
+                printed = printed_by_ncu(report) if len(ways) == len(WAYS) else None
+                opens = [way for way in ways if printed is not None or way.command[0] != "ncu"]
+                show(kernels, report, measure(opens, folder, options.runs))
+                if printed is not None:
+                    differ += compare_values(report, printed)
                 shutil.rmtree(folder)
+    return 1 if differ else 0
+
+
+def printed_by_ncu(report: Path) -> str | None:
+    """Return NVIDIA's own export of a report in base units; None where its version does not open it."""
+    command = ["ncu", "--import", report, "--page", "raw", "--csv", "--print-units", "base"]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, errors="replace")
+    return None if done.returncode else done.stdout
+
+
+def compare_values(report: Path, printed: str) -> int:
+    """Compare each number that ncu prints with the one we read, to half of its last digit; return how many differ."""
+    ours: dict[tuple[int, str], float] = {}
+    table = read_report(report, "report", ReadOptions(reader="direct", raw="values")).raw
+    for row in table.to_pylist() if table is not None else ():
+        number = row["value_double"] if row["value_double"] is not None else row["value_uint64"]
+        if number is not None:
+            ours[row["kernel_index"], row["name"]] = float(number)
+    header, _, *rows = csv.reader(printed.splitlines())
+    compared, unknown, different = 0, 0, list[str]()
+    for row in rows:
+        for name, text in zip(header, row, strict=True):
+            if "__" not in name or not _NUMBER.fullmatch(text):
+                continue
+            value = ours.get((int(row[0]), name))
+            unknown += value is None
+            if value is not None:
+                compared += 1
+                digits = len(text.partition(".")[2])
+                apart = abs(value - float(text.replace(",", "")))
+                if apart > 0.5 * 10.0**-digits + 1e-15 * abs(value):  # a half may be rounded either way
+                    different.append(f"{name} of {row[0]}: ncu prints {text}, we read {value!r}")
+    print(f"{'':20}{compared:,} values as ncu prints them, {len(different)} other ones, {unknown} that we do not read")
+    for line in different[:10]:
+        print(f"{'':20}{line}")
+    return len(different)
 
 
 def _options() -> argparse.Namespace:
@@ -196,4 +245,4 @@ def show(kernels: int, path: Path, costs: dict[str, Cost]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -68,7 +68,7 @@ def main(kills: int) -> int:
         for kill in range(0, kills, 2):
             command = [sys.executable, __file__, "--write", str(folder)]
             writers = [subprocess.Popen([*command, str(kill + i)], stderr=subprocess.DEVNULL) for i in range(2)]
-            until_s = time.monotonic() + 60
+            until_s = time.monotonic() + 600
             while not known and not Store(folder).digests() and time.monotonic() < until_s:
                 time.sleep(0.05)
             for writer in writers:

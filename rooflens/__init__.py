@@ -1,3 +1,77 @@
-"""Shows which wall every GPU kernel is hitting, from Nsight Compute reports."""
+"""Shows which wall every GPU kernel is hitting, from Nsight Compute reports.
+
+    import rooflens as rl
+
+    report = rl.open("last-week.ncu-rep")
+    report[0].verdict.sentence
+
+Names are imported when they are first used: `import rooflens` itself costs next to nothing. docs/api.md tells of each.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rooflens.api.comparison import Comparison, compare
+    from rooflens.api.kernel import Kernel
+    from rooflens.api.notebook import load_ipython_extension
+    from rooflens.api.opening import open  # noqa: A004 - the verb of the whole API, as in `rl.open`
+    from rooflens.api.profiling import profile
+    from rooflens.api.report import Report
+    from rooflens.api.shown import Chart
+    from rooflens.api.spots import Hotspot
+    from rooflens.api.verbs import ingest, predict
+    from rooflens.api.verdict import Verdict
+    from rooflens.errors import RooflensError
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Chart",
+    "Comparison",
+    "Hotspot",
+    "Kernel",
+    "Report",
+    "RooflensError",
+    "Verdict",
+    "__version__",
+    "compare",
+    "ingest",
+    "load_ipython_extension",
+    "open",
+    "predict",
+    "profile",
+]
+
+_PLACES = {
+    "Chart": "api.shown",
+    "Comparison": "api.comparison",
+    "Hotspot": "api.spots",
+    "Kernel": "api.kernel",
+    "Report": "api.report",
+    "RooflensError": "errors",
+    "Verdict": "api.verdict",
+    "compare": "api.comparison",
+    "load_ipython_extension": "api.notebook",
+    "open": "api.opening",
+    "predict": "api.verbs",
+    "profile": "api.profiling",
+}
+"""Public name -> where it is; `ingest` is a room as well as a verb: `rooflens/ingest/__init__.py` is called."""
+
+if not TYPE_CHECKING:  # a type checker knows the names from above, and that there are no others
+
+    def __getattr__(name):  # noqa: ANN001, ANN202 - as above
+        """Import a public name when it is first used."""
+        from importlib import import_module  # noqa: PLC0415 - `import rooflens` loads nothing
+
+        if name == "ingest":
+            return import_module("rooflens.ingest")
+        if name not in _PLACES:
+            raise AttributeError(f"module `rooflens` has no attribute `{name}`")
+        value = globals()[name] = getattr(import_module(f"rooflens.{_PLACES[name]}"), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,6 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from pathlib import Path
@@ -19,33 +18,33 @@ from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.files import read_text
+from rooflens.format import count
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
+from rooflens.model.keys import Keys, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.verdict.thresholds import Thresholds, default_thresholds, override_thresholds
-from rooflens.streaming import Gathered, Keeper
 from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.reports.inputs import Inputs
     from rooflens.ingest.reports.pool import Outcome
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Kernel, Run
-    from rooflens.model.store.index import Index
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
 
 
-_PIECE = 1024
-"""Kernels of a store that are analyzed and handed on together."""
+_NAMED = 3
+"""Kernels that are named; of more, only the count is told."""
 
 
 class Missing(Struct, frozen=True):
@@ -58,6 +57,12 @@ class Missing(Struct, frozen=True):
 
     source: str
     names: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Say it in a line."""
+        named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
+        return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
 
 
 class Analyzed(Struct, frozen=True):
@@ -92,6 +97,17 @@ class Analyzed(Struct, frozen=True):
     def report_count(self) -> int:
         """Reports that could be read."""
         return len(self.reports)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a user should know of what was read, a sentence each; what could not be read is in `failures`."""
+        return (
+            *(missing.words for missing in self.missing),
+            *(f"{source}: left out: {error}; {error.hint}" for source, error in self.warnings),
+            *(f"{source}: {note}" for source, note in self.notes),
+            *([f"{count(self.skipped_count, 'report')} came twice and counted once"] if self.skipped_count else []),
+            *([f"{count(len(self.ignored), 'file')} left unread: no reports"] if self.ignored else []),
+        )
 
 
 def analyze_paths(
@@ -138,105 +154,6 @@ def analyze_inputs(
     )
 
 
-def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
-    folder: str | Path,
-    limits: Thresholds | None = None,
-    *,
-    where: str | None = None,
-    keep: bool = False,
-    without_nvidia: bool = False,
-    on_piece: Callable[[AnalyzedReport], None] | None = None,
-    totals: bool = False,
-) -> Analyzed:
-    """Analyze the reports of a store.
-
-    With `on_piece`, or with `totals`, memory is bounded: analyses are handed over or added up and not kept, and the
-    reports that are returned hold none.
-
-    Args:
-        folder: A store that `rooflens ingest` wrote: a folder or an address.
-        where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
-        limits: Thresholds of the verdicts; the shipped ones by default.
-        keep: Write positions and verdicts to the store's tables; otherwise nothing is written.
-        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
-        on_piece: Takes each report in the order of the store, a large one in several pieces, one after the other.
-        totals: Add launches up by kernel; what the store knows of that is not analyzed again.
-
-    Raises:
-        InputError: The folder is no store, or an empty one.
-        UsageError: The condition cannot be read.
-    """
-    from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
-    from rooflens.model.store.store import Store  # noqa: PLC0415
-    from rooflens.model.store.where import parse_where  # noqa: PLC0415
-
-    limits, told, stamp = limits or default_thresholds(), _Told(), _known()
-    choice = Choice(
-        where=True if where is None else parse_where(where),
-        is_whole=lambda run: recognize(run.command_line) is not None,
-        at_once=_PIECE if on_piece or totals else None,
-    )
-    store = Store.existing(folder)
-    without: dict[str, Unprofiled | None] = {}
-    chosen: dict[str, frozenset[int]] = {}
-    stored: dict[str, list[Total]] = {}
-    order: dict[str, Run] = {}
-    parts: set[str] = set()
-
-    def known(index: Index) -> Collection[str]:
-        """Take the totals that the store knows; return the parts which need not be read."""
-        parts.update(index.parts)
-        order.update({digest: part.runs[digest] for part in index.parts.values() for digest in index.digests_of(part)})
-        if not totals or on_piece or where is not None or without_nvidia:
-            return ()
-        stored.update(store.totals(index, limits, stamp))
-        for key, of_part in stored.items():
-            gathered.take((order[digest] for digest in index.digests_of(index.parts[key])), of_part)
-        return stored.keys()
-
-    def reports() -> Iterator[tuple[Run, Sequence[Kernel]]]:
-        for report in coming:
-            if isinstance(report, tuple):
-                told.failures.append(report)
-            else:
-                without[report.run.digest] = report.unprofiled
-                if report.chosen is not None:
-                    chosen[report.run.digest] = report.chosen
-                yield report.run, report.kernels
-
-    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep)
-    coming = store.reports(choice, known)
-    pieces = _withheld(reports()) if without_nvidia else reports()
-    is_kept = keep and where is None and stored.keys() < parts
-    with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
-        for report in _analyze_each(pieces, limits, lambda run: without.pop(run.digest, None), told, keeper.leave):
-            gathered.add(_only(report, chosen), keeper)
-        gathered.end(keeper)
-    told.failures += gathered.failures
-    found = gathered.sorted_reports([*order])
-    return replace(
-        told.about(found, limits),
-        missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
-        totals=tuple(total for report in found for total in gathered.totals.get(report.run.digest, ())),
-        not_kept=keeper.error,
-        ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
-    )
-
-
-def _known() -> str:
-    """Tell the calibrations that decide verdicts from others, in a few letters."""
-    calibrations = load_calibrations(calibrations_folder(), lambda _: None)
-    return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
-
-
-def _only(report: AnalyzedReport, chosen: Mapping[str, frozenset[int]]) -> AnalyzedReport:
-    """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
-    indices = chosen.get(report.run.digest)
-    if indices is None:
-        return report
-    return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))
-
-
 def _beside(run: Run) -> Unprofiled | None:
     """Read the un-profiled run that is kept beside a report; None where there is none."""
     report = Path(run.source)
@@ -261,16 +178,27 @@ def _analyzed(
 
     What is wrong with one costs the others nothing.
     """
-    limits, told = limits or default_thresholds(), _Told()
+    limits, told = limits or default_thresholds(), Told()
     return told.about(tuple(_analyze_each(reports, limits, unprofiled_of, told)), limits)
 
 
-class _Told(Struct):
+class Told(Struct):
     """What a user should hear of, gathered while reports are analyzed."""
 
     failures: list[tuple[str, InputError]] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     warnings: list[tuple[str, InputError]] = field(default_factory=list)
+
+    def calibrations(self) -> Sequence[Attainable]:
+        """Load the calibrations that there are, and hear of the others."""
+        folder = calibrations_folder()
+        return load_calibrations(folder, lambda error: self.warnings.append((str(folder), error)))
+
+    def add(self, other: Told) -> None:
+        """Put what was heard elsewhere beside it."""
+        self.failures += other.failures
+        self.missing += other.missing
+        self.warnings += other.warnings
 
     def about(self, reports: tuple[AnalyzedReport, ...], limits: Thresholds) -> Analyzed:
         """Put it beside the reports."""
@@ -283,12 +211,10 @@ def _analyze_each(
     reports: Iterable[tuple[Run, Sequence[Kernel]]],
     limits: Thresholds,
     unprofiled_of: Callable[[Run], Unprofiled | None],
-    told: _Told,
-    on_failed: Callable[[str], None] = lambda _: None,
+    told: Told,
 ) -> Iterator[AnalyzedReport]:
-    """Analyze reports one after the other; `on_failed` hears the digest of each that could not be."""
-    folder = calibrations_folder()
-    calibrations = load_calibrations(folder, lambda error: told.warnings.append((str(folder), error)))
+    """Analyze reports one after the other."""
+    calibrations = told.calibrations()
     for run, kernels in reports:
         try:
             unprofiled = unprofiled_of(run)
@@ -296,24 +222,34 @@ def _analyze_each(
             told.warnings.append((run.source, error))
             unprofiled = None
         try:
-            report, missing = _analyze_report(run, kernels, unprofiled, limits, calibrations)
+            report, missing = analyze_report(run, kernels, unprofiled, limits, calibrations)
         except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
             told.failures.append((run.source, InputError(bug_reason(error), BUG_HINT)))
-            on_failed(run.digest)
             continue
         if missing:
             told.missing.append(Missing(run.source, missing))
         yield report
 
 
-def _analyze_report(
+def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     run: Run,
     kernels: Sequence[Kernel],
     unprofiled: Unprofiled | None,
     limits: Thresholds,
     calibrations: Sequence[Attainable],
+    *,
+    keys: Mapping[int, str] | None = None,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
-    """Analyze one report; return with it the names of the kernels it should hold and does not."""
+    """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not.
+
+    Args:
+        run: What the report says of itself.
+        kernels: All of it, or of the piece.
+        unprofiled: Its program without the profiler; None where it did not run so.
+        limits: Thresholds of the verdicts.
+        calibrations: Of any GPUs.
+        keys: What launches are called, by position, where not all of them are here; they are numbered by default.
+    """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
         command_line=run.command_line,
@@ -321,7 +257,7 @@ def _analyze_report(
     )
     compulsory_bytes = _compulsory_bytes(run, kernels)
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
-    analyses = []
+    analyses, named = [], Keys()
     for kernel in kernels:
         shape = kernel.name, kernel.grid, kernel.block
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
@@ -330,6 +266,7 @@ def _analyze_report(
             launches=launches,
             in_program=unprofiled.in_program(*shape) if unprofiled else None,
             compulsory_bytes=compulsory_bytes if launches == 1 else None,
+            key=named.next(launch_id(kernel)) if keys is None else keys[kernel.index],
         )
         analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
@@ -344,7 +281,7 @@ def _analyze_kernel(
         attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
         return analyze(kernel, limits, replace(outside, attainable=attainable))
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
-        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside())
+        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside(key=outside.key))
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

@@ -16,10 +16,20 @@ class RooflensError(Exception):
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # a traceback shows it
 
 
 class InputError(RooflensError):
-    """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1)."""
+    """Bad input or data: a damaged report, an unknown file, a broken store (exit code 1).
+
+    Attributes:
+        report_count: Reports that are lost to it; None where that cannot be told.
+    """
+
+    def __init__(self, message: str, hint: str = "", report_count: int | None = 1) -> None:
+        super().__init__(message, hint)
+        self.report_count = report_count
 
 
 class UsageError(RooflensError):
@@ -30,6 +40,10 @@ class UsageError(RooflensError):
 
 class NothingChosenError(InputError):
     """A condition that no kernel of a store meets."""
+
+
+class NoMatchError(InputError):
+    """Patterns of kernels or NVTX ranges that nothing meets."""
 
 
 class EnvironmentMissingError(RooflensError):

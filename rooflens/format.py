@@ -26,6 +26,8 @@ _COUNTED_EXACTLY = 1e6
 """Amounts of things are written out up to here."""
 
 _PREFIXES = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_ABOVE_PREFIXES = 1e20
+"""Below this three digits stand before the largest prefix at most."""
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 """Nanoseconds in a unit of time, and its name."""
 
@@ -65,6 +67,12 @@ def si(value: float | None, unit: str) -> str:
     """Write a quantity with an SI prefix: 3.94 TB/s, 989 TFLOP/s, 12.0 kB."""
     if value is None:
         return MISSING
+    if 1.0 <= value < _ABOVE_PREFIXES:
+        text = f"{value:.2e}"
+        thousands, places = divmod(int(text[5:]), 3)
+        figures = text[0] + text[2:4]
+        point = "." if places < 2 else ""
+        return f"{figures[: places + 1]}{point}{figures[places + 1 :]} {_PREFIXES[-1 - thousands][1]}{unit}"
     rounded = round_significant(value) if math.isfinite(value) else 0.0
     size, factor, prefix = abs(rounded), 1.0, ""
     for step, name in _PREFIXES:

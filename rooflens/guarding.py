@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rooflens.errors import InputError, RooflensError
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import BUG_HINT, blame, bug_reason, failed_kernel
+from rooflens.model.records import Outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,7 +61,9 @@ def _without_culprits(reports: Reports, limits: Thresholds, write: Callable[[Rep
         return None
     analyses = [list(report.analyses) for report in reports]
     for (i, j), error in found.items():
-        analyses[i][j] = analyze(failed_kernel(analyses[i][j].kernel, bug_reason(error)), limits)
+        culprit = analyses[i][j]
+        failed = failed_kernel(culprit.kernel, bug_reason(error))
+        analyses[i][j] = analyze(failed, limits, Outside(key=culprit.key))
     return tuple(replace(report, analyses=tuple(all_of)) for report, all_of in zip(reports, analyses, strict=True))
 
 

@@ -1,26 +1,49 @@
-"""Take the analyses of a store as they come: hand them on, add them up, and keep them in the store."""
+"""Analyze a store as its reports come: hand analyses on, add them up, and keep them in the store."""
 
 from __future__ import annotations
 
+import gc
+import hashlib
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from rooflens.analyzing import Analyzed, Missing, Told, analyze_report
 from rooflens.errors import InputError
 from rooflens.guarding import write_all
+from rooflens.ingest.children.memory import usable_cores
+from rooflens.ingest.executors.opening import processes
+from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
 from rooflens.model.records import AnalyzedReport
+from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.totals import slimmed, totals_of
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.workloads.recognize import recognize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from rooflens.ingest.executors.opening import Workers
+    from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Run
+    from rooflens.model.store.index import Index
+    from rooflens.model.store.reading import Chunk
+    from rooflens.model.store.store import Store
     from rooflens.model.store.verdicts import VerdictWriter
     from rooflens.model.totals import Total
     from rooflens.model.verdict.thresholds import Thresholds
+
+
+_PIECE = 1024
+"""Kernels of a report in a store that are analyzed and handed on together."""
+
+_MUCH = 16_384
+"""So many kernels are analyzed by several processes, each of which takes a second to begin."""
 
 
 class Keeper:
@@ -53,9 +76,18 @@ class Keeper:
         except Exception as late:  # noqa: BLE001 - see above
             self.error = self.error or _told(late)
 
-    def add(self, report: AnalyzedReport) -> None:
-        """Keep a report, or a piece of one."""
-        self._try(lambda writer: writer.add(report))
+    def needs(self, digests: Iterable[str]) -> bool:
+        """Return whether rows of these reports are missing in the store, and are to be kept."""
+        writer = self._writer
+        return writer is not None and any(writer.needs(digest) for digest in digests)
+
+    def add(self, digests: Sequence[str], tables: Mapping[str, Any] | InputError, kernel_count: int) -> None:
+        """Keep the rows of some reports of a part, or of a piece of one; or hear why they could not be made."""
+        if isinstance(tables, InputError):
+            if self._writer is not None:
+                self._fail(tables)
+        else:
+            self._try(lambda writer: writer.add(digests, tables, kernel_count))
 
     def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
         """Keep the totals of a report."""
@@ -105,6 +137,7 @@ class Gathered:
         *,
         is_held: bool = True,
         adds_up: bool = False,
+        are_slim: bool = False,
     ) -> None:
         """Begin with nothing.
 
@@ -113,6 +146,7 @@ class Gathered:
             on_piece: Takes each report, or piece of one, as it comes.
             is_held: Hold all analyses.
             adds_up: Add launches up by kernel.
+            are_slim: The analyses come with no more than that needs.
         """
         self.reports: dict[str, AnalyzedReport] = {}
         self.totals: dict[str, list[Total]] = {}
@@ -121,6 +155,7 @@ class Gathered:
         self._on_piece = on_piece
         self._is_held = is_held
         self._adds_up = adds_up
+        self._are_slim = are_slim
         self._slim: list[Analysis] = []
         self._current: Run | None = None
 
@@ -139,9 +174,8 @@ class Gathered:
         self._current = report.run
         if self._is_held or report.run.digest not in self.reports:
             self.reports[report.run.digest] = report if self._is_held else replace(report, analyses=())
-        keeper.add(report)
         if self._adds_up:
-            self._slim += map(slimmed, report.analyses)
+            self._slim += report.analyses if self._are_slim else map(slimmed, report.analyses)
         if self._on_piece is not None:
             self._on_piece(report)
 
@@ -176,3 +210,214 @@ class Gathered:
 
 def _totals_of(reports: Sequence[AnalyzedReport]) -> list[Total]:
     return totals_of([analysis for report in reports for analysis in report.analyses])
+
+
+def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
+    folder: str | Path,
+    limits: Thresholds | None = None,
+    *,
+    where: str | None = None,
+    keep: bool = False,
+    without_nvidia: bool = False,
+    on_piece: Callable[[AnalyzedReport], None] | None = None,
+    totals: bool = False,
+) -> Analyzed:
+    """Analyze the reports of a store.
+
+    With `on_piece`, or with `totals`, memory is bounded: analyses are handed over or added up and not kept, and the
+    reports that are returned hold none.
+
+    Args:
+        folder: A store that `rooflens ingest` wrote: a folder or an address.
+        where: Which kernels, as `rooflens.model.store.where` reads it; all by default. No verdict depends on it.
+        limits: Thresholds of the verdicts; the shipped ones by default.
+        keep: Write positions and verdicts to the store's tables; otherwise nothing is written.
+        without_nvidia: Withhold what NVIDIA's own rules say, so that the one can be checked against the other.
+        on_piece: Takes each report in the order of the store, a large one in several pieces, one after the other.
+        totals: Add launches up by kernel; what the store knows of that is not analyzed again.
+
+    Raises:
+        InputError: The folder is no store, or an empty one.
+        UsageError: The condition cannot be read.
+    """
+    from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
+    from rooflens.model.store.store import Store  # noqa: PLC0415
+    from rooflens.model.store.where import parse_where  # noqa: PLC0415
+
+    limits, told, stamp = limits or default_thresholds(), Told(), _known()
+    choice = Choice(
+        where=True if where is None else parse_where(where),
+        is_whole=lambda run: recognize(run.command_line) is not None,
+        at_once=_PIECE if on_piece or totals else None,
+        are_named=not totals,
+    )
+    store = Store.existing(folder)
+    stored: dict[str, list[Total]] = {}
+    order: dict[str, Run] = {}
+    parts: set[str] = set()
+
+    def known(index: Index) -> Collection[str]:
+        """Take the totals that the store knows; return the parts which need not be read."""
+        parts.update(index.parts)
+        order.update({digest: part.runs[digest] for part in index.parts.values() for digest in index.digests_of(part)})
+        if not totals or on_piece or where is not None or without_nvidia:
+            return ()
+        stored.update(store.totals(index, limits, stamp))
+        for key, of_part in stored.items():
+            gathered.take((order[digest] for digest in index.digests_of(index.parts[key])), of_part)
+        return stored.keys()
+
+    def chunks(keeper: Keeper) -> Iterator[tuple[Chunk, bool]]:
+        """Give what is to be analyzed, each with whether the store wants rows of it."""
+        for chunk in coming:
+            if isinstance(chunk, tuple):
+                told.failures.append(chunk)
+            else:
+                yield chunk, keeper.needs(piece.run.digest for piece in chunk.pieces)
+
+    is_slim = totals and on_piece is None
+    gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep, are_slim=is_slim)
+    coming = store.chunks(choice, known)
+    is_kept = keep and where is None and stored.keys() < parts
+    left = sum(run.kernel_count for digest, run in order.items() if digest not in gathered.totals)
+    task = _ChunkTask(limits, told.calibrations(), without_nvidia, is_slim)
+    workers = processes() if is_slim and where is None and left >= _MUCH and usable_cores() > 1 else None
+    with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
+        key = ""
+        for (chunk, _), done in _each_done(task, chunks(keeper), workers):
+            if chunk.key != key:  # the last report of a part is added up before the next part begins
+                gathered.end(keeper)
+                key = chunk.key
+            _take(done if isinstance(done, _Done) else _lost(store, chunk, done), gathered, keeper, told)
+        gathered.end(keeper)
+    told.failures += gathered.failures
+    found = gathered.sorted_reports([*order])
+    return replace(
+        told.about(found, limits),
+        missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
+        totals=tuple(total for report in found for total in gathered.totals.get(report.run.digest, ())),
+        not_kept=keeper.error,
+        ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
+    )
+
+
+class _Done(Struct, frozen=True):
+    """What became of a chunk of a store.
+
+    Attributes:
+        reports: Those that could be analyzed, in its order.
+        told: What is to be heard of them.
+        failed: Digests of the others.
+        tables: Rows of their kernels for the store, where it wants them; or why they could not be made.
+        kernel_count: Kernels of the reports.
+    """
+
+    reports: tuple[AnalyzedReport, ...]
+    told: Told
+    failed: tuple[str, ...]
+    tables: Mapping[str, Any] | InputError
+    kernel_count: int
+
+
+class _ChunkTask(Struct, frozen=True):
+    """Analyze chunks of a store, here or in another process.
+
+    Attributes:
+        is_slim: Of the analyses only what totals are made of is given back.
+    """
+
+    limits: Thresholds
+    calibrations: Sequence[Attainable]
+    without_nvidia: bool
+    is_slim: bool
+
+    def __call__(self, given: tuple[Chunk, bool]) -> _Done | _Undecodable:
+        """Analyze a chunk, given with whether rows are wanted for the store."""
+        is_collecting = gc.isenabled()
+        gc.disable()  # records hold no cycles, and a worker would look for some every 700 of them
+        try:
+            return self._analyzed(*given)
+        finally:
+            if is_collecting:
+                gc.enable()
+
+    def _analyzed(self, chunk: Chunk, is_kept: bool) -> _Done | _Undecodable:  # noqa: FBT001 - as it was given
+        try:
+            stored = chunk.reports()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            return _Undecodable(str(error))
+        reports, told, failed = [], Told(), []
+        for found in stored:
+            kernels = [replace(kernel, rules=()) for kernel in found.kernels] if self.without_nvidia else found.kernels
+            try:
+                report, missing = analyze_report(
+                    found.run, kernels, found.unprofiled, self.limits, self.calibrations, keys=found.keys
+                )
+            except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
+                told.failures.append((found.run.source, InputError(bug_reason(error), BUG_HINT)))
+                failed.append(found.run.digest)
+                continue
+            if missing:
+                told.missing.append(Missing(found.run.source, missing))
+            reports.append(_only(report, found.chosen))
+        tables = self._tables(reports) if is_kept else {}
+        kernel_count = sum(len(report.analyses) for report in reports)
+        if self.is_slim:
+            reports = [replace(report, analyses=tuple(map(slimmed, report.analyses))) for report in reports]
+        return _Done(tuple(reports), told, tuple(failed), tables, kernel_count)
+
+    def _tables(self, reports: Sequence[AnalyzedReport]) -> Mapping[str, Any] | InputError:
+        from rooflens.model.store.verdicts import verdict_tables  # noqa: PLC0415 - loads pyarrow
+
+        try:
+            return verdict_tables([found for report in reports for found in report.analyses], self.limits.digest)
+        except Exception as error:  # noqa: BLE001 - what cannot be stored is told all the same
+            return InputError(bug_reason(error), BUG_HINT)
+
+
+class _Undecodable(Struct, frozen=True):
+    """Why the rows of a chunk are no kernels."""
+
+    why: str
+
+
+def _each_done(
+    task: _ChunkTask, chunks: Iterator[tuple[Chunk, bool]], workers: Workers | None
+) -> Iterator[tuple[tuple[Chunk, bool], _Done | _Undecodable | InputError]]:
+    """Analyze chunks one after the other, here or side by side; give them in their order."""
+    if workers is None:
+        return ((chunk, task(chunk)) for chunk in chunks)
+    return run_in_order(workers, task, chunks)
+
+
+def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
+    """Say what became of the reports of a chunk that could not be analyzed."""
+    told = Told()
+    if isinstance(why, _Undecodable):
+        told.failures.append(store.undecodable(chunk, why.why))
+    else:
+        told.failures += ((piece.run.source, why) for piece in chunk.pieces)
+    return _Done((), told, tuple(piece.run.digest for piece in chunk.pieces), {}, 0)
+
+
+def _take(done: _Done, gathered: Gathered, keeper: Keeper, told: Told) -> None:
+    """Take what became of a chunk."""
+    told.add(done.told)
+    for report in done.reports:
+        gathered.add(report, keeper)
+    keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
+    for digest in done.failed:
+        keeper.leave(digest)
+
+
+def _known() -> str:
+    """Tell the calibrations that decide verdicts from others, in a few letters."""
+    calibrations = load_calibrations(calibrations_folder(), lambda _: None)
+    return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
+
+
+def _only(report: AnalyzedReport, indices: frozenset[int] | None) -> AnalyzedReport:
+    """Leave out the kernels that were not asked for and were needed for the verdicts of the others."""
+    if indices is None:
+        return report
+    return replace(report, analyses=tuple(found for found in report.analyses if found.kernel.index in indices))

@@ -14,13 +14,14 @@ import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
-from rooflens.analyzing import analyze_paths, analyze_store
+from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze
 from rooflens.model.roofline.calibrations import calibrations_folder
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

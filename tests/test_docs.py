@@ -53,6 +53,35 @@ def test_reports_that_the_readme_opens_are_in_the_clone() -> None:
     assert all((ROOT / name).exists() for name in named)
 
 
+def test_every_file_that_llms_txt_lists_exists() -> None:
+    """The list of the documentation for models names files that are there, and every page for users."""
+    listed = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
+    assert len(listed) > 10
+    assert all((ROOT / name).is_file() for name in listed)
+
+
+@pytest.mark.parametrize("page", ["AGENTS.md", "rooflens/skills/rooflens/SKILL.md", "docs/digest.md"])
+def test_pages_for_agents_name_commands_and_options_that_exist(page: str) -> None:
+    """Every `rooflens COMMAND` of the pages for agents is one, with every option that stands behind it."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    calls = re.findall(r"(?:^ +|`)rooflens ([a-z]+)([^`\n#]*)", text, flags=re.MULTILINE)
+    assert calls
+    for command, rest in calls:
+        arguments = [command, *(["gemm"] if command == "predict" else [])]
+        done = CliRunner().invoke(main, [*arguments, "--help"])
+        assert done.exit_code == 0, command
+        for option in re.findall(r"(?<= )--[a-z][a-z-]+", rest):
+            assert f"{option} " in done.output or f"{option}\n" in done.output, f"{command} {option}"
+
+
+def test_the_skill_is_printed_as_it_stands_and_short() -> None:
+    """`rooflens skill` prints the file that comes with the package, which an agent can load whole."""
+    text = (ROOT / "rooflens" / "skills" / "rooflens" / "SKILL.md").read_text(encoding="utf-8")
+    assert CliRunner().invoke(main, ["skill"]).stdout == text
+    assert text.startswith("---\nname: rooflens\n")
+    assert len(text.encode()) < 6000
+
+
 def test_one_byte_passes_at_most_twelve_files() -> None:
     """The walk of a DRAM byte in docs/architecture.md has at most twelve files between report and page."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")

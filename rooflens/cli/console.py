@@ -4,36 +4,24 @@ from __future__ import annotations
 
 import sys
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import UsageError
 from rooflens.format import count, harmless, printable
+from rooflens.writing.outputs import check_place, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
     from rooflens.analyzing import Analyzed
     from rooflens.errors import RooflensError
     from rooflens.ingest.loading.load import Ingested
-    from rooflens.model.records import Analysis, AnalyzedReport, Run
+    from rooflens.model.records import Analysis, AnalyzedReport
     from rooflens.model.totals import Total
     from rooflens.report.text.table import Section
-
-_FORMATS = {
-    ".html": "html",
-    ".htm": "html",
-    ".md": "md",
-    ".markdown": "md",
-    ".png": "png",
-    ".svg": "svg",
-    ".json": "json",
-    ".csv": "csv",
-    ".xml": "junit",
-}
-"""Ending of a file -> the format it is written in."""
 
 FORMAT_HELP = "What to write; by default the table, or what the ending of the file says."
 
@@ -91,8 +79,11 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
     """Name every report that could not be read; print the last line; set the exit code."""
     show_failures(read)
     if read.failures:
-        total = len(read.failures) + read.report_count + read.skipped_count
-        say(f"{len(read.failures)} of {count(total, 'report')} could not be read")
+        lost = sum(error.report_count or 0 for _, error in read.failures)
+        untold = sum(error.report_count is None for _, error in read.failures)
+        more = [f"all in {count(untold, 'file')} of the store"] if untold else []
+        told = [f"{lost} of {count(lost + read.report_count + read.skipped_count, 'report')}"] if lost else []
+        say(f"{' and '.join((*told, *more))} could not be read")
     if last_line:
         say(last_line)
     if read.failures:
@@ -206,37 +197,6 @@ def console() -> Any:
     return Terminal(width=None if sys.stdout.isatty() else 200, soft_wrap=False)
 
 
-def default_title(runs: Sequence[Run]) -> str:
-    """Name a page after its reports."""
-    from rooflens.ingest.reports.inputs import ENDINGS
-
-    names = [Path(run.source).name for run in runs]
-    for ending in ENDINGS:
-        names = [name.removesuffix(ending) for name in names]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
-    """Find a file's format in --format or in its ending; the two may not contradict each other.
-
-    Args:
-        output: The file.
-        style: What --format says; None where it was not given.
-        formats: What the command can write.
-
-    Raises:
-        UsageError: Neither names a format, or they name two.
-    """
-    named = _FORMATS.get(output.suffix.lower())
-    told = named if named in formats else None
-    if style and told and style != told:
-        raise UsageError(f"`{output}` ends like {told}, and --format is {style}", "leave one of the two out")
-    if found := style or told:
-        return found
-    endings = ", ".join(ending for ending, known in _FORMATS.items() if known in formats)
-    raise UsageError(f"the ending of `{output}` names no format", f"give --format, or one of {endings}")
-
-
 def check_output(output: Path | None, style: str | None, formats: Sequence[str], page: str, *, force: bool) -> str:
     """Find the format; refuse a page without a file, a table in one, and what `check_place` refuses.
 
@@ -262,42 +222,3 @@ def check_output(output: Path | None, style: str | None, formats: Sequence[str],
     if output is not None:
         check_place(output, force=force)
     return style
-
-
-def refuse_report(output: Path) -> None:
-    """Refuse to write over a report, forced or not.
-
-    Raises:
-        UsageError: There is one, or the name is one's.
-    """
-    from rooflens.ingest.reports.inputs import has_name_of_report, is_report
-
-    if is_report(output):
-        what = "the name of a report" if has_name_of_report(output) else "a report"
-        raise UsageError(f"`{output}` is {what}", "name another file with -o, for example page.html")
-
-
-def check_place(output: Path, *, force: bool) -> None:
-    """Refuse to write over a report, and over what `check_free` refuses.
-
-    Raises:
-        UsageError: The place is taken.
-    """
-    refuse_report(output)
-    check_free(output, force=force, hint="give another name with -o, or --force to write over it")
-
-
-def check_free(output: Path, *, force: bool, hint: str) -> None:
-    """Refuse to write over what is no ordinary file, and over a file without being told to.
-
-    Raises:
-        UsageError: The place is taken.
-    """
-    from rooflens.files import refuse_special
-
-    try:
-        refuse_special(output)
-    except InputError as error:
-        raise UsageError(str(error), error.hint) from error
-    if output.exists() and not force:
-        raise UsageError(f"`{output}` exists", hint)

@@ -12,10 +12,11 @@ from rooflens.cli.console import echo, say
 from rooflens.files import read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflens.model.predict.expectations import Prediction, Rule
-    from rooflens.model.records import AnalyzedReport, Run
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.writing.rendering import Expected
 
 PREDICT = click.option(
     "--predict",
@@ -23,13 +24,6 @@ PREDICT = click.option(
     metavar="TEXT|FILE",
     help="What the program must do: `gemm:m=4096,n=4096,k=4096,dtype=bf16`, or a TOML file by kernel name.",
 )
-
-
-class Expected(Struct, frozen=True):
-    """Predictions of whole reports by digest, and of kernels by name."""
-
-    reports: Mapping[str, Prediction]
-    rules: tuple[Rule, ...] = ()
 
 
 class Stated(Struct, frozen=True):
@@ -60,9 +54,11 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
 
     Names on stderr the patterns that no kernel has.
     """
+    from rooflens.writing.rendering import Expected, bundled
+
     runs = [report.run for report in reports]
     if stated is None:
-        return Expected(_bundled(runs))
+        return Expected(bundled(runs))
     if stated.whole is not None:
         return Expected(dict.fromkeys((run.digest for run in runs), stated.whole))
     from rooflens.model.predict.expectations import rule_of
@@ -72,21 +68,7 @@ def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> E
     for rule in stated.rules:
         if rule.kernel not in met:
             say(f"warning: the prediction of `{rule.kernel}` meets no kernel")
-    return Expected(_bundled(runs), stated.rules)
-
-
-def _bundled(runs: Sequence[Run]) -> dict[str, Prediction]:
-    """Predict, by digest, the reports whose command line ran a bundled workload."""
-    from rooflens.model.predict.expectations import predict_case
-    from rooflens.workloads.recognize import recognize
-
-    recognized = {run.digest: found for run in runs if (found := recognize(run.command_line)) is not None}
-    return {
-        digest: predict_case(
-            one.workload.name, one.case, None if one.as_listed else one.parameters, one.iterations, one.source
-        )
-        for digest, one in recognized.items()
-    }
+    return Expected(bundled(runs), stated.rules)
 
 
 def print_expected(reports: Sequence[AnalyzedReport], expected: Expected) -> None:

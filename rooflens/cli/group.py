@@ -30,6 +30,7 @@ COMMANDS = (
     "analyze",
     "report",
     "hotspots",
+    "explain",
     "compare",
     "history",
     "predict",
@@ -38,8 +39,13 @@ COMMANDS = (
     "gpus",
     "metrics",
     "doctor",
+    "mcp",
+    "skill",
 )
 """The commands as `--help` lists them: in the order of the work. Each is a file of `commands/`, imported when used."""
+
+_FOLDERS = {"explain": "agents.", "mcp": "agents.", "skill": "agents."}
+"""Folders of those that stand in one."""
 
 _ALLOCATIONS_PER_COLLECTION = 100_000
 """Most of what a command makes lives to its end, in records without cycles: to look for some at each 700 new objects,
@@ -72,7 +78,9 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        found = getattr(importlib.import_module(f"rooflens.cli.commands.{cmd_name}"), cmd_name)
+        found = getattr(
+            importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}"), cmd_name
+        )
         return found if isinstance(found, click.Command) else None
 
 

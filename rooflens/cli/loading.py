@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import progress, say
+from rooflens.cli.selecting import Choice
 from rooflens.errors import InputError, NothingChosenError, UsageError
 from rooflens.format import count
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
     from rooflens.ingest.reports.pool import Job
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
     from rooflens.model.verdict.thresholds import Thresholds
 
 _MOST_REMARKS = 10
 """Warnings, and notes, that are printed; of more, only the count is told."""
 
 _NAMED = 3
-"""Files left unread, or kernels, that are named; of more, only the count is told."""
+"""Files left unread that are named; of more, only the count is told."""
 
 PATHS = click.argument("paths", nargs=-1, metavar="[PATH]...")
 STORE = click.option(
@@ -180,7 +182,9 @@ def place_of(paths: Sequence[str], store: str | None) -> tuple[str, ...]:
     from rooflens.ingest.reports.inputs import is_pipe
 
     if store is not None:
-        return ("--store", str(store))
+        from rooflens.model.store.address import shown
+
+        return ("--store", shown(store))
     return () if any(map(is_pipe, paths)) else tuple(paths)
 
 
@@ -200,6 +204,7 @@ def load_analyzed(
     reading: ReadOptions | None = None,
     on_piece: Callable[[AnalyzedReport], None] | None = None,
     totals: bool = False,
+    selection: Selection | None = None,
 ) -> Analyzed:
     """Analyze reports from paths or from a store, and print the warnings.
 
@@ -212,31 +217,39 @@ def load_analyzed(
         without_nvidia: Withhold what NVIDIA's own rules say.
         reading: How the reports are read.
         on_piece: Takes the reports of a store as they come, in place of all at the end.
-        totals: Add launches of a store up by kernel, in place of all analyses.
+        totals: Add launches of a store up by kernel, in place of all analyses; not with a selection.
+        selection: Which launches are wanted; all by default. No verdict depends on it.
 
     Raises:
-        UsageError: Neither was given, or both.
-        InputError: There is nothing to read.
+        UsageError: Neither was given, or both; or a pattern cannot be read.
+        InputError: There is nothing to read, or nothing of it is wanted.
     """
-    from rooflens.analyzing import analyze_inputs, analyze_store
-
     if bool(paths) == bool(store):
         raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
+    choice = Choice.of(selection, on_piece)
     if store is not None:
+        from rooflens.streaming import analyze_store
+
+        take = choice.take if choice else on_piece
         found = analyze_store(
-            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=on_piece, totals=totals
+            store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
         )
         _name_ignored(found.ignored, "no part of the store")
         if where is not None and not found.reports and not found.failures:
-            raise NothingChosenError(f"no kernel of `{store}` meets the condition", "leave --where out to see them all")
+            from rooflens.model.store.address import shown
+
+            message = f"no kernel of `{shown(store)}` meets the condition"
+            raise NothingChosenError(message, "leave --where out to see them all")
     else:
+        from rooflens.analyzing import analyze_inputs
+
         inputs = find_reports(paths, reading)
         with progress(len(inputs.jobs)) as advance:
             found = analyze_inputs(inputs, limits, advance, without_nvidia=without_nvidia, reading=reading)
     _print_warnings(found)
-    return found
+    return choice.of_store(found) if choice and store is not None else choice.of_paths(found) if choice else found
 
 
 def print_remarks(read: Analyzed | Ingested) -> None:
@@ -258,10 +271,7 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
 
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
-        names = _some(missing.names)
-        kernels = count(len(missing.names), "kernel")
-        words = f"{missing.source}: launches of {kernels} ran and are not in the report: {names}"
-        say(f"warning: {words}; `--kernel NAME` profiles them")
+        say(f"warning: {missing.words}; `--kernel NAME` profiles them")
     print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -36,7 +36,7 @@ def print_stored(
     Args:
         load: Analyzes the store, given what takes the reports as they come, or that totals are wanted.
         style: As the command's `--format`.
-        top: Rows of the table of each GPU.
+        top: Rows of the table, or of the Markdown, of each GPU.
         place: What to give to a command that tells more.
         raw_cells: Leave the texts of the CSV as they are.
         is_whole: More is asked for of a table than kernels with their launches added up.
@@ -94,7 +94,7 @@ def _print_kernels(load: Callable[..., Analyzed], style: str, top: int | None, p
             print_totals(found.totals, top, place=place)
             print_programs(found.reports)
         else:
-            echo(markdown_of(found.totals), nl=False)
+            echo(markdown_of(found.totals, top), nl=False)
     except (RooflensError, OSError):
         raise
     except Exception:  # noqa: BLE001 - the kernel to blame is found where all analyses are at hand

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.rule import Facts
-from rooflens.model.phases import find_phases
+from rooflens.model.keys import first_key
 from rooflens.model.records import Analysis, Outside
 from rooflens.model.roofline.attainable import attainable_roofs, with_attainable
 from rooflens.model.roofline.flops import Flops, count_flops
@@ -19,6 +19,7 @@ from rooflens.model.verdict.decide import decide, write_verdict
 from rooflens.model.verdict.distances import find_distances
 from rooflens.model.verdict.flags import find_flags
 from rooflens.model.verdict.nvidia_rules import read_nvidia
+from rooflens.model.verdict.phases import find_phases
 from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
         launches=outside.launches,
         findings=findings,
         phases=phases,
+        key=outside.key or first_key(kernel),
     )
 
 

@@ -327,6 +327,12 @@ def by_stake(rows: Iterable[Staked]) -> list[Staked]:
     return sorted(rows, key=lambda row: (-row.at_stake_ns, -(row.duration_ns or 0.0)))
 
 
+def most_at_stake(analyses: Sequence[Analysis]) -> Analysis | None:
+    """Return the launch to look at first: of the kernel with most at stake its worst one; None where there is none."""
+    kernels = by_stake(grouped(ranked_launches(keyed(analyses), 0.0), 0.0))
+    return kernels[0].worst.analysis if kernels else next(iter(analyses), None)
+
+
 def _group(launches: tuple[Launch, ...], total_ns: float) -> Group:
     duration_ns = known_sum(launch.duration_ns for launch in launches)
     worst = max(launches, key=lambda launch: (launch.at_stake_ns, launch.duration_ns or 0.0))

@@ -370,6 +370,7 @@ class Outside(Struct, frozen=True):
         launches: How often the un-profiled run launched it; a profile of each distinct launch stands for so many.
         attainable: A calibration of this GPU at the kernel's clock (`find_attainable`).
         compulsory_bytes: What one launch must move to and from device memory, by the formula of its workload.
+        key: What it is called from run to run, as `rooflens.model.keys` numbers it among its like; empty for the first.
     """
 
     in_program: InProgram | None = None
@@ -378,6 +379,7 @@ class Outside(Struct, frozen=True):
     launches: int = 1
     attainable: Attainable | None = None
     compulsory_bytes: float | None = None
+    key: str = ""
 
 
 class Analysis(Struct, frozen=True):
@@ -394,6 +396,7 @@ class Analysis(Struct, frozen=True):
         launches: How many launches this one stands for.
         findings: Why it is slower than it could be: first those that cost time, by what they cost, then notes.
         phases: How its run divides; None without a series, or where no plateau stands out.
+        key: What it is called from run to run (`rooflens.model.keys`); unique in its report.
     """
 
     kernel: Kernel
@@ -410,6 +413,7 @@ class Analysis(Struct, frozen=True):
     launches: int = 1
     findings: tuple[Finding, ...] = ()
     phases: Phases | None = None
+    key: str = ""
 
     @property
     def counted_flop(self) -> dict[str, float]:

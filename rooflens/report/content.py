@@ -18,6 +18,7 @@ from rooflens.report.versions import report_labels
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflens.errors import InputError
     from rooflens.model.launches import Group, Launch, Other
     from rooflens.model.predict.measured import Checked
     from rooflens.model.records import Analysis, AnalyzedReport, Run
@@ -45,7 +46,7 @@ class Content(Struct, frozen=True):
         reports: Every report as it was given, its failed kernels too.
         launches: What is drawn, in order of falling time, failed ones last.
         groups: Every kernel, drawn or not, in order of falling time.
-        unread: Path and error of each report that could not be read.
+        unread: Path and error of each report that could not be read, or of a file of a store that held some.
         gpus: Names of the GPUs, the one with the longest launch first.
         aggregated: True where a launch that is drawn stands for all of one kernel and verdict.
         other: The kernels that are not drawn; None where all are.
@@ -59,7 +60,7 @@ class Content(Struct, frozen=True):
     launches: tuple[Launch, ...]
     groups: tuple[Group, ...]
     total_ns: float
-    unread: tuple[tuple[str, str], ...] = ()
+    unread: tuple[tuple[str, InputError], ...] = ()
     gpus: tuple[str, ...] = ()
     aggregated: bool = False
     other: Other | None = None
@@ -107,12 +108,17 @@ class Content(Struct, frozen=True):
         """True when any report or kernel of the page was written by a generator."""
         return any(run.synthetic for run in self.runs) or any(a.kernel.synthetic for a in self.analyses)
 
+    @property
+    def unread_count(self) -> int:
+        """Reports that could not be read, as far as that is known."""
+        return sum(error.report_count or 1 for _, error in self.unread)
+
 
 def build_content(
     reports: Sequence[AnalyzedReport],
     title: str,
     limits: Thresholds,
-    unread: Sequence[tuple[str, str]] = (),
+    unread: Sequence[tuple[str, InputError]] = (),
 ) -> Content:
     """Derive all rows of the page from the records."""
     analyses = [analysis for report in reports for analysis in report.analyses]

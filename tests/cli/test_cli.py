@@ -15,13 +15,13 @@ from support.damage import certain_damage, flipped_copies
 from support.ncu_rep_writer import KernelSpec, ReportSpec, SessionSpec, encode_report, write_report
 from support.packing import pack
 
-from rooflens.analyzing import analyze_store
 from rooflens.cli.group import COMMANDS, main
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.unprofiled import write_unprofiled
 from rooflens.ingest.reports.inputs import has_name_of_report
 from rooflens.model.store.store import Store
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from pathlib import Path

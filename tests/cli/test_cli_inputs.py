@@ -237,6 +237,17 @@ EXPORT = (
 GPU = ("--gpu", "NVIDIA H100 80GB HBM3")
 
 
+def test_a_store_among_reports_is_passed_over_as_one(tmp_path: Path) -> None:
+    """Its files are no reports that were left unread, and what a folder gives does not depend on it."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    assert run("ingest", tmp_path, "--store", tmp_path / "results" / "store").exit_code == 0
+    result = run("analyze", tmp_path, "--format", "csv")
+    assert len(result.stdout.splitlines()) == 2
+    assert result.stderr.splitlines() == [
+        f"warning: passed over 1 place: {tmp_path / 'results' / 'store'} (a store: --store reads it)"
+    ]
+
+
 def test_exports_are_found_in_a_folder(tmp_path: Path) -> None:
     """Tables that ncu exported are read beside reports, gzipped too; other tables are left, and said to be."""
     (tmp_path / "a.ncu-rep").write_bytes(REPORT)
@@ -264,6 +275,30 @@ def test_an_export_beside_its_report_is_passed_over(tmp_path: Path) -> None:
     assert "passed over 2 places: " in result.stderr
     assert "gemm.v1.csv (an export of a report that is read)" in result.stderr
     named = run("analyze", tmp_path / "gemm.v1.ncu-rep", tmp_path / "exports" / "gemm.v1.csv", "--format", "csv", *GPU)
+    assert len(named.stdout.splitlines()) == 3
+
+
+RAW = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","gpu__time_duration.sum","sm__cycles_elapsed.max","smsp__inst_executed.sum"\n'
+    '"","","","","","","","","","","","us","cycle","inst"\n'
+    '"0","1","a","h","k","1","7","(1, 1, 1)","(1, 1, 1)","0","9.0","{us}","1,536","40,960"\n'
+)
+
+
+def test_exports_of_one_run_count_once(tmp_path: Path) -> None:
+    """Its raw page is read and its details page passed over, whatever they are called; another run is another one."""
+    (tmp_path / "details.csv").write_text(EXPORT.replace('"1000"', '"1024"'))
+    (tmp_path / "everything.csv").write_text(RAW.format(us="1.024"))
+    (tmp_path / "a_rounded.csv").write_text(RAW.format(us="1.02"))
+    (tmp_path / "second_run.csv").write_text(RAW.format(us="1.056"))
+    (tmp_path / "third_run.csv").write_text(EXPORT.replace('"1000"', '"1088"'))
+    result = run("analyze", tmp_path, "--format", "csv", *GPU)
+    read = [Path(line.split(",")[0]).name for line in result.stdout.splitlines()[1:]]
+    assert read == ["everything.csv", "second_run.csv", "third_run.csv"]
+    for name in ("details.csv", "a_rounded.csv"):
+        assert f"{name} (an export of the same run as `{tmp_path / 'everything.csv'}`)" in result.stderr
+    named = run("analyze", tmp_path / "details.csv", tmp_path / "everything.csv", "--format", "csv", *GPU)
     assert len(named.stdout.splitlines()) == 3
 
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rooflens.analyzing import analyze_store
 from rooflens.model.store.parts import PartWriter
 from rooflens.model.store.rows import ReportRows
 from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,12 @@ from support import samples
 
 from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared
+from rooflens.report.comparison.page import render_comparison
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rooflens.model.compare.gate import Gate
     from rooflens.model.records import Analysis
 
 EVEN = (1.0, 1.004, 0.997, 1.002, 0.999)
@@ -88,6 +90,11 @@ def layer() -> Compared:
         mystery,
     ]
     return compared([softmax, gemm, renamed(gather, "julia_gather_4711"), fill, stencil, mystery], head)
+
+
+def judged_page(many: Sequence[Compared], gate: Gate) -> str:
+    """Render the page of comparisons that a gate judges."""
+    return render_comparison(many, gate.judge(many))
 
 
 def block(html: str, name: str) -> Any:

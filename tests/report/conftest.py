@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections import defaultdict
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from msgspec import Struct, field
 from support import samples
 from support.rendered import rendered
 
@@ -52,8 +52,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-class Tab(Struct):
+@dataclass
+class Tab:
     """A page of the browser that tests use in turn: its process has read and compiled the charts' library before.
+
+    It has a dictionary, since Playwright notes on an object which of its methods listen.
 
     Attributes:
         own: Address of the file that is open.

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
 DOC = Path(__file__).parents[2] / "docs" / "findings.md"
 WIDTH = 125
 
-SAID = re.compile(r"Say that,? ")
-"""How every docstring of a rule begins: what follows is the finding."""
-PARTS = re.compile(r"(?<=\.) (?=(?:Counters?[:,]|Source:|Confirm |It does not ))")
-"""Where the counters, the way to confirm it and what it does not show begin."""
-
 _HEAD = """\
 # Findings
 
@@ -56,14 +51,8 @@ def _lines() -> Iterator[str]:
     yield from _wrapped(_one_line(inspect.getdoc(nvidia) or ""))
 
 
-def parts_of(rule: FindingRule) -> tuple[str, ...]:
-    """Divide a rule's docstring into what it means, its counters, how to confirm it, and what it does not show."""
-    text = SAID.sub("", _one_line(inspect.getdoc(rule.find) or ""), count=1)
-    return tuple(PARTS.split(text[:1].upper() + text[1:]))
-
-
 def _entry(rule: FindingRule) -> Iterator[str]:
-    meaning, *others = parts_of(rule)
+    meaning, *others = rule.said
     yield f"\n### `{rule.id}`: {rule.title}\n"
     yield from _wrapped(meaning)
     yield ""

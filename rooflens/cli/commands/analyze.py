@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rooflens.cli.console import analyses_of, echo, finish, print_parts, print_programs, print_table
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.cli.stored import print_stored
 from rooflens.errors import UsageError
 
@@ -22,17 +23,30 @@ if TYPE_CHECKING:
     from rooflens.analyzing import Analyzed
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
 
 
 @click.command()
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
-    "--format", "style", type=click.Choice(["table", "json", "csv", "md"]), default="table", show_default=True
+    "--format",
+    "style",
+    type=click.Choice(["table", "json", "csv", "md", "digest", "sarif"]),
+    default="table",
+    show_default=True,
+    help="`digest` is short Markdown for a model or a chat message; `sarif` has the findings at source lines.",
 )
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=200),
+    metavar="N",
+    help="Size of a digest, in tokens estimated at 3 bytes each.  [default: 1500]",
+)
 @click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
 @click.option(
@@ -47,8 +61,10 @@ def analyze(
     where: str | None,
     thresholds: Path | None,
     *,
+    selection: Selection | None,
     style: str,
     top: int | None,
+    max_tokens: int | None,
     launches: bool,
     plot: bool,
     without_nvidia: bool,
@@ -57,10 +73,7 @@ def analyze(
     predict: str | None,
 ) -> None:
     """Say for every kernel which wall it hits."""
-    if plot and style != "table":
-        raise UsageError(f"--plot goes with the table, not with --format {style}", "leave one of the two out")
-    if predict is not None and style != "table":
-        raise UsageError(f"--predict goes with the table, not with --format {style}", "leave one of the two out")
+    _check_options(style, top, plot=plot, predict=predict, max_tokens=max_tokens)
     if plot:
         from rooflens.report.text.plot import check_library
 
@@ -79,9 +92,10 @@ def analyze(
         keep=keep,
         without_nvidia=without_nvidia,
         reading=replace(reading, texts=style != "table"),  # the table names places and shows no code
+        selection=selection,
     )
     place = place_of(paths, store)
-    is_whole = plot or launches or stated is not None
+    is_whole = plot or launches or stated is not None or selection is not None or style in {"digest", "sarif"}
     printed = print_stored(load, style, top, place, raw_cells=raw_cells, is_whole=is_whole) if store else None
     if printed is not None:
         finish(printed, _last_line(printed, store, keep=keep))
@@ -96,17 +110,43 @@ def analyze(
         from rooflens.report.text.json_csv import json_lines
 
         print_parts(json_lines(analyses_of(found.reports), found.reports))
+    elif style == "digest":
+        echo(write_all(found.reports, found.limits, partial(_digest, found, max_tokens, top)), nl=False)
     else:
-        echo(write_all(found.reports, found.limits, partial(_document, style, raw_cells=raw_cells)), nl=False)
+        echo(write_all(found.reports, found.limits, partial(_document, style, top, raw_cells=raw_cells)), nl=False)
     finish(found, _last_line(found, store, keep=keep))
 
 
+def _check_options(style: str, top: int | None, *, plot: bool, predict: str | None, max_tokens: int | None) -> None:
+    """Refuse what the asked for format has no place for.
+
+    Raises:
+        UsageError: An option that goes with another format.
+    """
+    for name, is_given in (("--plot", plot), ("--predict", predict is not None)):
+        if is_given and style != "table":
+            raise UsageError(f"{name} goes with the table, not with --format {style}", "leave one of the two out")
+    if top is not None and style in {"json", "csv", "sarif"}:
+        hint = "they hold each launch by itself: `jq`, `sort` and `head` choose among them; `--format md` takes --top"
+        raise UsageError(f"--top goes with tables of kernels, not with --format {style}", hint)
+    if max_tokens is not None and style != "digest":
+        raise UsageError("--max-tokens is the size of a digest", "give it with --format digest")
+
+
 def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
-    return f"wrote {store}" if store and keep and found.not_kept is None else ""
+    from rooflens.model.store.address import shown
+
+    return f"wrote {shown(store)}" if store and keep and found.not_kept is None else ""
 
 
-def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
-    """Write reports as JSON for people, as CSV or as Markdown."""
+def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: Sequence[AnalyzedReport]) -> str:
+    from rooflens.report.text.digest import DEFAULT_TOKENS, digest
+
+    return digest(reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
+
+
+def _document(style: str, top: int | None, reports: Sequence[AnalyzedReport], *, raw_cells: bool) -> str:
+    """Write reports as JSON for people, as CSV, SARIF or Markdown."""
     analyses = analyses_of(reports)
     if style == "json":
         from rooflens.report.text.json_csv import to_json
@@ -116,6 +156,11 @@ def _document(style: str, reports: Sequence[AnalyzedReport], *, raw_cells: bool)
         from rooflens.report.text.json_csv import to_csv
 
         return to_csv(analyses, raw_cells=raw_cells)
+    if style == "sarif":
+        from rooflens.report.ci.places import checkout
+        from rooflens.report.ci.sarif import to_sarif
+
+        return f"{to_sarif(analyses, checkout())}\n"
     from rooflens.report.text.table import to_markdown
 
-    return to_markdown(analyses)
+    return to_markdown(analyses, top)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from rooflens.cli.console import check_free, echo, say
+from rooflens.cli.console import echo, say
 from rooflens.errors import UsageError
 from rooflens.format import printable
+from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -163,12 +164,12 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
         echo(shlex.join(build_argv(plan.ncu, plan.collection)))
         return None
     _announce(plan)
-    with _Shown() as shown:
+    with Shown() as shown:
         unprofiled = collecting.run_unprofiled(plan, shown)
     plan = collecting.choose_launches(plan, unprofiled)
     say(_said(unprofiled))
     say(collecting.estimate_cost(plan, unprofiled))
-    with _Shown() as shown:
+    with Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
     _sum_up(collected, plan)
     return collected.report
@@ -230,7 +231,7 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
     say(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}")
 
 
-class _Shown:
+class Shown:
     """Show progress on stderr: one line that changes on a terminal, a line now and then in a log."""
 
     def __init__(self) -> None:
@@ -242,6 +243,7 @@ class _Shown:
         return self
 
     def __call__(self, progress: Progress) -> None:
+        """Show how far a run is."""
         line = progress_line(progress)
         if self._terminal:
             line = line[: shutil.get_terminal_size().columns - 1]

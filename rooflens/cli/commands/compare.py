@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections import Counter, defaultdict
+import shlex
+from collections import defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
+from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
 from rooflens.cli.loading import load_analyzed
-from rooflens.errors import InputError, NothingChosenError, UsageError
+from rooflens.cli.selecting import with_selection
+from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
-from rooflens.model.compare.gate import Gate
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
+from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.store import MARKER
+from rooflens.model.store.address import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.across import Across, Sides
-    from rooflens.model.compare.gate import Compared
+    from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
 
-FORMATS = ("table", "json", "md", "html", "junit")
+FORMATS = ("table", "json", "md", "html", "junit", "github")
 GATE_FAILED = 5
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
@@ -33,21 +41,33 @@ _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 @click.command()
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
+@with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 @click.option("--fail-on", metavar="PER_CENT", help="Exit with 5 when GPU time grew by more than this, beyond noise.")
 @click.option("--per-kernel", is_flag=True, help="With --fail-on: judge every kernel, not only the total.")
+@click.option(
+    "--floor",
+    metavar="TIME",
+    default="2us",
+    show_default=True,
+    help="With --fail-on: so much time must be lost, too (2us, 500ns, 0).",
+)
+@click.option("--confirm", is_flag=True, help="With --fail-on: record a head that fails anew, as its reports say.")
 @click.option("--threshold", metavar="PER_CENT", default="3%", show_default=True, help="Smaller changes count as none.")
 @click.option("--anyway", is_flag=True, help="Compare even what was not collected alike.")
 def compare(
     places: tuple[str, ...],
     *,
+    selection: Selection | None,
     style: str | None,
     output: Path | None,
     force: bool,
     fail_on: str | None,
     per_kernel: bool,
+    floor: str,
+    confirm: bool,
     threshold: str,
     anyway: bool,
 ) -> None:
@@ -58,32 +78,42 @@ def compare(
     called slower. With more than one HEAD each is set against BASE. A folder or store alone is taken by the versions
     in the names of its reports (v4_gemm, v5_gemm), in the order of their recording.
     """
-    from rooflens.report.text import comparison as comparisons
-
-    if per_kernel and fail_on is None:
-        raise UsageError("--per-kernel goes with --fail-on", "for example `--fail-on 5% --per-kernel`")
-    style = check_output(output, style, FORMATS, "compare.html", force=force)
-    gate = Gate(_share(fail_on, "--fail-on"), per_kernel) if fail_on is not None else None
+    style = check_output(output, style, _formats(style), "compare.html", force=force)
+    gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
     smallest = _share(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
-    sides, pairs = _paired(places)
-    compared = _compared(pairs, smallest, anyway=anyway)
+    sides, pairs = _paired(places, selection)
+    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     for unpaired in sides.unpaired:
-        say(f"warning: {unpaired.words}")
-    text = _text(compared, gate, style, sides)
-    if text is None:
-        comparisons.print_across(console(), sides.across)
-        for one in compared:
-            comparisons.print_comparison(console(), one)
-    elif output is None:
-        echo(text)
-    else:
-        write_whole(output, f"{text}\n")
-        say(f"wrote {output}")
-    if gate is not None:
-        _judge(compared, gate)
+        _say(f"warning: {unpaired.words}")
+    gated = gate.judge(compared) if gate else None
+    if gated is not None and confirm:
+        gated = _confirmed(gated, compared)
+    _write(compared, gated, style, sides, output)
+    if gated is not None:
+        _tell(gated)
+
+
+def _formats(style: str | None) -> tuple[str, ...]:
+    """Return what a file may hold: GitHub's summary is Markdown, and no other kind for it."""
+    return tuple(name for name in FORMATS if style != "github" or name != "md")
+
+
+def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -> Gate | None:
+    """Make the gate that was asked for.
+
+    Raises:
+        UsageError: An option of it stands without it, or cannot be read.
+    """
+    floor_ns = parse_floor(floor)
+    if fail_on is not None:
+        return Gate(_share(fail_on, "--fail-on"), per_kernel, floor_ns)
+    for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
+        if is_given:
+            raise UsageError(f"{option} goes with --fail-on", f"for example `--fail-on 5% {option}`")
+    return None
 
 
 def _share(text: str, option: str) -> float:
@@ -98,8 +128,8 @@ def _share(text: str, option: str) -> float:
     return float(match[1]) / 100
 
 
-def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
-    """Load the sides and pair their programs, each later side with the first one.
+def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, list[Pair]]:
+    """Load what is wanted of the sides and pair their programs, each later side with the first one.
 
     Raises:
         InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
@@ -109,9 +139,10 @@ def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
-        return Sides(), list(_versions(places[0]))
-    base, *heads = (_reports(place) for place in places)
-    labels = list(places) if len(places) == 2 else path_labels(places)
+        return Sides(), list(_versions(places[0], selection))
+    base, *heads = (_reports(place, selection) for place in places)
+    named = [shown(place) for place in places]
+    labels = named if len(places) == 2 else path_labels(named)
     pairs: list[Pair] = []
     unpaired: list[Unpaired] = []
     for head, label in zip(heads, labels[1:], strict=True):
@@ -123,7 +154,7 @@ def _paired(places: Sequence[str]) -> tuple[Sides, list[Pair]]:
     return Sides(unpaired=tuple(unpaired)), pairs
 
 
-def _versions(place: str) -> Iterator[Pair]:
+def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
     """Pair each version of a program in one place with the first one.
 
     Raises:
@@ -133,44 +164,16 @@ def _versions(place: str) -> Iterator[Pair]:
     from rooflens.model.compare.pairing import Pair, versions_of
     from rooflens.report.versions import path_labels
 
-    programs = versions_of(_reports(place))
+    programs = versions_of(_reports(place, selection))
     if not programs:
         raise InputError(
-            f"`{place}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
+            f"`{shown(place)}` holds no program in two versions (v1, v2 in the names of reports of one GPU)",
             "name the sides: `rooflens compare BASE HEAD`",
         )
     for program, versions in programs.items():
         labels = path_labels([reports[0].run.source for reports in versions])
         base, *heads = (Side(label, tuple(reports)) for label, reports in zip(labels, versions, strict=True))
         yield from (Pair(program, base, head) for head in heads)
-
-
-def _compared(pairs: Sequence[Pair], threshold: float, *, anyway: bool) -> list[Compared]:
-    """Compare the sides of each pair; where a program has several, its name says which.
-
-    Raises:
-        InputError: Two sides were not collected alike.
-    """
-    from rooflens.model.compare.compare import compare as compare_sides
-    from rooflens.model.compare.gate import Compared
-    from rooflens.model.compare.pairing import refusals, warnings
-
-    several = Counter(pair.base.digests for pair in pairs)
-    found = []
-    for pair in pairs:
-        name = _pair_name(pair) if several[pair.base.digests] > 1 else pair.program
-        reasons = refusals(pair)
-        if reasons and not anyway:
-            raise InputError(f"{name}: {'; '.join(reasons)}", "--anyway compares all the same")
-        notes = (*reasons, *warnings(pair), *_single(pair))
-        found.append(Compared(name, compare_sides(pair.base, pair.head, threshold), notes))
-    return found
-
-
-def _pair_name(pair: Pair) -> str:
-    """Name a pair of a program that has several: a program whose name says both sides already is named by them."""
-    sides = f"{pair.base.label} -> {pair.head.label}"
-    return sides if " -> " in pair.program else f"{pair.program}: {sides}"
 
 
 def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
@@ -188,15 +191,7 @@ def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Acr
             yield across(name, labels, [compared[i].comparison for i in of])
 
 
-def _single(pair: Pair) -> tuple[str, ...]:
-    alone = [name for name, side in (("base", pair.base), ("head", pair.head)) if len(side.recordings) == 1]
-    if not alone:
-        return ()
-    who = "base and head have one run each" if len(alone) == 2 else f"the {alone[0]} has one run"
-    return (f"{who}, so that noise is not known",)
-
-
-def _reports(place: str) -> list[AnalyzedReport]:
+def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
 
     Raises:
@@ -205,14 +200,14 @@ def _reports(place: str) -> list[AnalyzedReport]:
     store, digest = _store_of(place)
     where = f"digest like '{digest}%'" if digest else None
     try:
-        found = load_analyzed((place,) if store is None else (), store, where=where)
+        found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
     except NothingChosenError:
-        message = f"`{store}` holds no report whose digest begins with `{digest}`"
+        message = f"`{shown(store or '')}` holds no report whose digest begins with `{digest}`"
         raise InputError(message, "the table `runs` lists them") from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
-        raise InputError(f"`{place}` cannot be read whole", "leave the damaged reports out")
+        raise InputError(f"`{shown(place)}` cannot be read whole", "leave the damaged reports out")
     return list(found.reports)
 
 
@@ -234,31 +229,103 @@ def _is_store(folder: Path) -> bool:
     return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
-def _text(compared: list[Compared], gate: Gate | None, style: str, sides: Sides) -> str | None:
-    """Write the comparison in one of the formats for files; None for the terminal's table."""
+def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
+    """Print the comparison, or write it to a file, in one of the formats."""
     from rooflens.report.text import comparison as comparisons
 
     if style == "table":
-        return None
+        comparisons.print_across(console(), sides.across)
+        for one in compared:
+            comparisons.print_comparison(console(), one)
+        return
+    if style == "github":
+        _write_github(compared, gated, sides, output)
+        return
+    _place(_text(compared, gated, style, sides), output)
+
+
+def _text(compared: list[Compared], gated: Gated | None, style: str, sides: Sides) -> str:
+    """Write the comparison in one of the formats for files."""
+    from rooflens.report.text import comparison as comparisons
+
     if style == "junit":
-        return comparisons.to_junit(compared, gate)
+        return comparisons.to_junit(compared, gated)
     if style == "html":
         from rooflens.report.comparison.page import render_comparison
 
-        return render_comparison(compared, gate, sides)
-    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gate, sides)
+        return render_comparison(compared, gated, sides)
+    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gated, sides)
 
 
-def _judge(compared: list[Compared], gate: Gate) -> None:
-    """Exit with 5 where something became slower beyond the gate and beyond noise."""
-    failures = gate.failures(compared)
-    for line in failures:
-        say(f"gate failed: {line}")
-    for one in compared:
-        reason = {"single": "a single run on a side", "unknown": "no total time on both sides"}.get(
-            one.comparison.total.outcome(gate.fail_on)
-        )
-        if reason:
-            say(f"note: {one.program}: {reason}, so that the gate cannot judge it")
-    if failures:
+def _place(text: str, output: Path | None) -> None:
+    if output is None:
+        echo(text)
+    else:
+        write_whole(output, f"{text}\n")
+        say(f"wrote {output}")
+
+
+def _write_github(compared: list[Compared], gated: Gated | None, sides: Sides, output: Path | None) -> None:
+    """Write the job summary, to GitHub's file for it too where there is one; annotations go to stdout."""
+    from rooflens.report.ci import github
+    from rooflens.report.ci.annotations import commands
+    from rooflens.report.ci.places import checkout
+
+    root = checkout()
+    lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
+    summary = github.to_summary(compared, gated, sides, lines, root)
+    _place(summary, output)
+    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(f"{summary}\n")
+    echo(commands(github.annotations_of(lines), root), nl=False)
+
+
+def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
+    """Record the head of each program that fails anew, and take back what does not fail again.
+
+    Where that cannot be done the failure stands, and the next step is told.
+    """
+    from rooflens.gating.confirming import record_again, reruns
+    from rooflens.model.compare.compare import compare as compare_sides
+
+    if not gated.failed:
+        return gated
+    again, recordings = [], 0
+    failing = {one.program for one in gated.judged if one.failed}
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        for one in (one for one in compared if one.program in failing):
+            comparison = one.comparison
+            try:
+                planned = reruns(comparison.head, Path(name))
+                for rerun in planned:
+                    _say(f"recording anew: {shlex.join(rerun.argv)}")
+                with Shown() as shown:
+                    head = record_again(comparison.head, planned, shown)
+            except RooflensError as error:
+                _say(f"note: {one.program}: not confirmed: {error}")
+                _say(f"hint: {error.hint or 'record the head again yourself, and compare anew'}")
+                continue
+            recordings += len(planned)
+            anew = compare_sides(comparison.base, head, comparison.threshold)
+            again.append(replace(one, comparison=anew))
+    return gated.confirmed_by(gated.gate.judge(again), recordings) if again else gated
+
+
+def _say(line: str) -> None:
+    """Print a line to stderr, which GitHub reads too: nothing in a name is a command to it."""
+    from rooflens.report.ci.annotations import inert
+
+    say(inert(line))
+
+
+def _tell(gated: Gated) -> None:
+    """Say what the gate found; exit with 5 where it failed."""
+    for line in gated.failures:
+        _say(f"gate failed: {line}")
+    for line in gated.let_through:
+        _say(f"gate lets through: {line}")
+    for line in gated.unjudged:
+        _say(f"note: {line}")
+    if gated.failed:
         click.get_current_context().exit(GATE_FAILED)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import console, echo, finish, say, show_failures
+from rooflens.cli.console import analyses_of, console, echo, finish, say, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError
 from rooflens.format import count
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.reports.report import ReadOptions
     from rooflens.model.records import Analysis, Grain
+    from rooflens.model.selecting import Selection
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
 _NONE_HINT = (
@@ -31,7 +33,7 @@ _NONE_HINT = (
     type=click.Choice(["line", "sass", "function"]),
     help="What to list.  [default: lines where the report knows them, else instructions]",
 )
-@click.option("--kernel", "wanted", metavar="TEXT", help="Only kernels with this in their name.")
+@with_selection
 @click.option(
     "--top", type=click.IntRange(min=1), metavar="N", default=10, show_default=True, help="How many a kernel."
 )
@@ -49,20 +51,20 @@ def hotspots(
     paths: tuple[str, ...],
     store: str | None,
     *,
+    selection: Selection | None,
     by: Grain | None,
-    wanted: str | None,
     top: int,
     style: str,
     raw_cells: bool,
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.report.text.hotspots import listings, print_hotspots, to_annotations, to_csv, to_json
+    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
 
-    found = load_analyzed(paths, store, reading=reading)
+    found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
     try:
-        analyses = _wanted([analysis for report in found.reports for analysis in report.analyses], wanted)
+        analyses = analyses_of(found.reports)
         shown = listings(analyses, by, top)
         if analyses and not shown:
             raise _nothing(analyses, by)
@@ -73,24 +75,16 @@ def hotspots(
         print_hotspots(console(), shown)
     elif style == "csv":
         echo(to_csv(shown, raw_cells=raw_cells), nl=False)
+    elif style == "json":
+        echo(to_json(shown))
     else:
-        writers = {"json": to_json, "github": to_annotations}
-        echo(writers[style](shown), nl=style == "json")
+        from rooflens.report.ci.annotations import commands, of_hotspots
+        from rooflens.report.ci.places import checkout
+
+        echo(commands(of_hotspots(shown), checkout()), nl=False)
     if left := len(analyses) - len(shown):
         say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
     finish(found, "")
-
-
-def _wanted(analyses: Sequence[Analysis], wanted: str | None) -> Sequence[Analysis]:
-    """Choose the kernels with a text in their name.
-
-    Raises:
-        InputError: There is none.
-    """
-    chosen = [one for one in analyses if wanted is None or wanted.casefold() in one.kernel.name.casefold()]
-    if analyses and not chosen:
-        raise InputError(f"no kernel has `{wanted}` in its name", "leave --kernel out to see them all")
-    return chosen
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

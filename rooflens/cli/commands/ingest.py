@@ -44,6 +44,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     """
     from rooflens.ingest.loading.load import ingest_reports
     from rooflens.ingest.ncu.unprofiled import read_unprofiled
+    from rooflens.model.store.address import shown
     from rooflens.model.store.store import Store
 
     inputs, options = find_reports(paths, reading), replace(reading, raw=raw)
@@ -54,7 +55,7 @@ def ingest(paths: tuple[str, ...], store: str, raw: Raw, executor: str | None, r
     skipped = f", {count(loaded.skipped_count, 'report')} already there" if loaded.skipped_count else ""
     say(f"{stored}{skipped}")
     print_remarks(loaded)
-    finish(loaded, f"wrote {store}")
+    finish(loaded, f"wrote {shown(store)}")
 
 
 def _say_who_writes(who: str) -> None:

@@ -166,19 +166,7 @@ def _gpus(names: tuple[str, ...]) -> list[Datasheet]:
     Raises:
         InputError: None has that name, or several have it in them.
     """
-    from rooflens.model.roofline.datasheets import load_datasheets
+    from rooflens.model.roofline.datasheets import load_datasheets, the_datasheet
 
-    found = load_datasheets() if "all" in names else [_gpu(name) for name in names]
+    found = load_datasheets() if "all" in names else [the_datasheet(name) for name in names]
     return list({gpu.id: gpu for gpu in found}.values())
-
-
-def _gpu(name: str) -> Datasheet:
-    from rooflens.model.roofline.datasheets import matching_datasheets
-
-    found = matching_datasheets(name)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
-    listed = ", ".join(gpu.id for gpu in found)
-    raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")

@@ -7,28 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
-from msgspec.structs import replace
 
-from rooflens.cli.console import (
-    analyses_of,
-    check_free,
-    default_title,
-    finish,
-    format_of,
-    print_table,
-    refuse_report,
-    say,
-)
+from rooflens.cli.console import analyses_of, finish, print_table, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
+from rooflens.cli.selecting import with_selection
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
+from rooflens.writing.outputs import check_free, format_of, refuse_report
 
 if TYPE_CHECKING:
-    from rooflens.analyzing import Analyzed
-    from rooflens.cli.expectations import Expected
     from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.selecting import Selection
 
 _STDOUT = Path("-")
 
@@ -36,18 +26,11 @@ _FORMATS = ("html", "md", "png", "svg", "json")
 _PICTURES = ("png", "svg")
 
 
-class Content(Struct, frozen=True):
-    """What a file is written of."""
-
-    found: Analyzed
-    title: str
-    expected: Expected
-
-
 @click.command()
 @PATHS
 @STORE
 @WHERE
+@with_selection
 @THRESHOLDS
 @click.option(
     "-o",
@@ -74,6 +57,7 @@ def report(
     thresholds: Path | None,
     output: Path | None,
     *,
+    selection: Selection | None,
     style: str | None,
     theme: str | None,
     title: str | None,
@@ -93,24 +77,22 @@ def report(
     if predict is not None and style != "html" and not table:
         raise UsageError(f"--predict goes with a page or --table, not with {style} alone", "leave one of the two out")
     from rooflens.analyzing import read_thresholds
-    from rooflens.guarding import write_all
+    from rooflens.writing.rendering import default_title, render
 
     limits, stated = read_thresholds(thresholds), read_stated(predict)
-    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading)
+    found = load_analyzed(paths, store, limits, where=where, keep=True, reading=reading, selection=selection)
     if not analyses_of(found.reports):
         finish(found, "")
         return
     expected = find_expected(found.reports, stated)
-    content = Content(found, title or default_title([one.run for one in found.reports]), expected)
-    data = write_all(
-        found.reports,
-        found.limits,
-        lambda reports: _rendered(style, replace(content, found=replace(found, reports=reports)), dark=theme == "dark"),
-    )
+    title = title or default_title([one.run for one in found.reports])
+    rendered = render(found, style, title=title, expected=expected, dark=theme == "dark")
+    for note in rendered.notes:
+        say(f"note: {note}")
     if output == _STDOUT:
-        click.echo(data, nl=False)
+        click.echo(rendered.data, nl=False)
     else:
-        write_whole(output, data)
+        write_whole(output, rendered.data)
     if table:
         print_table(found)
         print_expected(found.reports, expected)
@@ -141,42 +123,3 @@ def _check_output(output: Path, style: str, *, force: bool, table: bool) -> None
 
 def _stdout_is_terminal() -> bool:
     return sys.stdout.isatty()
-
-
-def _rendered(style: str, content: Content, *, dark: bool) -> bytes:
-    """Write the analyses in one of the formats."""
-    found, expected = content.found, content.expected
-    if style == "json":
-        from rooflens.report.text.json_csv import to_json
-
-        return _encoded(to_json(analyses_of(found.reports), found.reports) + "\n")
-    unread = [(source, str(error)) for source, error in found.failures]
-    if style == "html":
-        from rooflens.report.page.page import render_page
-
-        text = render_page(
-            found.reports,
-            title=content.title,
-            limits=found.limits,
-            unread=unread,
-            predictions=expected.reports,
-            rules=expected.rules,
-        )
-        return _encoded(text)
-    from rooflens.report.content import build_content
-
-    page = build_content(found.reports, content.title, found.limits, unread)
-    if style == "md":
-        from rooflens.report.text.markdown import render_markdown
-
-        return _encoded(render_markdown(page))
-    from rooflens.report.roofline.picture import draw_rooflines
-
-    picture = draw_rooflines(page, dark=dark)
-    for note in picture.notes:
-        say(f"note: {note}")
-    return picture.png() if style == "png" else _encoded(picture.svg)
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.exports.kernels import ExportedKernel
 
-_TIME = "gpu__time_duration.sum"
+TIME = "gpu__time_duration.sum"
 _MOST_APART = 0.01
 """Times that differ by more are of two launches: no rounding in print moves one so far that has three digits."""
 
@@ -39,7 +39,7 @@ def merged(tables: Iterable[Iterable[ExportedKernel]]) -> list[ExportedKernel]:
 def _is_again(before: ExportedKernel, kernel: ExportedKernel) -> bool:
     if before.numbers.keys() == kernel.numbers.keys():
         return False
-    first, second = before.numbers.get(_TIME), kernel.numbers.get(_TIME)
+    first, second = before.numbers.get(TIME), kernel.numbers.get(TIME)
     return first is None or second is None or abs(first - second) <= _MOST_APART * max(first, second)
 
 

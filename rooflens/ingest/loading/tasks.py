@@ -13,6 +13,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
 from rooflens.ingest.children.memory import MAX_CHILDREN, usable_cores
@@ -22,7 +23,7 @@ from rooflens.ingest.reports.read import read_parts, read_report
 from rooflens.ingest.reports.remote import bytes_of, fetched
 from rooflens.ingest.reports.report import Held, ReadOptions, Report
 from rooflens.ingest.reports.spans import Span, finish_spans, read_span
-from rooflens.model.failed import BUG_HINT
+from rooflens.model.failed import BUG_HINT, bug_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -106,6 +107,14 @@ class IngestTask(Struct, frozen=True):
     unprofiled_of: Callable[[Path], Unprofiled | None]
     run: str = ""
 
+    def _wanted(self) -> ReadOptions:
+        """Return what is wanted of reports that go into the store: rows, but where values by instance are kept."""
+        if self.options.raw == "all":
+            return self.options
+        from rooflens.ingest.columns.reading import read_rows  # noqa: PLC0415 - numpy and pyarrow, as below
+
+        return replace(self.options, read_rows=read_rows)
+
     def __call__(self, items: tuple[Item, ...]) -> list[Written | SpanDone]:
         """Read reports, or spans of one; return what is to be committed, and what is to be gathered before."""
         jobs = [item for item in items if not isinstance(item, Span)]
@@ -125,7 +134,7 @@ class IngestTask(Struct, frozen=True):
             if are_large:
                 yield from map(self._in_pieces, group)
             else:
-                yield from self.parts(read_reports(group, self.options, children=children))
+                yield from self.parts(read_reports(group, self._wanted(), children=children))
 
     def _in_pieces(self, job: Job) -> Written:
         """Write a report while it is read: of one with very many kernels there is never more than a piece in memory."""
@@ -134,23 +143,23 @@ class IngestTask(Struct, frozen=True):
         batch = _Batch([job])
         try:
             with fetched(job) as path, PartWriter(self.place) as writer:
-                for number, piece in enumerate(read_parts(path, job.source, self.options, _KERNELS_AT_ONCE)):
+                for number, piece in enumerate(read_parts(path, job.source, self._wanted(), _KERNELS_AT_ONCE)):
                     self._add_piece(writer, batch, job, piece, is_first=not number)
         except UnknownContentError:  # late in the file: what was written is gone, and it is read anew, by who knows it
-            return next(self.parts(read_reports((job,), self.options)))
+            return next(self.parts(read_reports((job,), self._wanted())))
         except InputError as error:
             return Written((job,), ((job.source, error),), None, tuple(batch.warnings))
         except OSError:
             raise
-        except Exception:  # noqa: BLE001 - a value that no table takes
-            return self._refused(job)
+        except Exception as error:  # noqa: BLE001 - a value that no table takes
+            return self._refused(job, error)
         return batch.written(writer.summary)
 
     def _add_piece(self, writer: PartWriter, batch: _Batch, job: Job, piece: Report, *, is_first: bool) -> None:
         from rooflens.model.store.rows import ReportRows, report_tables  # noqa: PLC0415 - as below
 
         unprofiled = self._unprofiled(job, batch) if is_first else None
-        tables = report_tables(ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances))
+        tables = report_tables(ReportRows(piece.run, piece.kernels, unprofiled, piece.raw, piece.instances, piece.rows))
         writer.add({name: tables[name] for name in tables if is_first or name not in _ONCE})
         batch.notes += ((job.source, note) for note in piece.notes)
 
@@ -161,7 +170,7 @@ class IngestTask(Struct, frozen=True):
         batch, held, run = _Batch(), Held(), None
         try:
             with PartWriter(self.place, group=group_of(span.container.digest)) as writer:
-                for number, piece in enumerate(read_span(span, self.options, held, _KERNELS_AT_ONCE)):
+                for number, piece in enumerate(read_span(span, self._wanted(), held, _KERNELS_AT_ONCE)):
                     run = piece.run
                     self._add_piece(writer, batch, span.job, piece, is_first=not span.number and not number)
         except OSError:
@@ -230,11 +239,11 @@ class IngestTask(Struct, frozen=True):
                     self._fill(writer, batch, chain([first], waiting))
             except (OSError, InputError):
                 raise
-            except Exception:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
+            except Exception as error:  # noqa: BLE001 - a value that no table takes: whose it is shows when each is alone
                 if len(batch.jobs) > 1:
                     yield from self._one_by_one(batch.jobs)
                 else:
-                    yield self._refused(first.job)
+                    yield self._refused(first.job, error)
             else:
                 yield batch.written(writer.summary)
 
@@ -259,7 +268,8 @@ class IngestTask(Struct, frozen=True):
             return
         unprofiled = self._unprofiled(outcome.job, batch)
         batch.notes += ((outcome.job.source, note) for note in report.notes)
-        writer.add_report(ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances))
+        rows = ReportRows(report.run, report.kernels, unprofiled, report.raw, report.instances, report.rows)
+        writer.add_report(rows)
 
     def _unprofiled(self, job: Job, batch: _Batch) -> Unprofiled | None:
         """Find the un-profiled run of a report; warn of one that is damaged."""
@@ -273,11 +283,11 @@ class IngestTask(Struct, frozen=True):
     def _one_by_one(self, jobs: Iterable[Job]) -> Iterator[Written]:
         """Read reports again, each into a part of its own."""
         for job in jobs:
-            yield from self.parts(read_reports([job], self.options, children=1))
+            yield from self.parts(read_reports([job], self._wanted(), children=1))
 
-    def _refused(self, job: Job) -> Written:
-        error = InputError("it holds a value that the store cannot take", BUG_HINT)
-        return Written((job,), ((job.source, error),), None)
+    def _refused(self, job: Job, cause: Exception) -> Written:
+        why = f"it holds a value that the store cannot take: {bug_place(cause)}: {cause}"
+        return Written((job,), ((job.source, InputError(why, BUG_HINT)),), None)
 
 
 class _Batch(Struct):

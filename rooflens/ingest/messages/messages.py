@@ -128,7 +128,7 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
         ("optional", "uint32", "Api", 16),
         ("repeated", "bytes", "Sections", 17),
         ("repeated", "bytes", "Comments", 18),
-        ("repeated", "RuleResult", "RuleResults", 19),
+        ("repeated", "bytes", "RuleResults", 19),
         ("optional", "bytes", "Nvtx", 21),
         ("optional", "uint64", "ContextID", 22),
         ("optional", "uint64", "StreamID", 23),
@@ -198,7 +198,7 @@ FIELDS: Mapping[str, tuple[tuple[str, str, str, int], ...]] = {
             ("repeated", "bytes", "MetricResults", 4),
             ("optional", "bytes", "Nvtx", 10),
             *((("optional", "bytes", "KernelFunctionName", 18),) if name == "FastCommandListResult" else ()),
-            ("repeated", "RuleResult", "RuleResults", rules),
+            ("repeated", "bytes", "RuleResults", rules),
         )
         for name, rules in (("FastRangeResult", 20), ("FastCommandListResult", 21), ("FastGraphResult", 22))
     },

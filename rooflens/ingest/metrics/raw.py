@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rooflens.ingest.metrics.columns import metric_rows
 from rooflens.ingest.metrics.layouts import ENCODED
 from rooflens.model.store.schema import INSTANCES, METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rooflens.ingest.metrics.columns import ValueColumns
     from rooflens.ingest.metrics.stored import Stored, Value
 
 ROWS_PER_BLOCK = 250_000
@@ -33,6 +35,8 @@ class RawTable:
         self._metrics = _Rows(digest, METRICS)
         self._instances = _Rows(digest, INSTANCES) if with_instances else None
         self._packed = _Packed(digest)
+        self._columns: list[ValueColumns] = []
+        self._digest = digest
         self.with_instances = with_instances
 
     def add(self, kernel_index: int, values: Mapping[str, Value | None], instances: Mapping[str, Stored]) -> None:
@@ -70,13 +74,19 @@ class RawTable:
         """
         self._packed.add(kernel_index, names, doubles, rows)
 
+    def add_columns(self, values: ValueColumns) -> None:
+        """Add values of many results."""
+        self._columns.append(values)
+
     def forget(self) -> None:
         """Make all numbers of values invalid."""
         self._packed.forget()
 
     def finish(self) -> tuple[pa.Table, pa.Table | None]:
         """Return the rows of both tables, those since it was last asked."""
-        values = pa.concat_tables([self._packed.finish(), self._metrics.finish()])
+        columns, self._columns = self._columns, []
+        rows = pa.Table.from_batches(metric_rows(self._digest, columns), schema=METRICS)
+        values = pa.concat_tables([rows, self._packed.finish(), self._metrics.finish()])
         return values, self._instances.finish() if self._instances else None
 
 

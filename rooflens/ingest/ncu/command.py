@@ -28,6 +28,7 @@ PM_SAMPLING_SINCE: Version = (2024, 1)
 DEFAULT_MAX_LAUNCHES = 200
 """Profiles that are collected at most unless the user says otherwise: at a second each, some minutes."""
 
+_ONE_OF_EACH = "per-launch-config"
 _RANGE_MODES = ("range", "app-range")
 _ROOT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _INSTALL_PATTERNS = (
@@ -81,7 +82,9 @@ class Collection:
         nvidia_set: One of NVIDIA's own sets, which takes the place of metrics and sections.
         options: Further options of ncu.
         import_source: Embed the text of the program's source files in the report.
+        from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
         environment: Variables for ncu and the program, put over our own.
+        recorded: Options of a command line that is repeated; they take the place of all above but program and output.
     """
 
     program: tuple[str, ...]
@@ -102,7 +105,9 @@ class Collection:
     nvidia_set: str | None = None
     options: tuple[str, ...] = ()
     import_source: bool = False
+    from_start: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    recorded: tuple[str, ...] = ()
 
 
 def find_ncu(given: str | None = None, environment: Mapping[str, str] | None = None, root: Path = Path("/")) -> Ncu:
@@ -177,6 +182,8 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
     """
     if not collection.program:
         raise UsageError("no program to profile", "give a workload, or a command after `--`")
+    if collection.recorded:
+        return ncu.path, *collection.recorded, *_files(collection, log_file), *collection.program
     return (
         ncu.path,
         *collection.options,
@@ -189,6 +196,7 @@ def build_argv(ncu: Ncu, collection: Collection, log_file: Path | None = None) -
         *("--clock-control", collection.clock_control),
         *(("--graph-profiling", collection.graph_profiling) if collection.graph_profiling else ()),
         *(("--import-source", "yes") if collection.import_source else ()),
+        *(() if collection.from_start else ("--profile-from-start", "off")),
         *_filters(ncu, collection),
         *_counters(collection),
         *collection.program,
@@ -208,13 +216,15 @@ def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
     NVIDIA names grid, block and shared memory as what tells launches apart; a public project saw kernels of equal shape
     confused where their names are not mangled. Not yet run on a GPU.
     """
+    if collection.recorded:
+        return _ONE_OF_EACH in collection.recorded
     chosen = collection.launch_skip is not None or collection.launch_count is not None
     return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
 
 
 def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
     one_of_each = profiles_one_of_each(ncu, collection)
-    mode = ("--filter-mode", "per-launch-config") if one_of_each else ()
+    mode = ("--filter-mode", _ONE_OF_EACH) if one_of_each else ()
     count = 1 if one_of_each else collection.launch_count or collection.max_launches
     nvtx = tuple(part for name in collection.nvtx_include for part in ("--nvtx-include", name))
     return (

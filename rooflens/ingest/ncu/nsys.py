@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
-from rooflens.model.names import short_name
+from rooflens.model.keys import short_name
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
 
 if TYPE_CHECKING:

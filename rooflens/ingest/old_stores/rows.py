@@ -49,7 +49,7 @@ def read_old(folder: Path, digest: str) -> ReportRows:
         values, instances = raw.filter(own), raw.filter(pc.invert(own))
         (batch,) = _upgraded(_table(folder, "kernels", digest)).combine_chunks().to_batches() or (None,)
         spots = {digest: _hotspots(folder, digest)}
-        kernels = [] if batch is None else list(kernels_from_batch(batch, {digest: run.source}, spots))
+        kernels = [] if batch is None else kernels_from_batch(batch, {digest: run.source}, spots)
         if row["schema_version"] < _RESOLVED:
             again = _raw_results(kernels, values, instances)
             kernels = [_resolved(kernel, again[kernel.index]) for kernel in kernels]

@@ -20,23 +20,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflens.ingest.messages.messages import decode
 from rooflens.ingest.metrics import code, series
 from rooflens.ingest.metrics.layouts import DOUBLE_BYTES, ENCODED, Layouts
-from rooflens.ingest.metrics.stored import OPCODE_TABLES, Stored, opcode_table
+from rooflens.ingest.metrics.stored import OPCODE_TABLES, opcode_table
 from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE, check_names, damaged_result
 from rooflens.ingest.reports.encoded import (
     BEFORE_DOUBLE,
     TAIL,
+    Metrics,
+    Packed,
     UnknownContentError,
     before_value,
     check_kind,
     check_known,
-    decoded,
     name_id_of,
     own_of,
     own_value,
     text_of,
     whole_number,
 )
-from rooflens.ingest.reports.results import RawResult, is_wanted, sort_values, thread_opcodes
+from rooflens.ingest.reports.results import RawResult, checked_rule, is_wanted, sort_values, thread_opcodes
 from rooflens.model.records import Rule
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ _MESSAGES = {
 _NAMELESS = {RANGE: "range", COMMAND_LIST: "cmdlist", GRAPH: "graph"}
 """What NVIDIA's module calls results that have no name."""
 
+METRICS_FIELD = 13
+"""The field of a kernel that holds a metric."""
+
 _LAST_FIELD = 36
 """The highest field of a result that an ncu until 2025.4 writes."""
 
@@ -93,6 +97,30 @@ class _Known(NamedTuple):
     name: str
     value: Any
     row: int
+
+
+class Own(NamedTuple):
+    """A metric as far as it is no instances.
+
+    Attributes:
+        is_stored: It has a value, or neither value nor instances.
+        is_apart: It comes encoded, for it is long or has instances.
+    """
+
+    name: str
+    value: Value | None
+    is_stored: bool
+    is_apart: bool
+
+
+class Head(NamedTuple):
+    """What a result is, beside its metrics."""
+
+    function_name: str
+    signature: str
+    process: str | None
+    nvtx_range: str | None
+    rules: tuple[Rule, ...]
 
 
 class _Scalars(dict[bytes, _Known]):
@@ -133,6 +161,7 @@ class Direct:
         self._scalars = _Scalars(self._look)
         self._index = 0
         self._owns: dict[bytes, Value | None] = {}
+        self._rules: dict[bytes, tuple[Rule, ...]] = {}
         self._layouts = Layouts()
 
     def results(self) -> Iterator[RawResult]:
@@ -142,12 +171,49 @@ class Direct:
             InputError: One is damaged.
             UnknownContentError: One holds something unknown.
         """
-        for index in range(self._first, self._first + len(self._outline.places)):
-            yield self._result(index)
+        yield from map(self.result, self.indices)
+
+    @property
+    def indices(self) -> range:
+        """The numbers of the results in the report."""
+        return range(self._first, self._first + len(self._outline.places))
+
+    @property
+    def by_instance(self) -> set[str]:
+        """Names that were met of which something is read of the instances."""
+        return self._used
+
+    def encoded(self, indices: range, padding: int = 0) -> bytes:
+        """Return the bytes of results that follow each other, and so many of anything behind them."""
+        start, end = self.place(indices[0]).start, self.place(indices[-1]).end + padding
+        found = self._data[start:end]
+        return found if len(found) == end - start else found.ljust(end - start, b"\0")
+
+    def head(self, index: int, encoded: bytes) -> Head:
+        """Return what a result is of which the metrics are cut out.
+
+        Raises:
+            InputError: It is damaged.
+            UnknownContentError: It holds something unknown, or metrics.
+        """
+        message = self._decoded_message(index, encoded)
+        if message.MetricResults:
+            raise UnknownContentError("metrics between other fields")
+        return self._head(message, index)
+
+    def own(self, entry: bytes) -> Own:
+        """Return what a metric is, its instances apart; errors as `results`."""
+        if len(self._scalars) >= _MOST_KNOWN:
+            self._forget()
+        name, value, row = self._scalars[entry]
+        if row != ENCODED:
+            return Own(name, value, is_stored=True, is_apart=False)
+        own = self._own_of(entry)
+        return Own(name, own, is_stored=own is not None, is_apart=True)
 
     def instructions(self, index: int) -> code.Instructions | None:
         """Read what a result stores by instruction; errors as `results`."""
-        message = self._message(index)
+        message = self.message(index)
         metrics = self._metrics(message, index)
         name = self._function_name(message, index)
         return code.gather(metrics, thread_opcodes(_tables(metrics)), name)
@@ -159,9 +225,9 @@ class Direct:
             index: Number of the result.
             stored: What it stores by instruction.
         """
-        if self._place(index).kind != KERNEL:
+        if self.place(index).kind != KERNEL:
             return None
-        message = self._message(index)
+        message = self.message(index)
         module = self._modules.module(message.Source)
         return module.listing(message.KernelMangledName, stored.start) if module else None
 
@@ -172,49 +238,74 @@ class Direct:
         return Modules(self._data[start:end] for start, end in self._outline.sources)
 
     def _function_name(self, message: Any, index: int) -> str:
-        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self._place(index).kind, "")
+        return text_of(getattr(message, "KernelFunctionName", b"")) or _NAMELESS.get(self.place(index).kind, "")
 
-    def _place(self, index: int) -> Place:
+    def place(self, index: int) -> Place:
+        """Return where a result stands."""
         return self._outline.places[index - self._first]
 
-    def _message(self, index: int) -> Any:
-        place = self._place(index)
-        encoded = self._data[place.start : place.end]
+    def message(self, index: int) -> Any:
+        """Decode a result, but for its metrics and rules; errors as `results`."""
+        return self._decoded_message(index, self.encoded(range(index, index + 1)))
+
+    def _decoded_message(self, index: int, encoded: bytes) -> Any:
+        place = self.place(index)
         message = decode(_MESSAGES[place.kind], encoded)
         if message is None:
             raise damaged_result(index, place)
         check_known(message, "a result", _LAST_FIELD)
         return message
 
-    def _result(self, index: int) -> RawResult:
-        place = self._place(index)
-        message = self._message(index)
+    def _head(self, message: Any, index: int) -> Head:
+        name = self._function_name(message, index)
+        origin = self._outline.origin(self.place(index), message)
+        return Head(
+            function_name=name,
+            signature=text_of(getattr(message, "KernelDemangledName", b"")) or name,
+            process=origin.process,
+            nvtx_range=origin.nvtx_range,
+            rules=tuple(rule for encoded in message.RuleResults for rule in self._rules_of(index, encoded)),
+        )
+
+    def _rules_of(self, index: int, encoded: bytes) -> tuple[Rule, ...]:
+        """Return what a rule of NVIDIA's says; launches of one kernel have many of them in common."""
+        if encoded not in self._rules:
+            result = decode("RuleResult", encoded)
+            if result is None:
+                raise damaged_result(index, self.place(index))
+            if len(self._rules) >= _MOST_OWNS:
+                self._rules.clear()
+            self._rules[encoded] = tuple(map(checked_rule, _rules(result)))
+        return self._rules[encoded]
+
+    def result(self, index: int) -> RawResult:
+        """Read one result; errors as `results`."""
+        message = self.message(index)
         metrics = self._metrics(message, index)
         if self._raw is not None:
             metrics.keep(self._raw, index)
         numbers, texts, nan_count = sort_values(metrics.values)
         tables = _tables(metrics)
         has_instances = not self._used.isdisjoint(metrics.values)
-        name = self._function_name(message, index)
-        stored = code.gather(metrics, thread_opcodes(tables), name) if has_instances else None
-        origin = self._outline.origin(place, message)
+        head = self._head(message, index)
+        stored = code.gather(metrics, thread_opcodes(tables), head.function_name) if has_instances else None
         return RawResult(
             index=index,
-            function_name=name,
-            signature=text_of(getattr(message, "KernelDemangledName", b"")) or name,
-            workload=place.kind,
+            function_name=head.function_name,
+            signature=head.signature,
+            workload=self.place(index).kind,
             numbers=numbers,
             texts=texts,
             tables=tables,
             nan_count=nan_count,
-            rules=tuple(_rules(message)),
+            rules=head.rules,
             series=series.read_series(metrics) if has_instances else None,
-            process=origin.process,
-            nvtx_range=origin.nvtx_range,
+            process=head.process,
+            nvtx_range=head.nvtx_range,
             code=code.read_code(stored, None) if stored else code.Code(),
         )
 
-    def _metrics(self, message: Any, index: int) -> _Metrics:
+    def _metrics(self, message: Any, index: int) -> Metrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
         if len(self._scalars) >= _MOST_KNOWN:
             self._forget()
@@ -250,7 +341,7 @@ class Direct:
                 return len(entry) + cut, name
         return None, self._scalars[entry].name
 
-    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> _Metrics | None:
+    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> Metrics | None:
         """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
         known = list(map(self._scalars.__getitem__, layout.others(entries)))
         names, rows = [name for name, _, _ in known], [row for _, _, row in known]
@@ -266,9 +357,9 @@ class Direct:
             if name:
                 encoded.append(name)
                 values[name] = value
-        return self._decoded(values, encoded, _Packed(layout, doubles, rows))
+        return self._decoded(values, encoded, Packed(layout, doubles, rows))
 
-    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: _Packed | None = None) -> _Metrics:
+    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: Packed | None = None) -> Metrics:
         """Decode what has instances; where nothing is read of them leave only the metric's own value."""
         if encoded and (self._raw is None or not self._raw.with_instances):
             needed = {*OPCODE_TABLES, *self._used}
@@ -281,7 +372,7 @@ class Direct:
                         del values[name]
                     else:
                         values[name] = own
-        return _Metrics(values, encoded, self._used, packed)
+        return Metrics(values, encoded, self._used, packed)
 
     def _own_of(self, entry: bytes) -> Value | None:
         """Return a metric's own value; launches of one kernel have many of them in common."""
@@ -309,8 +400,8 @@ class Direct:
             return self._remember(entry, *count)
         head = decode("MetricHead", entry)
         if head is None:
-            raise damaged_result(self._index, self._place(self._index))
-        name = self._name(head.NameId)
+            raise damaged_result(self._index, self.place(self._index))
+        name = self.name(head.NameId)
         check_known(head, "a metric", 0)
         if len(entry) > _LONGEST_SCALAR_BYTES:
             return _Known(name, entry, ENCODED)
@@ -336,8 +427,8 @@ class Direct:
         known = self._scalars[entry] = _Known(name, value, row)
         return known
 
-    def _name(self, name_id: int) -> str:
-        """Return the name of a metric, empty where it is not wanted."""
+    def name(self, name_id: int) -> str:
+        """Return the name of a metric, empty where it is not wanted; errors as `results`."""
         name = self._names.get(name_id)
         if name is None:
             check_names((name_id,), self._index, self._outline.strings)
@@ -350,76 +441,26 @@ class Direct:
         return name
 
 
-class _Packed(NamedTuple):
-    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
-
-    layout: Layout
-    doubles: tuple[float, ...]
-    rows: Sequence[int]
-
-
-class _Metrics:
-    """What one result stores, decoded where it is asked for.
-
-    Args:
-        values: By name; bytes are a metric that may have instances, encoded.
-        encoded: Names of those.
-        used: Names of which something is read of the instances.
-        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
-    """
-
-    def __init__(
-        self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: _Packed | None = None
-    ) -> None:
-        self._stored = {name: decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
-        self.values: dict[str, Value | None] = values
-        for name, stored in self._stored.items():
-            values[name] = stored.value
-        self._encoded = encoded
-        self._used = used
-        self._packed = packed
-
-    def names(self) -> list[str]:
-        """Return the names of what may have instances, sorted."""
-        return sorted(self._used.intersection(self.values))
-
-    def metric(self, name: str) -> Stored | None:
-        """Return what is stored under a name; None where nothing is."""
-        if name in self._stored:
-            return self._stored[name]
-        return Stored(self.values[name]) if name in self.values else None
-
-    def keep(self, raw: RawTable, index: int) -> None:
-        """Put every value into the table of them."""
-        if self._packed is None:
-            raw.add(index, self.values, self._stored)
-            return
-        layout, doubles, rows = self._packed
-        raw.add_packed(index, layout.names, doubles, rows)
-        raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)
-
-
 def _is_used(name: str) -> bool:
     """Return whether a kernel record is made of this metric."""
     return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
 
 
-def _tables(metrics: _Metrics) -> dict[str, dict[str, int]]:
+def _tables(metrics: Metrics) -> dict[str, dict[str, int]]:
     return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 
-def _rules(message: Any) -> Iterator[Rule]:
-    """Yield what NVIDIA's rules say, each item of theirs as one."""
-    for result in message.RuleResults:
-        for item in result.Body.Items:
-            yield Rule(
-                identifier=text_of(result.Identifier),
-                section=text_of(result.SectionIdentifier),
-                title=text_of(item.Message.Title),
-                message=text_of(item.Message.Text),
-                speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
-                unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
-            )
+def _rules(result: Any) -> Iterator[Rule]:
+    """Yield what a rule of NVIDIA's says, each item of it as one."""
+    for item in result.Body.Items:
+        yield Rule(
+            identifier=text_of(result.Identifier),
+            section=text_of(result.SectionIdentifier),
+            title=text_of(item.Message.Title),
+            message=text_of(item.Message.Text),
+            speedup_pct=_speedup_pct(item.Speedup, _OF_KERNEL),
+            unit_speedup_pct=_speedup_pct(item.Speedup, _OF_UNIT),
+        )
 
 
 def _speedup_pct(estimate: Any, of: int) -> float | None:

@@ -1,8 +1,8 @@
-"""One metric of a result as it is encoded: told from others undecoded where that can be, and decoded where not."""
+"""The metrics of a result as they are encoded: told apart undecoded where that can be, and decoded where not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
@@ -13,6 +13,8 @@ from rooflens.ingest.reports.unpacking import INTACT_HINT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rooflens.ingest.metrics.layouts import Layout
+    from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.metrics.stored import Value
 
 _NAME, _VALUE, _KIND = 1, 2, 4
@@ -185,3 +187,52 @@ def whole_number(entry: bytes, names: Mapping[bytes, str]) -> tuple[str, int] | 
 def text_of(encoded: bytes) -> str:
     """Decode text of whatever code page the program had."""
     return encoded.decode("utf-8", errors="replace")
+
+
+class Packed(NamedTuple):
+    """What a result stores where its layout is known: its doubles, and the rows of its other metrics."""
+
+    layout: Layout
+    doubles: tuple[float, ...]
+    rows: Sequence[int]
+
+
+class Metrics:
+    """What one result stores, decoded where it is asked for.
+
+    Args:
+        values: By name; bytes are a metric that may have instances, encoded.
+        encoded: Names of those.
+        used: Names of which something is read of the instances.
+        packed: All that is stored, encoded ones apart, where `values` are only those that are used.
+    """
+
+    def __init__(
+        self, values: dict[str, Any], encoded: Sequence[str], used: set[str], packed: Packed | None = None
+    ) -> None:
+        self._stored = {name: decoded(values[name]) for name in encoded if isinstance(values.get(name), bytes)}
+        self.values: dict[str, Value | None] = values
+        for name, stored in self._stored.items():
+            values[name] = stored.value
+        self._encoded = encoded
+        self._used = used
+        self._packed = packed
+
+    def names(self) -> list[str]:
+        """Return the names of what may have instances, sorted."""
+        return sorted(self._used.intersection(self.values))
+
+    def metric(self, name: str) -> Stored | None:
+        """Return what is stored under a name; None where nothing is."""
+        if name in self._stored:
+            return self._stored[name]
+        return Stored(self.values[name]) if name in self.values else None
+
+    def keep(self, raw: RawTable, index: int) -> None:
+        """Put every value into the table of them."""
+        if self._packed is None:
+            raw.add(index, self.values, self._stored)
+            return
+        layout, doubles, rows = self._packed
+        raw.add_packed(index, layout.names, doubles, rows)
+        raw.add(index, {name: self.values[name] for name in self._encoded if name in self.values}, self._stored)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,13 @@ from msgspec import Struct
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
+from rooflens.model.store import MARKER
 from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from rooflens.ingest.exports.kernels import ExportedKernel
 
 STDIN = "-"
 """The path that stands for stdin; a file of this name is `./-`."""
@@ -79,6 +84,7 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
                 else:
                     ignored.append(path)
     closed += _drop_exports_of_reports(jobs, exported)
+    closed += _drop_repeated_exports(jobs, exported)
     if not jobs:
         raise _no_reports(paths, closed)
     return Inputs(tuple(jobs.values()), tuple(ignored), tuple(closed))
@@ -109,6 +115,44 @@ def _drop_exports_of_reports(jobs: dict[Path, Job], exported: Collection[Path]) 
         stems = [".".join(parts[:count]) for count in range(1, len(parts))]
         if any((folder, stem) in reports for folder in place.parents for stem in stems):
             yield jobs.pop(key).path, "an export of a report that is read"
+
+
+def _drop_repeated_exports(jobs: dict[Path, Job], exported: Collection[Path]) -> Iterator[tuple[Path, str]]:
+    """Leave out exports, found in folders, of launches that another one of them holds: they would count twice."""
+    left = sorted(jobs.keys() & exported)
+    if len(left) < 2:
+        return
+    from rooflens.ingest.exports.same_run import process_of, repeated  # noqa: PLC0415 - only where there are several
+    from rooflens.ingest.exports.tables import HEAD_BYTES  # noqa: PLC0415 - as above
+
+    by_process: dict[tuple[str, ...], list[Path]] = {}
+    for key in left:
+        launch = next((kernel.launch for kernel in _launches(jobs[key].path, HEAD_BYTES, 1)), None)
+        if launch:
+            by_process.setdefault(process_of(launch), []).append(key)
+    for keys in by_process.values():
+        if len(keys) > 1:
+            launches = {key: _launches(jobs[key].path) for key in keys}
+            for key, (other, has_all) in repeated(launches).items():
+                lacks = "" if has_all else ", which lacks some of its values"
+                yield jobs.pop(key).path, f"an export of the same run as `{jobs[other].path}`{lacks}"
+
+
+def _launches(path: Path, most_bytes: int | None = None, most: int | None = None) -> list[ExportedKernel]:
+    """Return the launches of an export, of one that is damaged those before: who reads it whole says what is wrong."""
+    from rooflens.ingest.exports.read import read_export  # noqa: PLC0415 - as above
+
+    found: list[ExportedKernel] = []
+    with suppress(InputError, OSError, ValueError):
+        found.extend(islice(read_export(_content(path, most_bytes)), most))
+    return found
+
+
+def _content(path: Path, most_bytes: int | None) -> bytes:
+    if is_packed(path):
+        pieces = chunks(path)
+        return next(pieces) if most_bytes is not None else b"".join(pieces)
+    return path.read_bytes() if most_bytes is None else first_bytes(path, most_bytes)
 
 
 def _stem(name: str) -> str:
@@ -200,6 +244,7 @@ def _near(missing: Path) -> str:
 
 
 _FOLDER = "a folder"
+_STORE = "a store: --store reads it"
 
 
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -213,9 +258,14 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
         if kind == _FOLDER:
             try:
                 with os.scandir(place) as entries:
-                    waiting += sorted(((entry.path, _kind(entry)) for entry in entries), reverse=True)
+                    found = list(entries)
             except OSError as error:
                 yield Path(place), f"a folder that cannot be read: {error.strerror}"
+                continue
+            if any(entry.name == MARKER for entry in found):
+                yield Path(place), _STORE
+            else:
+                waiting += sorted(((entry.path, _kind(entry)) for entry in found), reverse=True)
         else:
             yield Path(place), kind
 

@@ -21,7 +21,7 @@ from rooflens.ingest.reports.container import Container, outline, regular_file_b
 from rooflens.ingest.reports.direct import Direct
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
-from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, make_parts, raw_table
+from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, Rows, make_parts, raw_table, results_of
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, unpacked
 from rooflens.model.records import Run
@@ -250,24 +250,39 @@ def _parts(  # noqa: PLR0913 - as `_read`
     found = outline(data, path.suffix.lower() if path else "")
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
-    reading = Reading(Direct(data, found, raw), path, options)
+    direct = Direct(data, found, raw)
+    reading = Reading(direct, path, options, results_of(direct, raw, container, options))
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
         yield replace(part, notes=(*part.notes, *notes))
 
 
 class Reading:
-    """The direct reader at work, with NVIDIA's module for the texts."""
+    """The direct reader at work, with NVIDIA's module for the texts.
 
-    def __init__(self, direct: Direct, path: Path | None, options: ReadOptions) -> None:
+    Args:
+        direct: The reader.
+        path: The report; None where the texts are not wanted.
+        options: What is wanted of it.
+        results: What the reader reads; by default single results.
+    """
+
+    def __init__(
+        self,
+        direct: Direct,
+        path: Path | None,
+        options: ReadOptions,
+        results: Iterator[RawResult | Rows] | None = None,
+    ) -> None:
         self._direct = direct
+        self._results = results
         self._path = path
         self._options = options
         self.notes: list[str] = []
 
-    def results(self) -> Iterator[RawResult]:
+    def results(self) -> Iterator[RawResult | Rows]:
         """Read all results, in the order of the file."""
-        return self._direct.results()
+        return self._direct.results() if self._results is None else self._results
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
         """Read the instructions of some results again, with their source lines and, where it is wanted, their text."""
@@ -319,7 +334,8 @@ class Reading:
 def _with_nvidia(path: Path, source: str, options: ReadOptions) -> Report:
     from rooflens.ingest.reports.ncu_reader import read_with_nvidia  # noqa: PLC0415 - it makes reports as well
 
-    report: Report = in_child(read_with_nvidia, path, source, options, deadline_s=options.deadline_s)
+    wanted = replace(options, read_rows=None)
+    report: Report = in_child(read_with_nvidia, path, source, wanted, deadline_s=options.deadline_s)
     return report
 
 
@@ -329,7 +345,7 @@ def _verify(path: Path, source: str, options: ReadOptions) -> None:
     Raises:
         InputError: They differ, or only NVIDIA's can read it.
     """
-    everything = replace(options, reader="auto", raw="all", texts=True)
+    everything = replace(options, reader="auto", raw="all", read_rows=None, texts=True)
     ours = _directly(path, source, everything)
     if ours.run.reader != "direct":
         raise InputError(f"cannot be verified: {ours.notes[-1]}", "--verify holds the direct reader against NVIDIA's")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rooflens.errors import InputError
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import likely_bytes
-from rooflens.model.store.address import is_remote, joined, shown
+from rooflens.model.store.address import is_remote, joined, shown, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,8 @@ def jobs_at(address: str) -> Iterator[Job]:
     try:
         found = list(Place(address).files())
     except OSError as error:
-        raise InputError(f"`{shown(address)}` cannot be listed: {error}", "check the address") from error
+        message = f"`{shown(address)}` cannot be listed: {without_secrets(error, address)}"
+        raise InputError(message, "check the address") from error
     if not found:
         raise InputError(f"`{shown(address)}` does not exist", "give the address of a report, or of a folder of them")
     for name, byte_count in found:
@@ -65,5 +66,6 @@ def fetched(job: Job) -> Iterator[Path]:
             with Place(job.address).stream() as source, path.open("wb") as target:
                 shutil.copyfileobj(source, target, _CHUNK_BYTES)
         except OSError as error:
-            raise InputError(f"cannot be fetched: {error}", "check the address, and room in TMPDIR") from error
+            why = without_secrets(error, job.address)
+            raise InputError(f"cannot be fetched: {why}", "check the address, and room in TMPDIR") from error
         yield path

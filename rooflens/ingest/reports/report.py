@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,13 +15,14 @@ from rooflens.ingest.reports.unpacking import MAX_UNPACKED_BYTES
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from rooflens.ingest.metrics.code import Code
     from rooflens.ingest.metrics.raw import RawTable
     from rooflens.ingest.reports.container import Container
+    from rooflens.ingest.reports.direct import Direct
     from rooflens.ingest.reports.results import RawResult
     from rooflens.model.records import Kernel
 
@@ -47,6 +48,7 @@ class ReadOptions(Struct, frozen=True):
         max_unpacked_bytes: A compressed file that unpacks to more is refused.
         gpu: Name of the GPU, for exports that do not say it.
         deadline_s: Seconds that NVIDIA's module may take for a file of no size.
+        read_rows: Reads kernels straight into rows, where that is wanted.
         texts: Have NVIDIA's disassembler write the hottest instructions in text, which takes it a second.
     """
 
@@ -56,6 +58,7 @@ class ReadOptions(Struct, frozen=True):
     max_unpacked_bytes: int = MAX_UNPACKED_BYTES
     gpu: str | None = None
     deadline_s: float = 120.0
+    read_rows: RowReader | None = None
     texts: bool = True
 
 
@@ -63,6 +66,7 @@ class Report(Struct, frozen=True):
     """One report, read.
 
     Attributes:
+        rows: Kernels beside `kernels`, as rows of the table `kernels`; None where there are none.
         raw: Stored values, rows of the table `metrics`; None when they were not asked for.
         instances: Values of instances, rows of the table `instances`; None as well.
         notes: What a user should know of how it was read.
@@ -73,12 +77,23 @@ class Report(Struct, frozen=True):
     raw: pa.Table | None = None
     instances: pa.Table | None = None
     notes: tuple[str, ...] = ()
+    rows: pa.Table | None = None
+
+
+class Rows(NamedTuple):
+    """Some kernels of a report as rows of the table `kernels`."""
+
+    table: pa.Table
+
+
+RowReader: TypeAlias = "Callable[[Direct, RawTable | None, Container], Iterator[RawResult | Rows]]"
+"""Reads results that are alike into rows, and others one by one."""
 
 
 class Results(Protocol):
     """A reader at work on one report."""
 
-    def results(self) -> Iterator[RawResult]:
+    def results(self) -> Iterator[RawResult | Rows]:
         """Read all results, in the order of the file."""
 
     def codes(self, wanted: Sequence[int]) -> Mapping[int, Code]:
@@ -142,7 +157,7 @@ def with_texts(held: Held, reading: Results) -> Iterator[Kernel]:
 
 
 def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
-    results: Iterable[RawResult],
+    results: Iterable[RawResult | Rows],
     reader: str,
     container: Container,
     source: str,
@@ -168,19 +183,45 @@ def make_pieces(  # noqa: PLR0913, PLR0917 - as `make_parts`
     run = _run(container, source, reader)
     count = container.result_count if count is None else count
     ready: list[Kernel] = []
-    read_count = 0
+    rows: list[pa.Table] = []
+    read_count = waiting_count = 0
     for result in results:
-        read_count += 1
-        kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
-        ready += held.put(kernel, is_lacking=result.code.needs_texts and not kernel.failed)
-        if kernels_at_once is not None and len(ready) >= kernels_at_once:
-            values, instances = raw.finish() if raw else (None, None)
-            yield Report(run, tuple(ready), values, instances)
-            ready = []
+        if isinstance(result, Rows):
+            read_count += result.table.num_rows
+            waiting_count += result.table.num_rows
+            rows.append(result.table)
+        else:
+            read_count += 1
+            kernel = to_kernel(result, container.digest, source, synthetic=container.synthetic)
+            released = held.put(kernel, is_lacking=result.code.needs_texts and not kernel.failed)
+            waiting_count += len(released)
+            ready += released
+        if kernels_at_once is not None and waiting_count >= kernels_at_once:
+            yield _piece(run, ready, rows, raw)
+            ready, rows, waiting_count = [], [], 0
     if read_count != count:
         raise InputError(f"damaged: {read_count} of {count} results can be read", _RERECORD)
+    yield _piece(run, ready, rows, raw)
+
+
+def _piece(run: Run, kernels: Sequence[Kernel], rows: Sequence[pa.Table], raw: RawTable | None) -> Report:
     values, instances = raw.finish() if raw else (None, None)
-    yield Report(run, tuple(ready), values, instances)
+    return Report(run, tuple(kernels), values, instances, rows=_joined(rows))
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table | None:
+    if len(tables) < 2:
+        return tables[0] if tables else None
+    import pyarrow as pa  # noqa: PLC0415 - there are tables only where it is loaded
+
+    return pa.concat_tables(tables)
+
+
+def results_of(
+    direct: Direct, raw: RawTable | None, container: Container, options: ReadOptions
+) -> Iterator[RawResult | Rows]:
+    """Read the results of a report, into rows where that is wanted; errors as those of `make_parts`."""
+    return direct.results() if options.read_rows is None else options.read_rows(direct, raw, container)
 
 
 class Held:

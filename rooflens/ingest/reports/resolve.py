@@ -3,6 +3,9 @@
 Kernels of one report store the same names, and which recipes of the table can apply follows from the names alone. So
 every recipe is first written out as the ways in which it reads stored metrics, each with all the names it needs; of a
 set of names only the ways that can apply are kept, once (`plan_for`), and tried for every kernel.
+
+The formulas are written once, for the numbers of one result as for columns of those of many: NaN stands for what is not
+known, and nothing is asked of a number but through `choose`.
 """
 
 from __future__ import annotations
@@ -10,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from itertools import groupby, product
-from math import isfinite
+from math import isfinite, nan
 from operator import itemgetter, mul, truediv
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -56,8 +59,12 @@ _SETS_KEPT = 256
 """Sets of names whose plans are kept: a report has a handful."""
 
 Values: TypeAlias = Mapping[str, float]
-Find: TypeAlias = Callable[[Values, Values], float | None]
-"""Finds a value in the stored metrics and in the counters resolved so far; None where they give none."""
+Numbers: TypeAlias = Mapping[str, Any]
+"""Numbers of one result by name, or columns of those of many."""
+Choose: TypeAlias = Callable[[Any, Any, Any], Any]
+"""Gives the second where the first is true, and else the third."""
+Find: TypeAlias = Callable[[Numbers, Numbers, Choose], Any]
+"""Finds a value in the stored metrics and in the counters resolved so far; NaN where they give none."""
 
 
 class Way(NamedTuple):
@@ -141,7 +148,12 @@ def resolve(stored: Values, plan: Plan | None = None) -> Resolved:
     peaks: dict[str, float] = {}
     _run(plan.tensor_ops, stored, values, ops)
     _run(plan.tensor_peaks_per_s, stored, values, peaks)
-    return Resolved(values, _shared((*sources, *sources.values())), ops, peaks)
+    return Resolved(values, shared((*sources, *sources.values())), ops, peaks)
+
+
+def choose_one(condition: bool, value: float, other: float) -> float:  # noqa: FBT001 - as numpy.where
+    """Choose between two numbers (`Choose`)."""
+    return value if condition else other
 
 
 def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found: dict[str, float]) -> dict[str, str]:
@@ -157,15 +169,15 @@ def _run(steps: Iterable[Step | Reads], stored: Values, resolved: Values, found:
                 sources.update(_run(step.steps, stored, resolved, found))
             continue
         for way in step.ways:
-            value = way.find(stored, resolved)
-            if value is not None and isfinite(value):
+            value = way.find(stored, resolved, choose_one)
+            if isfinite(value):
                 found[step.name], sources[step.name] = value, way.source
                 break
     return sources
 
 
 @lru_cache(maxsize=_SETS_KEPT)
-def _shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
+def shared(names_and_sources: tuple[str, ...]) -> dict[str, str]:
     """Make one mapping for all kernels whose counters come from the same places: it takes more than their values."""
     half = len(names_and_sources) // 2
     return dict(zip(names_and_sources[:half], names_and_sources[half:], strict=True))
@@ -195,7 +207,17 @@ def step_of(counter: Counter, ways: Iterable[Way]) -> Step:
 
 def _unless_zero(way: Way) -> Way:
     find = way.find
-    return way._replace(find=lambda stored, resolved: find(stored, resolved) or None, factors=None)
+    return way._replace(
+        find=lambda stored, resolved, choose: _unless(find(stored, resolved, choose), 0, choose), factors=None
+    )
+
+
+def _unless(value: Any, unwanted: float, choose: Choose) -> Any:
+    return choose(value != unwanted, value, nan)
+
+
+def _positive(value: Any, choose: Choose) -> Any:
+    return choose(value > 0, value, nan)
 
 
 def _pruned(steps: Iterable[Step], stored: frozenset[str]) -> tuple[Step | Reads, ...]:
@@ -248,18 +270,17 @@ def ways_of(recipe: Recipe, stored: Container[str]) -> Iterator[Way]:
         case CyclesOverTime() | CyclesOverRate():
             yield from _cycles_over(recipe)
         case Same(counter=counter):
-            yield Way((), lambda _, resolved: resolved.get(counter), f"= {counter}")
+            yield Way((), lambda _, resolved, choose: resolved.get(counter, nan), f"= {counter}")  # noqa: ARG005 - as all
         case MemoryBus():
             yield _memory_bus(recipe)
 
 
-def _duration_s(resolved: Values) -> float | None:
-    duration_ns = resolved.get("duration_ns")
-    return duration_ns / NS_PER_S if duration_ns else None
+def _duration_s(resolved: Numbers, choose: Choose) -> Any:
+    return _unless(resolved.get("duration_ns", nan) / NS_PER_S, 0, choose)
 
 
 def _read(name: str, scale: float = 1.0) -> Way:
-    return Way((name,), lambda stored, _: stored[name] * scale, name, (scale, 1.0))
+    return Way((name,), lambda stored, *_: stored[name] * scale, name, (scale, 1.0))
 
 
 def _amount(recipe: Amount, stored: Container[str]) -> Iterator[Way]:
@@ -286,22 +307,18 @@ def _added(parts: Sequence[Way], scale: float) -> Way:
         return _read(parts[0].source, scale)
     finds = [part.find for part in parts]
 
-    def find(stored: Values, resolved: Values) -> float | None:
-        total = 0.0
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        total: Any = 0.0
         for find_part in finds:
-            value = find_part(stored, resolved)
-            if value is None:
-                return None
-            total += value
+            total = total + find_part(stored, resolved, choose)
         return total * scale
 
     return Way(tuple(name for part in parts for name in part.needs), find, " + ".join(part.source for part in parts))
 
 
 def _as_rate(name: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float | None:
-        duration_s = _duration_s(resolved)
-        return None if duration_s is None else stored[name] * duration_s
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        return stored[name] * _duration_s(resolved, choose)
 
     return Way((name,), find, f"{name} x t")
 
@@ -309,9 +326,8 @@ def _as_rate(name: str) -> Way:
 def _as_cycle_rate(name: str) -> Way:
     clock = _CLOCK_OF_UNIT.get(name.partition("__")[0], "")
 
-    def find(stored: Values, resolved: Values) -> float | None:
-        clock_hz, duration_s = resolved.get(clock), _duration_s(resolved)
-        return None if clock_hz is None or duration_s is None else stored[name] * clock_hz * duration_s
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        return stored[name] * resolved.get(clock, nan) * _duration_s(resolved, choose)
 
     return Way((name,), find, f"{name} x f x t")
 
@@ -326,9 +342,8 @@ _FORMS: tuple[tuple[str, Callable[[str], Way]], ...] = (
 
 
 def _over_time(name: str, source: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float | None:
-        duration_s = _duration_s(resolved)
-        return None if duration_s is None else stored[name] / duration_s
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        return stored[name] / _duration_s(resolved, choose)
 
     return Way((name,), find, source)
 
@@ -345,8 +360,8 @@ def _cycles_over(recipe: CyclesOverTime | CyclesOverRate) -> Iterator[Way]:
 def _over_rate(name: str, scale: float) -> Way:
     rate = f"{name}.per_second"
 
-    def find(stored: Values, _: Values) -> float | None:
-        return stored[name] / stored[rate] * scale if stored[rate] > 0 else None
+    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
+        return stored[name] / _positive(stored[rate], choose) * scale
 
     return Way((name, rate), find, f"{name} / {rate}")
 
@@ -356,12 +371,11 @@ def _peak(recipe: Peak) -> Iterator[Way]:
     base, clock, scale = recipe.base, recipe.clock, recipe.scale
     a_cycle, direct = f"{base}.sum.peak_sustained", f"{base}.sum.peak_sustained_elapsed.per_second"
 
-    def from_cycle(stored: Values, resolved: Values) -> float | None:
-        peak = stored[a_cycle] * resolved.get(clock, 0.0)
-        return peak * scale if peak > 0 else None
+    def from_cycle(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        return _positive(stored[a_cycle] * resolved.get(clock, nan), choose) * scale
 
     yield Way((a_cycle,), from_cycle, f"{a_cycle} x f")
-    yield Way((direct,), lambda stored, _: peak * scale if (peak := stored[direct]) > 0 else None, direct)
+    yield Way((direct,), lambda stored, _, choose: _positive(stored[direct], choose) * scale, direct)
     yield from _over_share(base, base, scale)
 
 
@@ -378,11 +392,9 @@ def _over_share(rate_base: str, share_base: str, scale: float = 1.0) -> Iterator
 def _divided(rate: Way, pct: str, scale: float) -> Way:
     find_rate = rate.find
 
-    def find(stored: Values, resolved: Values) -> float | None:
-        if stored[pct] < MIN_PCT_FOR_PEAK:
-            return None
-        per_s = find_rate(stored, resolved)
-        return per_s / (stored[pct] / 100) * scale if per_s is not None and per_s > 0 else None
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        share = choose(stored[pct] >= MIN_PCT_FOR_PEAK, stored[pct], nan) / 100
+        return _positive(find_rate(stored, resolved, choose), choose) / share * scale
 
     return Way((pct, *rate.needs), find, f"{rate.source} / {pct}")
 
@@ -390,9 +402,8 @@ def _divided(rate: Way, pct: str, scale: float) -> Way:
 def _per_sm(recipe: PerSm) -> Way:
     units, clock = recipe.units_per_cycle, recipe.clock
 
-    def find(_: Values, resolved: Values) -> float | None:
-        sm_count, clock_hz = resolved.get("sm_count"), resolved.get(clock)
-        return None if sm_count is None or clock_hz is None else units * sm_count * clock_hz
+    def find(_: Numbers, resolved: Numbers, __: Choose) -> Any:
+        return units * resolved.get("sm_count", nan) * resolved.get(clock, nan)
 
     return Way((), find, f"{units:g} per SM and cycle x SMs x f")
 
@@ -411,33 +422,29 @@ def _share(recipe: Share) -> Iterator[Way]:
 
 
 def _hundredth(pct: str) -> Way:
-    return Way((pct,), lambda stored, _: stored[pct] / 100, pct, (1.0, 100.0))
+    return Way((pct,), lambda stored, *_: stored[pct] / 100, pct, (1.0, 100.0))
 
 
 def _of_active(pct: str) -> Way:
-    def find(stored: Values, resolved: Values) -> float | None:
-        active_part = _active_part(stored, resolved)
-        return None if active_part is None else stored[pct] / 100 * active_part
+    def find(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
+        return stored[pct] / 100 * _active_part(stored, resolved, choose)
 
     return Way((pct,), find, f"{pct} x active / elapsed cycles")
 
 
-def _active_part(stored: Values, resolved: Values) -> float | None:
+def _active_part(stored: Numbers, resolved: Numbers, choose: Choose) -> Any:
     """Fraction of the elapsed cycles in which the mean SM had work, 0 to 1."""
-    active, clock_hz, duration_s = (
-        resolved.get("sm_cycles_active_avg"),
-        resolved.get("sm_clock_hz"),
-        _duration_s(resolved),
-    )
-    elapsed = stored.get("sm__cycles_elapsed.avg") or (clock_hz * duration_s if clock_hz and duration_s else None)
-    return min(1.0, active / elapsed) if active is not None and elapsed else None
+    counted = _unless(stored.get("sm__cycles_elapsed.avg", nan), 0, choose)
+    elapsed = resolved.get("sm_clock_hz", nan) * _duration_s(resolved, choose)
+    elapsed = _unless(choose(counted == counted, counted, elapsed), 0, choose)  # noqa: PLR0124 - NaN differs from itself
+    part = resolved.get("sm_cycles_active_avg", nan) / elapsed
+    return choose(part > 1, 1.0, part)
 
 
 def _memory_bus(recipe: MemoryBus) -> Way:
-    def find(stored: Values, _: Values) -> float | None:
-        clock_khz, pins = stored[recipe.clock], stored[recipe.pins]
-        if not clock_khz or not pins or stored.get(recipe.shared):
-            return None
-        return clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
+    def find(stored: Numbers, _: Numbers, choose: Choose) -> Any:
+        clock_khz, pins = (_unless(stored[name], 0, choose) for name in (recipe.clock, recipe.pins))
+        bytes_per_s = clock_khz * 1e3 * BITS_PER_PIN_AND_CYCLE * pins / BITS_PER_BYTE
+        return choose(stored.get(recipe.shared, 0.0) == 0, bytes_per_s, nan)
 
     return Way((recipe.clock, recipe.pins), find, f"{recipe.clock} x 2 x {recipe.pins} / 8")

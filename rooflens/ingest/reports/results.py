@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from math import isfinite, isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -30,11 +31,11 @@ from rooflens.model.counters.plausible import (
 from rooflens.model.counters.recipes import bases_of
 from rooflens.model.counters.table import COUNTERS, MEASURED
 from rooflens.model.failed import ALL_NAN, failed_kernel
-from rooflens.model.names import short_name
+from rooflens.model.keys import short_name
 from rooflens.model.records import Kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflens.ingest.metrics.stored import Value
     from rooflens.model.counters.plausible import Limit
@@ -54,7 +55,10 @@ _MOST_DEVICES = 1 << 16
 
 _CAPABILITY = "device__attribute_compute_capability_"
 _CAPABILITIES = (f"{_CAPABILITY}major", f"{_CAPABILITY}minor")
-_DIMENSIONS = {what: tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block")}
+_GRID, _BLOCK = (tuple(f"launch__{what}_dim_{axis}" for axis in "xyz") for what in ("grid", "block"))
+IDENTITY = (*_CAPABILITIES, *_DEVICES, *_GRID, *_BLOCK)
+"""What tells where a result ran, and how large: `identity`."""
+GPU = "device__attribute_display_name"
 _LIMITED = (("launch__grid_dim_", GRID), ("launch__block_dim_", BLOCK), (_CAPABILITY, CAPABILITY))
 """Numbers that are read past the table of counters, by how their names begin."""
 
@@ -70,7 +74,7 @@ _WANTED_PREFIXES = (
     "smsp__pcsamp_warps_issue_stalled_",
     "warpsampling:smsp__pcsamp_warps_issue_stalled_",
     "smsp__average_warps_issue_stalled_",
-    "device__attribute_display_name",
+    GPU,
     _CAPABILITY,
     "launch__grid_dim_",
     "launch__block_dim_",
@@ -80,7 +84,7 @@ _WANTED_PREFIXES = (
 )
 """What a kernel record is made of beside the counters of the table."""
 
-_NAMES_KEPT, _SETS_KEPT = 1 << 14, 256
+_NAMES_KEPT, _SETS_KEPT, _SIZES_KEPT = 1 << 14, 256, 1024
 """Names, and sets of names, of which is kept what they mean: a report has some hundreds, and a handful."""
 
 
@@ -117,7 +121,7 @@ class RawResult(Struct, frozen=True):
     code: Code = field(default_factory=Code)
 
 
-_LONGEST_LABEL, _LONGEST_RANGE = 200, 1000
+_LONGEST_LABEL, LONGEST_RANGE = 200, 1000
 
 
 def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
@@ -128,6 +132,7 @@ def shortened(label: str | None, most: int = _LONGEST_LABEL) -> str | None:
 def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> Kernel:
     """Resolve one raw result into a kernel record."""
     resolved = resolve(raw.numbers)
+    capability, device, grid, block = identity(*map(raw.numbers.get, IDENTITY))
     status = _status(raw, resolved.values)
     kernel = Kernel(
         digest=digest,
@@ -138,13 +143,13 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         status=status,
         status_reason=ALL_NAN if status == "failed" else None,
         workload=raw.workload,
-        gpu=shortened(raw.texts.get("device__attribute_display_name")),
-        compute_capability=_compute_capability(raw),
-        device=_device(raw.numbers),
+        gpu=shortened(raw.texts.get(GPU)),
+        compute_capability=capability,
+        device=device,
         process=shortened(raw.process),
-        nvtx_range=shortened(raw.nvtx_range, _LONGEST_RANGE),
-        grid=_dim3(raw, "grid", GRID),
-        block=_dim3(raw, "block", BLOCK),
+        nvtx_range=shortened(raw.nvtx_range, LONGEST_RANGE),
+        grid=grid,
+        block=block,
         synthetic=synthetic,
         counters=resolved.values,
         counter_sources=resolved.sources,
@@ -152,8 +157,8 @@ def to_kernel(raw: RawResult, digest: str, source: str, *, synthetic: bool) -> K
         warp_opcodes=dict(raw.tables.get(WARP_TABLE, {})),
         tensor_ops=resolved.tensor_ops,
         tensor_peaks_per_s=resolved.tensor_peaks_per_s,
-        stalls=_stalls(raw.numbers),
-        rules=tuple(map(_checked_rule, raw.rules)),
+        stalls=stalls_of(raw.numbers),
+        rules=tuple(map(checked_rule, raw.rules)),
         series=raw.series,
         hotspots=raw.code.hotspots,
         code_totals=raw.code.totals,
@@ -184,15 +189,16 @@ def _impossible(kernel: Kernel) -> str | None:
 
 def _impossible_others(numbers: Mapping[str, float]) -> str | None:
     """Return why one of the numbers that are read past the table of counters cannot be."""
-    for name, limit in _others(tuple(numbers)):
+    for name, limit in limits_of_others(tuple(numbers)):
         if (why := beyond(numbers[name], limit)) is not None:
             return reason(name, numbers[name], why)
     return None
 
 
 @lru_cache(maxsize=_SETS_KEPT)
-def _others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
-    stalls = (name for reasons in _stall_names(names) for name in reasons.values())
+def limits_of_others(names: tuple[str, ...]) -> tuple[tuple[str, Limit], ...]:
+    """Return the limits of those numbers that are read past the table of counters."""
+    stalls = (name for reasons in stall_names(names) for name in reasons.values())
     return (
         *((name, limit) for prefix, limit in _LIMITED for name in names if name.startswith(prefix)),
         *((name, COUNT) for name in stalls),
@@ -207,7 +213,7 @@ def _impossible_series(series: Series) -> str | None:
     )
 
 
-def _checked_rule(rule: Rule) -> Rule:
+def checked_rule(rule: Rule) -> Rule:
     """Leave out what no estimate of NVIDIA's can be; its words stay."""
     whole, unit = (_estimate(pct) for pct in (rule.speedup_pct, rule.unit_speedup_pct))
     is_sound = (whole, unit) == (rule.speedup_pct, rule.unit_speedup_pct)
@@ -262,24 +268,29 @@ def _status(raw: RawResult, values: Mapping[str, float]) -> Status:
     return "partial" if raw.nan_count or "duration_ns" not in values else "ok"
 
 
-def _compute_capability(raw: RawResult) -> str | None:
-    return _joined(*map(raw.numbers.get, _CAPABILITIES))
+Size: TypeAlias = "tuple[int, int, int] | None"
 
 
-@lru_cache(maxsize=_SETS_KEPT)
-def _joined(major: float | None, minor: float | None) -> str | None:
-    parts = (major, minor)
+@lru_cache(maxsize=_SIZES_KEPT)
+def identity(*numbers: float | None) -> tuple[str | None, int | None, Size, Size]:
+    """Return compute capability, number of the GPU, grid and block, of the numbers of `IDENTITY`."""
+    found = iter(numbers)
+    parts = (tuple(islice(found, len(names))) for names in (_CAPABILITIES, _DEVICES, _GRID, _BLOCK))
+    capability, devices, grid, block = parts
+    return _joined(capability), _device(devices), _dim3(grid, GRID), _dim3(block, BLOCK)
+
+
+def _joined(parts: Sequence[float | None]) -> str | None:
     known = [f"{part:.0f}" for part in parts if part is not None and beyond(part, CAPABILITY) is None]
     return ".".join(known) if len(known) == len(parts) else None
 
 
-def _device(numbers: Mapping[str, float]) -> int | None:
-    found = [numbers[name] for name in _DEVICES if 0 <= numbers.get(name, -1) < _MOST_DEVICES]
+def _device(numbers: Iterable[float | None]) -> int | None:
+    found = [number for number in numbers if number is not None and 0 <= number < _MOST_DEVICES]
     return int(found[0]) if found else None
 
 
-def _dim3(raw: RawResult, what: str, limit: Limit) -> tuple[int, int, int] | None:
-    sizes = [*map(raw.numbers.get, _DIMENSIONS[what])]
+def _dim3(sizes: Sequence[float | None], limit: Limit) -> Size:
     known = [int(size) for size in sizes if size is not None and beyond(size, limit) is None]
     if len(known) < len(sizes):
         return None
@@ -287,12 +298,12 @@ def _dim3(raw: RawResult, what: str, limit: Limit) -> tuple[int, int, int] | Non
     return x, y, z
 
 
-def _stalls(numbers: Mapping[str, float]) -> dict[str, float]:
+def stalls_of(numbers: Mapping[str, float]) -> dict[str, float]:
     """Divide the stalls of a warp by reason, samples before counters; 0 to 1, summing to 1.
 
     Issued samples (`selected`) are no stall, and no samples at all means not measured.
     """
-    for names in _stall_names(tuple(numbers)):
+    for names in stall_names(tuple(numbers)):
         stalls = {reason: numbers[name] for reason, name in names.items()}
         total = sum(stalls.values())
         if total > 0:
@@ -301,7 +312,7 @@ def _stalls(numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 @lru_cache(maxsize=_SETS_KEPT)
-def _stall_names(names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
+def stall_names(names: tuple[str, ...]) -> tuple[dict[str, str], ...]:
     """Find the metric of each stall reason, of those that are sampled and of those that are counted."""
     return tuple(
         {

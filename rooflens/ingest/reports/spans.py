@@ -19,7 +19,7 @@ from rooflens.ingest.reports.direct import Direct
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import stamp_of, unchanged
 from rooflens.ingest.reports.read import Reading, Window, opened
-from rooflens.ingest.reports.report import Held, make_pieces, notes_of, raw_table, with_texts
+from rooflens.ingest.reports.report import Held, make_pieces, notes_of, raw_table, results_of, with_texts
 from rooflens.ingest.reports.unpacking import MAGIC, first_bytes
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def read_span(span: Span, options: ReadOptions, held: Held, kernels_at_once: int
             raw = raw_table(container.digest, options)
             direct = Direct(Window(file.fileno(), container.file_bytes), span.found, raw, span.first)
             yield from make_pieces(
-                direct.results(),
+                results_of(direct, raw, container, options),
                 "direct",
                 container,
                 span.job.source,

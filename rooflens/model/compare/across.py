@@ -40,11 +40,13 @@ class Cell(Struct, frozen=True):
         spread: Its GPU time in each recording.
         launches: How many it had in a recording.
         analysis: All its launches added up.
+        under_wave: As of `Timing`; of the first side, and of others where that lacks the kernel.
     """
 
     spread: Spread
     launches: int
     analysis: Analysis
+    under_wave: float = 0.0
 
     @property
     def mean_launch(self) -> Spread:
@@ -72,7 +74,7 @@ class AcrossRow(Struct, frozen=True):
     def speed(self) -> Timing | None:
         """The same time on the first side and on the last; None where one lacks it."""
         first, last = self.cells[0], self.cells[-1]
-        return Timing(self._spread(first), self._spread(last)) if first and last else None
+        return Timing(self._spread(first), self._spread(last), first.under_wave) if first and last else None
 
     @property
     def factor(self) -> float | None:
@@ -90,6 +92,7 @@ class Across(Struct, frozen=True):
         labels: What the sides are called, the first one first.
         totals: GPU time of the whole program on each side.
         threshold: Smaller changes count as none.
+        under_wave: As of `Timing`, of the first side.
     """
 
     program: str
@@ -97,11 +100,12 @@ class Across(Struct, frozen=True):
     totals: tuple[Spread, ...]
     rows: tuple[AcrossRow, ...]
     threshold: float
+    under_wave: float = 0.0
 
     @property
     def total(self) -> Timing:
         """GPU time on the first side and on the last."""
-        return Timing(self.totals[0], self.totals[-1])
+        return Timing(self.totals[0], self.totals[-1], self.under_wave)
 
 
 class Sides(Struct, frozen=True):
@@ -142,6 +146,7 @@ def across(program: str, labels: Sequence[str], comparisons: Sequence[Comparison
         totals=(comparisons[0].total.base, *(comparison.total.head for comparison in comparisons)),
         rows=tuple(sorted(found, key=lambda row: -max(_total_ns(cell) for cell in row.cells))),
         threshold=comparisons[0].threshold,
+        under_wave=comparisons[0].total.under_wave,
     )
 
 
@@ -152,21 +157,22 @@ def _total_ns(cell: Cell | None) -> float:
 def _before(sides: Sequence[Sequence[Change]]) -> Cell | None:
     """Take the first side from a comparison that has the kernel: all of them have the same base."""
     changes = next((with_base for found in sides if (with_base := [one for one in found if one.base])), [])
-    return _cell([(one.timing.base, one.launches[0], one.base) for one in changes if one.base])
+    return _cell([(one.timing, one.timing.base, one.launches[0], one.base) for one in changes if one.base])
 
 
 def _after(changes: Sequence[Change]) -> Cell | None:
-    return _cell([(one.timing.head, one.launches[1], one.head) for one in changes if one.head])
+    return _cell([(one.timing, one.timing.head, one.launches[1], one.head) for one in changes if one.head])
 
 
-def _cell(parts: Sequence[tuple[Spread, int, Analysis]]) -> Cell | None:
+def _cell(parts: Sequence[tuple[Timing, Spread, int, Analysis]]) -> Cell | None:
     """Add up what a kernel became: one of the first side may go on under several names."""
     if not parts:
         return None
-    spreads = [spread.times_ns for spread, _, _ in parts]
+    spreads = [spread.times_ns for _, spread, _, _ in parts]
     whole = len({len(times) for times in spreads}) == 1
     return Cell(
         spread=Spread(tuple(map(sum, zip(*spreads, strict=True))) if whole else ()),
-        launches=sum(launches for _, launches, _ in parts),
-        analysis=aggregate([analysis for _, _, analysis in parts]),
+        launches=sum(launches for _, _, launches, _ in parts),
+        analysis=aggregate([analysis for _, _, _, analysis in parts]),
+        under_wave=max(timing.under_wave for timing, _, _, _ in parts),
     )

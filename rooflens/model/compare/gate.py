@@ -1,42 +1,53 @@
-"""The gate of a comparison: which differences are to fail a run of CI."""
+"""The gate of a comparison: which differences are to fail a run of CI.
+
+What decides is `Timing.outcome`, with the gate's limit and its floor; everything that tells of a gate reads a `Gated`.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rooflens.format import plain_name
+from rooflens.errors import UsageError
+from rooflens.format import duration, exact_duration, given_percent, plain_name
 from rooflens.model.compare.sentences import growth_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rooflens.model.compare.compare import Comparison
+    from rooflens.model.compare.compare import Change, Comparison, Outcome, Timing
+
+    What = tuple[str, str, str]
+
+DEFAULT_FLOOR_NS = 2000.0
+"""Time that must be lost at least: a launch itself costs some microseconds, and ncu's clock ticks every 32 ns, so that
+two of them say little of a program (`benchmarks/noise_gate.py` has what equal launches differ by)."""
+
+_UNITS_NS = {"": 1.0, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z\u00b5\u03bc]*)")
 
 
-class Gate(Struct, frozen=True):
-    """What a run of CI is to fail on.
+def parse_floor(text: str) -> float:
+    """Read a time with its unit as nanoseconds: `2us`, `0.5 ms`, `800ns`; `0` needs none.
 
-    Attributes:
-        fail_on: Part that the time may grow by, 0.05 for 5 %.
-        per_kernel: Judge each kernel too, not only the total.
+    Raises:
+        UsageError: It is none.
     """
+    match = _TIME.fullmatch(text.strip().casefold())
+    value = float(match[1]) * _UNITS_NS.get(match[2], -1.0) if match else -1.0
+    if match is None or value < 0 or (value > 0 and not match[2]):
+        raise UsageError(f"a floor is a time with its unit, not `{text}`", "for example `2us`, `500ns`, `0`")
+    return value
 
-    fail_on: float
-    per_kernel: bool = False
 
-    def failures(self, compared: Iterable[Compared]) -> list[str]:
-        """Name what became slower by more than the gate allows and more than its noise; never from a single run."""
-        return [line for one in compared for line in self._of(one)]
-
-    def _of(self, one: Compared) -> Iterator[str]:
-        if one.comparison.total.outcome(self.fail_on) == "slower":
-            yield f"{one.program}: GPU time {growth_words(one.comparison.total)}"
-        for change in one.comparison.changes if self.per_kernel else ():
-            if change.speed.outcome(self.fail_on) == "slower":
-                launch = " (mean launch)" if change.counts_differ else ""
-                yield f"{one.program}: {plain_name(change.name)}{launch} {growth_words(change.speed)}"
+def what(program: str, change: Change | None) -> What:
+    """Name what a gate judges: the program, and a kernel's names before and after; empty ones for the whole program."""
+    sides = (change.base, change.head) if change else (None, None)
+    before, after = (side.kernel.name if side else "" for side in sides)
+    return program, before, after
 
 
 class Compared(Struct, frozen=True):
@@ -50,3 +61,148 @@ class Compared(Struct, frozen=True):
     def is_single(self) -> bool:
         """True when a side has one recording only."""
         return self.comparison.total.is_single
+
+
+class Judged(Struct, frozen=True):
+    """What a gate says of one time: of a program, or of one of its kernels.
+
+    Attributes:
+        change: The kernel; None for the program's whole GPU time.
+        outcome: What is slower fails, unless it was taken back.
+        fail_on: The gate's limit for it, widened where its grid is below one wave.
+        floor_ns: Time that it must have lost.
+        anew: Its time with the head recorded anew, where that took its failure back.
+    """
+
+    program: str
+    change: Change | None
+    timing: Timing
+    outcome: Outcome
+    fail_on: float
+    floor_ns: float
+    anew: Timing | None = None
+
+    @property
+    def what(self) -> What:
+        """What is judged, as `what` names it."""
+        return what(self.program, self.change)
+
+    @property
+    def failed(self) -> bool:
+        """True where it fails the gate."""
+        return self.outcome == "slower" and self.anew is None
+
+    @property
+    def words(self) -> str:
+        """Say by how much it grew: `triad: GPU time takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
+        return f"{self.program}: {self._name} {growth_words(self.timing)}"
+
+    @property
+    def _name(self) -> str:
+        if self.change is None:
+            return "GPU time"
+        return f"{plain_name(self.change.name)}{' (mean launch)' if self.change.counts_differ else ''}"
+
+    @property
+    def reason(self) -> str:
+        """Say why the gate does not judge it, or lets it through although it grew; empty otherwise."""
+        if self.anew is not None:
+            return f"recorded anew, {growth_words(self.anew)}"
+        if self.outcome == "single":
+            return "a single run on a side"
+        if self.outcome == "unknown":
+            return "no total time on both sides" if self.change is None else "no time on both sides"
+        change = self.timing.change or 0.0
+        if self.failed or not self.timing.is_apart or change <= self.fail_on / self.timing.limit(1.0):
+            return ""
+        if change <= self.fail_on:
+            limit = given_percent(round(100 * self.fail_on, 1))
+            return f"no more than {limit}, the limit where grids do not fill the GPU once"
+        return f"{duration(self.timing.lost_ns)}, no more than the floor of {exact_duration(self.floor_ns)}"
+
+
+class Gated(Struct, frozen=True):
+    """What a gate found.
+
+    Attributes:
+        judged: Each program's total, and its kernels where the gate is for them too.
+        confirmed: Recordings of the head that were made to confirm; None where that was not done.
+    """
+
+    gate: Gate
+    judged: tuple[Judged, ...]
+    confirmed: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True where anything fails."""
+        return any(one.failed for one in self.judged)
+
+    @property
+    def failures(self) -> list[str]:
+        """Name what became slower by more than the gate allows and more than its noise."""
+        return [one.words for one in self.judged if one.failed]
+
+    @property
+    def let_through(self) -> list[str]:
+        """Name what grew by more than the gate's per cent and more than its noise, and is let through, with why."""
+        known = (one for one in self.judged if one.outcome in {"same", "slower"} and one.reason)
+        return [f"{one.words}: {one.reason}" for one in known]
+
+    @property
+    def unjudged(self) -> list[str]:
+        """Name the programs that the gate cannot judge, with why."""
+        known = (one for one in self.judged if one.change is None and one.outcome in {"single", "unknown"})
+        return [f"{one.program}: {one.reason}, so that the gate cannot judge it" for one in known]
+
+    @property
+    def word(self) -> str:
+        """Say in a word how it ended: failed, holds, or not judged."""
+        if self.failed:
+            return "failed"
+        totals = [one for one in self.judged if one.change is None]
+        return "not judged" if len(self.unjudged) == len(totals) else "holds"
+
+    def confirmed_by(self, again: Gated, recordings: int) -> Gated:
+        """Take back what fails here and not again, where the head was recorded anew so many times."""
+        known = {one.what: one for one in again.judged}
+        judged = tuple(
+            replace(one, anew=anew.timing)
+            if one.failed and (anew := known.get(one.what)) is not None and not anew.failed
+            else one
+            for one in self.judged
+        )
+        return replace(self, judged=judged, confirmed=recordings)
+
+
+class Gate(Struct, frozen=True):
+    """What a run of CI is to fail on.
+
+    Attributes:
+        fail_on: Part that the time may grow by, 0.05 for 5 %; twice that for grids below one wave.
+        per_kernel: Judge each kernel too, not only the total.
+        floor_ns: Time that must be lost, too: of all launches that a recording holds.
+    """
+
+    fail_on: float
+    per_kernel: bool = False
+    floor_ns: float = DEFAULT_FLOOR_NS
+
+    def judge(self, compared: Iterable[Compared]) -> Gated:
+        """Judge what became slower by more than the gate allows and more than its noise; never a single run."""
+        return Gated(self, tuple(judged for one in compared for judged in self._of(one)))
+
+    def failures(self, compared: Iterable[Compared]) -> list[str]:
+        """Name what fails; nothing where the gate holds."""
+        return self.judge(compared).failures
+
+    def _of(self, one: Compared) -> Iterator[Judged]:
+        yield self._judged(one.program, None, one.comparison.total, self.floor_ns)
+        for change in one.comparison.changes if self.per_kernel else ():
+            # What the mean launch loses, each launch does: the floor is one for all of them.
+            launches = min(change.launches) if change.counts_differ else 1
+            yield self._judged(one.program, change, change.speed, self.floor_ns / max(launches, 1))
+
+    def _judged(self, program: str, change: Change | None, timing: Timing, floor_ns: float) -> Judged:
+        outcome = timing.outcome(self.fail_on, floor_ns)
+        return Judged(program, change, timing, outcome, timing.limit(self.fail_on), floor_ns)

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from rooflens.model.keys import function_of, launch_id
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from rooflens.model.records import Kernel
 
 _DIGITS = re.compile(r"\d+")
-_BRACKETS = re.compile(r"([<>()])")
 
 How = Literal["same", "re-tiled", "renamed", "gone", "new"]
 
@@ -42,7 +43,7 @@ def match_launches(base: Sequence[Kernel], head: Sequence[Kernel]) -> tuple[Matc
     """Match two sequences of launches, in the order of the head; what is gone stands last."""
     partner: dict[int, tuple[int, How]] = {}
     rounds: tuple[tuple[Callable[[Kernel], Hashable], How], ...] = (
-        (_exact, "same"),
+        (launch_id, "same"),
         (_function, "re-tiled"),
         (_unnumbered, "renamed"),
     )
@@ -54,23 +55,6 @@ def match_launches(base: Sequence[Kernel], head: Sequence[Kernel]) -> tuple[Matc
     ]
     taken = {i for i, _ in partner.values()}
     return (*matched, *(Match(i, None, "gone") for i in range(len(base)) if i not in taken))
-
-
-def function_of(name: str) -> str:
-    """Drop namespaces, template arguments and parameters: `void ns::gemm<float, 128>(int)` -> `gemm`."""
-    depth, kept = 0, []
-    for part in _BRACKETS.split(name.removesuffix(" const")):
-        if part and part in ">)":
-            depth = max(depth - 1, 0)
-        elif part and part in "<(":
-            depth += 1
-        elif not depth:
-            kept.append(part)
-    return "".join(kept).rpartition("::")[2].rpartition(" ")[2] or name
-
-
-def _exact(kernel: Kernel) -> Hashable:
-    return kernel.nvtx_range, kernel.name, kernel.grid, kernel.block
 
 
 def _function(kernel: Kernel) -> Hashable:

@@ -163,7 +163,8 @@ def total_sentence(comparison: Comparison) -> str:
 def growth_words(timing: Timing) -> str:
     """Say by how much a time grew: `takes 12.0 % more (1.00 ms -> 1.12 ms)`."""
     change = timing.change or 0.0
-    return f"takes {change * 100:.1f} % more ({spread_words(timing.base)} -> {spread_words(timing.head)})"
+    more = "less" if change < 0 else "more"
+    return f"takes {abs(change) * 100:.1f} % {more} ({spread_words(timing.base)} -> {spread_words(timing.head)})"
 
 
 def spread_words(spread: Spread) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -116,20 +116,30 @@ def _limit(name: str) -> Limit:
 
 def find_impossible(counters: Mapping[str, float], sources: Mapping[str, str]) -> str | None:
     """Return why the counters of one kernel cannot be what a GPU did; None where they can."""
-    ranges, duration_ns = _ranges(), counters.get("duration_ns")
+    limits_of, duration_ns = ranges(), counters.get("duration_ns")
+    known_ns = inf if duration_ns is None else duration_ns
     for name, value in counters.items():
-        low, high, least, most_per_ns = ranges[name]
-        if (
-            not low <= value <= high
-            or 0.0 < value < least
-            or (duration_ns is not None and value > most_per_ns * duration_ns)
-        ):
+        low, high, least, most_per_ns = limits_of[name]
+        if is_beyond(value, low, high, least, most_per_ns * known_ns):
             return reason(name, value, beyond(value, limits()[name], duration_ns) or "", sources.get(name))
     return None
 
 
+def is_beyond(value: Any, low: float, high: float, least: float, most: Any = inf) -> Any:
+    """Return whether a value cannot be, or which of a column cannot: NaN can, for it is none.
+
+    Args:
+        value: A number, or numbers.
+        low: Least value.
+        high: Greatest value.
+        least: Least value above 0.
+        most: Most of it in the time of the launch.
+    """
+    return (value < low) | (value > high) | ((value > 0.0) & (value < least)) | (value > most)
+
+
 @cache
-def _ranges() -> dict[str, tuple[float, float, float, float]]:
+def ranges() -> dict[str, tuple[float, float, float, float]]:
     """Return the limits of every counter, per nanosecond for the last: thousands of kernels are held to them."""
     return {
         name: (limit.low, limit.high, limit.least, inf if limit.most_per_s is None else limit.most_per_s / _NS_PER_S)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
 _LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}
+_COUNTED = {dtype: tuple(f"{letter}{op}_threads" for op in ("add", "mul", "fma")) for dtype, letter in _LETTERS.items()}
 _OPCODES: Mapping[str, str] = {
     "FADD": "add",
     "FADD32I": "add",
@@ -134,10 +135,10 @@ def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
                 counts[_OPCODES[base]] += threads
         source = "thread instructions by opcode"
     else:
-        names = {op: f"{letter}{op}_threads" for op in ("add", "mul", "fma")}
-        if any(name not in kernel.counters for name in names.values()):
+        add, mul, fma = (kernel.counters.get(name) for name in _COUNTED[dtype])
+        if add is None or mul is None or fma is None:
             return None
-        counts = {op: kernel.counters[name] for op, name in names.items()}
+        counts = {"add": add, "mul": mul, "fma": fma}
         source = f"smsp__sass_thread_inst_executed_op_{letter}{{add,mul,fma}}_pred_on.sum"
     mix = _Mix(dtype, counts["add"], counts["mul"], counts["fma"], source)
     return mix if mix.total else None
@@ -153,9 +154,9 @@ def fp64_divisions(facts: Facts) -> Found | None:
     take is not measured. It does not show which divisors are constant. Products may differ from quotients in the last
     bit.
     """
-    mix = _mix(facts.kernel, "fp64")
     divisions = sum(n for opcode, n in facts.kernel.thread_opcodes.items() if opcode.startswith(_FP64_SEEDS))
-    if mix is None or not divisions:
+    mix = _mix(facts.kernel, "fp64") if divisions else None
+    if mix is None:
         return None
     part = min(1.0, divisions * _REFINING / mix.total)
     if part < facts.limits.division_part:
@@ -247,9 +248,11 @@ def tensor_cores_unused(facts: Facts) -> Found | None:
     cores need their operands faster, and memory may not deliver them. It does not show whether the accuracy is enough:
     TF32 and fp16 keep 10 bits of each factor's mantissa, bf16 7.
     """
-    kernel, mix = facts.kernel, _mix(facts.kernel, "fp32")
-    busy = facts.share("fp32")
-    if mix is None or busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):
+    kernel, busy = facts.kernel, facts.share("fp32")
+    if busy is None or busy < facts.limits.matrix_pipe_share or _uses_matrix(facts):
+        return None
+    mix = _mix(kernel, "fp32")
+    if mix is None:
         return None
     if mix.fma < facts.limits.matrix_fma_part * mix.total or _special_part(kernel) > facts.limits.matrix_special_part:
         return None

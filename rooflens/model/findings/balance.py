@@ -120,31 +120,48 @@ class _Uneven(Struct, frozen=True):
         return (Evidence(f"busiest {self.name} over the mean", self.ratio, "x", self.source),)
 
 
-_SM_UNITS = (("sm", "SM"), ("smsp", "SM sub-partition"), ("l1", "L1 cache"))
-_MEMORY_UNITS = (("l2", "L2 slice"), ("dram", "DRAM channel"))
+class _Unit(Struct, frozen=True):
+    """One kind of units: the counters of the cycles in which the mean and the busiest one work, and of all."""
+
+    key: str
+    name: str
+    mean: str
+    most: str
+    elapsed: tuple[str, ...]
 
 
-def _most_uneven(facts: Facts, units: tuple[tuple[str, str], ...], of_one: float = 1.0) -> _Uneven | None:
+def _unit(key: str, name: str, *elapsed: str) -> _Unit:
+    return _Unit(
+        key, name, f"{key}_cycles_active_avg", f"{key}_cycles_active_max", (f"{key}_cycles_elapsed_avg", *elapsed)
+    )
+
+
+_SM_UNITS = (
+    _unit("sm", "SM", "elapsed_cycles"),
+    _unit("smsp", "SM sub-partition", "elapsed_cycles"),
+    _unit("l1", "L1 cache", "elapsed_cycles"),
+)
+_MEMORY_UNITS = (_unit("l2", "L2 slice"), _unit("dram", "DRAM channel"))
+
+
+def _most_uneven(facts: Facts, units: tuple[_Unit, ...], of_one: float = 1.0) -> _Uneven | None:
     """Return the most uneven kind; `of_one` is how many units there are for each that has work."""
-    found = [uneven for key, name in units if (uneven := _uneven(facts, key, name, of_one)) is not None]
+    found = [uneven for unit in units if (uneven := _uneven(facts, unit, of_one)) is not None]
     return max(found, key=lambda uneven: uneven.waste, default=None)
 
 
-def _uneven(facts: Facts, key: str, name: str, of_one: float) -> _Uneven | None:
-    mean, most = facts.counter(f"{key}_cycles_active_avg"), facts.counter(f"{key}_cycles_active_max")
-    elapsed = facts.counter(f"{key}_cycles_elapsed_avg") or (
-        facts.counter("elapsed_cycles") if key in {"sm", "smsp", "l1"} else None
-    )
+def _uneven(facts: Facts, unit: _Unit, of_one: float) -> _Uneven | None:
+    counters = facts.kernel.counters
+    mean, most = counters.get(unit.mean), counters.get(unit.most)
+    elapsed = next((cycles for name in unit.elapsed if (cycles := counters.get(name))), None)
     if not mean or not most or not elapsed or most < mean:
         return None
     sources = facts.kernel.counter_sources
-    source = " / ".join(
-        sources.get(f"{key}_cycles_active_{end}", f"{key}_cycles_active_{end}") for end in ("max", "avg")
-    )
+    source = f"{sources.get(unit.most, unit.most)} / {sources.get(unit.mean, unit.mean)}"
     if of_one > 1:
         mean, source = min(most, mean * of_one), f"{source} x blocks / SMs"
     waste = (1 - mean / most) * min(1.0, mean / elapsed)
-    return _Uneven(key, name, most / mean, waste, source)
+    return _Uneven(unit.key, unit.name, most / mean, waste, source)
 
 
 def _sms_a_block(facts: Facts) -> float:
@@ -264,7 +281,7 @@ BALANCE: tuple[FindingRule, ...] = (
         "imbalance between SMs",
         load_imbalance,
         (
-            *((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _SM_UNITS),
+            *((unit.mean, unit.most) for unit in _SM_UNITS),
             ("series",),
             ("waves", "sm_cycles_active_avg", "elapsed_cycles"),
         ),
@@ -273,6 +290,6 @@ BALANCE: tuple[FindingRule, ...] = (
         "partition_imbalance",
         "imbalance between memory partitions",
         partition_imbalance,
-        tuple((f"{key}_cycles_active_avg", f"{key}_cycles_active_max") for key, _ in _MEMORY_UNITS),
+        tuple((unit.mean, unit.most) for unit in _MEMORY_UNITS),
     ),
 )

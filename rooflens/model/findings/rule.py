@@ -5,6 +5,7 @@ The last part says what waste costs: the part of a kernel's time that goes with 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -35,6 +36,11 @@ LATENCY = "latency"
 """Among what a finding bears on: a kernel that waits, where no unit is full."""
 IDLE = "idle"
 """Among what a finding bears on: SMs that stand idle for a part of the run, whatever the others do."""
+
+SAID = re.compile(r"Say that,? ")
+"""How every docstring of a rule begins: what follows is the finding."""
+_PARTS = re.compile(r"(?<=\.) (?=(?:Counters?[:,]|Source:|Confirm |It does not ))")
+"""Where its counters, the way to confirm it and what it does not show begin."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -132,6 +138,12 @@ class FindingRule(Struct, frozen=True):
     title: str
     find: Callable[[Facts], Found | None]
     needs: tuple[tuple[str, ...], ...]
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Its documentation: what it means, its counters, how to confirm it, and what it does not show."""
+        text = SAID.sub("", " ".join((self.find.__doc__ or "").split()), count=1)
+        return tuple(_PARTS.split(text[:1].upper() + text[1:]))
 
 
 class Waste(Struct, frozen=True):

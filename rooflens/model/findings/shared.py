@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _STALLS = ("short_scoreboard", "mio_throttle")
 _SIDES = ("load", "store")
+_SIDE_COUNTERS = {side: (f"smem_{side}_conflict_wavefronts", f"smem_{side}_wavefronts") for side in _SIDES}
 
 
 class _Conflicts(Struct, frozen=True):
@@ -91,9 +92,10 @@ def _counted(facts: Facts) -> _Conflicts | None:
     """Return the side, loads or stores, with the larger part of replays; all accesses where they are not told apart."""
     sides = []
     for side in _SIDES:
-        excess, wavefronts = facts.counter(f"smem_{side}_conflict_wavefronts"), facts.counter(f"smem_{side}_wavefronts")
+        excess_name, name = _SIDE_COUNTERS[side]
+        excess, wavefronts = facts.counter(excess_name), facts.counter(name)
         if excess is not None and wavefronts:
-            source = facts.kernel.counter_sources.get(f"smem_{side}_conflict_wavefronts", "")
+            source = facts.kernel.counter_sources.get(excess_name, "")
             sides.append(_Conflicts(wavefronts, excess, f"wavefronts of shared {side}s", source, by_address=False))
     if sides:
         return max(sides, key=lambda one: one.part)

@@ -353,3 +353,18 @@ def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
     if exact is not None:
         return (exact,)
     return tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))
+
+
+def the_datasheet(name: str) -> Datasheet:
+    """Find the one GPU of a short name, a display name, or a part of it.
+
+    Raises:
+        InputError: None has that name, or several have it in them.
+    """
+    found = matching_datasheets(name)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
+    listed = ", ".join(gpu.id for gpu in found)
+    raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")

@@ -66,6 +66,12 @@ _STAGES_OF: dict[str, tuple[Stage, ...]] = {
     level: tuple(stage for stage in STAGES if stage.level == level) for level in LEVELS
 }
 
+_NAMES_OF = {
+    level: tuple((stage.name, stage.share, stage.amount or "", stage.peak or "") for stage in stages)
+    for level, stages in _STAGES_OF.items()
+}
+"""Level -> its stages taken apart: each kernel goes through all of them."""
+
 _SAME_SHARE = 0.02
 """Bytes over roof and the stage's own share differ by up to 2 points between passes."""
 
@@ -136,17 +142,15 @@ def _level(kernel: Kernel, level: str, flop_total: float | None) -> Level:
     if level == "smem" and not uses_shared_memory(kernel):
         return Level(peak_bytes_per_s=_roof(kernel, level))
     amount_bytes, source = _amount(kernel, level)
-    stages = {
-        stage.name: share for stage in _STAGES_OF[level] if (share := _share(counters, duration_ns, stage)) is not None
-    }
+    stages = _shares(counters, duration_ns, level)
     return Level(
-        amount_bytes=amount_bytes,
-        source=source,
-        bytes_per_s=amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
-        peak_bytes_per_s=_roof(kernel, level),
-        share=max(stages.values()) if stages else None,
-        stages=stages,
-        intensity_flop_per_byte=flop_total / amount_bytes if flop_total and amount_bytes else None,
+        amount_bytes,
+        source,
+        amount_bytes / duration_ns * 1e9 if amount_bytes is not None and duration_ns else None,
+        _roof(kernel, level),
+        max(stages.values()) if stages else None,
+        stages,
+        flop_total / amount_bytes if flop_total and amount_bytes else None,
     )
 
 
@@ -175,13 +179,16 @@ def _stands_for(kernel: Kernel, amount: str) -> bool:
     return amount != "sysmem_bytes" or kernel.compute_capability in SOC_CAPABILITIES
 
 
-def _share(counters: Mapping[str, float], duration_ns: float | None, stage: Stage) -> float | None:
-    """Divide a stage's rate by its peak; where either is missing, take the stored per cent."""
-    amount = counters.get(stage.amount) if stage.amount else None
-    peak = counters.get(stage.peak) if stage.peak else None
-    if amount is None or not peak or not duration_ns:
-        return counters.get(stage.share)
-    return amount / (peak * duration_ns / 1e9)
+def _shares(counters: Mapping[str, float], duration_ns: float | None, level: str) -> dict[str, float]:
+    """Divide the rate of each stage by its peak; where either is missing, take the stored per cent."""
+    shares = {}
+    for name, stored, amount_name, peak_name in _NAMES_OF[level]:
+        amount, peak = counters.get(amount_name), counters.get(peak_name)
+        if amount is not None and peak and duration_ns:
+            shares[name] = amount / (peak * duration_ns / 1e9)
+        elif (share := counters.get(stored)) is not None:
+            shares[name] = share
+    return shares
 
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:

@@ -67,11 +67,15 @@ def place_pipes(kernel: Kernel, flops: Flops) -> dict[str, Pipe]:
     """Place one kernel at every pipe that was measured: FLOP pipes by dtype, then the others."""
     counters, duration_ns = kernel.counters, kernel.duration_ns
     pipes = {work.key: _flop_pipe(work, duration_ns) for work in flops.work}
-    for row in PIPE_ROWS:
-        pipe = _row_pipe(counters, duration_ns, row)
+    for key, unit, shares, amount, peak in _ROWS:
+        pipe = _row_pipe(counters, duration_ns, unit, shares, (counters.get(amount), counters.get(peak)))
         if pipe is not None:
-            pipes[row.key] = pipe
+            pipes[key] = pipe
     return pipes
+
+
+_ROWS = tuple((row.key, row.unit, row.shares, row.amount or "", row.peak or "") for row in PIPE_ROWS)
+"""The rows taken apart: each kernel goes through all of them."""
 
 
 def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
@@ -87,21 +91,21 @@ def _flop_pipe(work: Work, duration_ns: float | None) -> Pipe:
     )
 
 
-def _row_pipe(counters: Mapping[str, float], duration_ns: float | None, row: PipeRow) -> Pipe | None:
-    amount = counters.get(row.amount) if row.amount else None
-    peak = counters.get(row.peak) if row.peak else None
+def _row_pipe(
+    counters: Mapping[str, float],
+    duration_ns: float | None,
+    unit: str,
+    shares: tuple[str, ...],
+    measured: tuple[float | None, float | None],
+) -> Pipe | None:
+    """Place a kernel at the pipe of a row, whose amount and peak were measured; the largest of its shares counts."""
+    amount, peak = measured
     per_s = amount / duration_ns * 1e9 if amount is not None and duration_ns else None
-    shares = [counters[name] for name in row.shares if name in counters]
-    if per_s is not None and peak:
-        shares.append(per_s / peak)
-    if not shares:
-        return None
-    return Pipe(
-        amount=amount,
-        unit=row.unit,
-        source="counter",
-        amount_per_s=per_s,
-        peak_per_s=peak,
-        share=max(shares),
-        peak_source="report" if peak else None,
-    )
+    share = None
+    for name in shares:
+        one = counters.get(name)
+        if one is not None and (share is None or one > share):
+            share = one
+    if per_s is not None and peak and (share is None or per_s / peak > share):
+        share = per_s / peak
+    return None if share is None else Pipe(amount, unit, "counter", per_s, peak, share, "report" if peak else None)

@@ -43,6 +43,9 @@ _ALWAYS = ("kernels", "hotspots", "unprofiled")
 """Tables that a part of reports has though it holds no row, so that queries over the folders find one."""
 
 _ROWS = {"kernels": 16_384, "metrics": 1 << 20, "instances": 1 << 20}
+_ROWS_ALONE = 4
+"""A table that is to be sorted, of this part of the rows of a group, is a group: it is sorted mostly."""
+
 _ROWS_OF_OTHERS = 65_536
 """Rows of a row group: what is held in memory before it is written."""
 
@@ -228,7 +231,7 @@ class PartWriter:
             OSError: The place cannot be written to.
         """
         self._reports.append(report)
-        self._kernel_count += max(1, len(report.kernels))
+        self._kernel_count += max(1, report.kernel_count)
         self._raw_bytes += sum(int(raw.nbytes) for raw in (report.metrics, report.instances) if raw is not None)
         if self._kernel_count >= _KERNELS_AT_ONCE or self._raw_bytes >= _RAW_BYTES_AT_ONCE:
             self._add_reports()
@@ -314,12 +317,19 @@ class _TableFile:
         return self._sink.byte_count + sum(int(table.nbytes) for table in self._waiting)
 
     def add(self, table: pa.Table) -> None:
+        if self._table in _SORTED and table.num_rows >= self._rows_per_group // _ROWS_ALONE:
+            self._flush(self._waiting_rows)
+            self._waiting, self._waiting_rows = [table.select(TABLES[self._table].names)], table.num_rows
+            self._flush(table.num_rows)
+            return
         self._waiting.append(table.select(TABLES[self._table].names))
         self._waiting_rows += table.num_rows
         while self._waiting_rows >= self._rows_per_group:
             self._flush(self._rows_per_group)
 
     def _flush(self, rows: int) -> None:
+        if not rows:
+            return
         whole = pa.concat_tables(self._waiting)
         group, rest = whole.slice(0, rows), whole.slice(rows)
         keys = _SORTED.get(self._table)
@@ -379,14 +389,14 @@ def sorted_by(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
     Texts are sorted by their rank, which costs next to nothing; mostly what has one name is then in order already.
     """
     whole = table.unify_dictionaries().combine_chunks()
+    if _is_sorted([_ranks(whole[name]) for name in keys]):
+        return whole
     for name in reversed(keys):
         if pa.types.is_dictionary(whole[name].type):
             ranks = _ranks(whole[name])
             if len(ranks) and pc.min(ranks) != pc.max(ranks):
                 whole = whole.take(pc.sort_indices(ranks))
     columns = {name: _ranks(whole[name]) for name in keys}
-    if _is_sorted(list(columns.values())):
-        return whole
     return whole.take(pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in keys]))
 
 
@@ -397,18 +407,19 @@ def _ranks(column: pa.ChunkedArray) -> pa.Array:
     (chunk,) = column.chunks
     if not pa.types.is_dictionary(chunk.type):
         return chunk
-    order = pc.sort_indices(chunk.dictionary)
-    return pc.sort_indices(order).cast(pa.int32()).take(chunk.indices)
+    ranks = pc.sort_indices(pc.sort_indices(chunk.dictionary)).cast(pa.int32())
+    return chunk.indices if _is_sorted([ranks]) else ranks.take(chunk.indices)
 
 
 def _is_sorted(columns: Sequence[pa.Array]) -> bool:
     """Return whether rows are in ascending order of some columns."""
     is_equal: Any = True
     for column in columns:
-        before, after = column[:-1], column[1:]
-        if pc.any(pc.and_(is_equal, pc.greater(before, after))).as_py():
+        numbers = column.to_numpy(zero_copy_only=False)
+        before, after = numbers[:-1], numbers[1:]
+        if (is_equal & (before > after)).any():
             return False
-        is_equal = pc.and_(is_equal, pc.equal(before, after))
+        is_equal &= before == after
     return True
 
 

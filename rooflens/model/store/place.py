@@ -16,7 +16,7 @@ import pyarrow.fs as pafs
 from msgspec import Struct
 
 from rooflens.errors import InputError
-from rooflens.model.store.address import is_address, is_remote, shown
+from rooflens.model.store.address import is_address, is_remote, shown, without_secrets
 
 if TYPE_CHECKING:
     import re
@@ -100,7 +100,7 @@ class Place:
         self._root: str = given._root if isinstance(given, Place) else root  # noqa: SLF001 - its own
 
     def __str__(self) -> str:
-        return self.text
+        return shown(self.text)
 
     def __reduce__(self) -> Any:
         return _at, (self.text, self._root)
@@ -115,7 +115,7 @@ class Place:
         if not self.text:
             raise InputError("the store has an empty name", "name a folder or an address")
         if not self._root.isascii() and self._root != self._root.encode("utf-8", "replace").decode():
-            raise InputError(f"cannot open the store `{self.text}`: its name is not UTF-8", "give it another name")
+            raise InputError(f"cannot open the store `{self}`: its name is not UTF-8", "give it another name")
         scheme, separator, _ = self._root.partition("://")
         if not separator:
             return pafs.LocalFileSystem(), self._root
@@ -125,7 +125,8 @@ class Place:
             else:
                 system, path = _by_fsspec(self._root)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise InputError(f"cannot open `{shown(self.text)}`: {error}", "check the address") from error
+            why = without_secrets(error, self.text)
+            raise InputError(f"cannot open `{self}`: {why}", "check the address") from None  # it may name the keys
         return system, path.rstrip("/")
 
     def path_of(self, *names: str) -> str:
@@ -134,7 +135,7 @@ class Place:
 
     def text_of(self, *names: str) -> str:
         """Return the path of a file as messages show it."""
-        return "/".join((self.text.rstrip("/"), *names))
+        return "/".join((str(self).rstrip("/"), *names))
 
     def exists(self, *names: str) -> bool:
         """Return whether a file of it is there."""
@@ -288,11 +289,13 @@ def _by_fsspec(address: str) -> tuple[Any, str]:
     try:
         import fsspec  # noqa: PLC0415 - for addresses that pyarrow does not know, where it is installed
     except ImportError as error:
-        raise InputError(f"cannot open `{address}`: pyarrow knows no `{scheme}`", "install fsspec for it") from error
+        message = f"cannot open `{shown(address)}`: pyarrow knows no `{scheme}`"
+        raise InputError(message, "install fsspec for it") from error
     try:
         system, path = fsspec.core.url_to_fs(address)
     except (ValueError, ImportError) as error:
-        raise InputError(f"cannot open `{address}`: {error}", "check the address") from error
+        why = without_secrets(error, address)
+        raise InputError(f"cannot open `{shown(address)}`: {why}", "check the address") from None  # as above
     return pafs.PyFileSystem(pafs.FSSpecHandler(system)), path
 
 

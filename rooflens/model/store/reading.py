@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from contextlib import ExitStack
 from functools import reduce
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 from msgspec import Struct
 
 from rooflens.errors import InputError
+from rooflens.model.keys import Keys
 from rooflens.model.store.index import MissingFileError, damaged, open_all_checked, open_checked, read_index
-from rooflens.model.store.rows import kernels_from_batch
+from rooflens.model.store.rows import LAUNCH_COLUMNS, kernels_from_batch, launches_from_batch
 from rooflens.model.store.tables.columns import texts
 from rooflens.model.store.tables.findings import hotspots_from_batch
 from rooflens.model.store.tables.unprofiled import unprofiled_from_row
 from rooflens.model.store.where import for_run, to_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-
-    import pyarrow as pa
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.model.records import Hotspot, Kernel, Run
     from rooflens.model.store.index import Index, Part
@@ -42,12 +43,77 @@ class StoredReport(Struct, frozen=True):
     Attributes:
         unprofiled: Its run without the profiler; None where none was kept.
         chosen: Positions in the report of the kernels that were asked for, where more are here; None for all of them.
+        keys: What all launches of the report are called from run to run, by position, where some of them are not here;
+            None where all are, or will come.
     """
 
     run: Run
     kernels: tuple[Kernel, ...]
     unprofiled: Unprofiled | None = None
     chosen: frozenset[int] | None = None
+    keys: Mapping[int, str] | None = None
+
+
+class Piece(Struct, frozen=True):
+    """A report of a chunk, or a piece of one.
+
+    Attributes:
+        kernel_count: Rows of the chunk that are its own.
+        unprofiled, chosen, keys: As `StoredReport` has them.
+    """
+
+    run: Run
+    kernel_count: int
+    unprofiled: Unprofiled | None = None
+    chosen: frozenset[int] | None = None
+    keys: Mapping[int, str] | None = None
+
+
+class Chunk(Struct, frozen=True):
+    """Reports of a part as rows, in its order: whoever has them makes the records, in another process as well.
+
+    Attributes:
+        key: Of the part.
+        rows: Of `kernels`.
+        spots: Rows of `hotspots`: of these kernels, and maybe of others of the same reports.
+    """
+
+    key: str
+    pieces: tuple[Piece, ...]
+    rows: tuple[pa.RecordBatch, ...]
+    spots: tuple[pa.RecordBatch, ...]
+
+    @property
+    def kernel_count(self) -> int:
+        """Kernels of all its reports."""
+        return sum(piece.kernel_count for piece in self.pieces)
+
+    def reports(self) -> list[StoredReport]:
+        """Make the records.
+
+        Raises:
+            ValueError, TypeError, KeyError: The rows are not what we write.
+        """
+        kernels = iter(self._kernels())
+        return [
+            StoredReport(
+                piece.run, tuple(islice(kernels, piece.kernel_count)), piece.unprofiled, piece.chosen, piece.keys
+            )
+            for piece in self.pieces
+        ]
+
+    def _kernels(self) -> list[Kernel]:
+        if not self.rows:
+            return []
+        (batch,) = pa.Table.from_batches(self.rows).combine_chunks().to_batches()
+        sources = {piece.run.digest: piece.run.source for piece in self.pieces}
+        spots: dict[str, dict[int, tuple[Hotspot, ...]]] = {}
+        for rows in self.spots:
+            for digest, of_report in hotspots_from_batch(rows).items():
+                known = spots.setdefault(digest, {})
+                for index, more in of_report.items():
+                    known[index] = known.get(index, ()) + more
+        return kernels_from_batch(batch, sources, spots)
 
 
 Failure = tuple[str, InputError]
@@ -63,16 +129,38 @@ class Choice(Struct, frozen=True):
             profiler always are.
         at_once: Kernels of a report that come together at most, where not all of them are needed: a larger report comes
             in pieces, one after the other; None for whole reports.
+        are_named: Whether launches of reports that do not come whole need their names.
     """
 
     where: Node = True
     is_whole: Callable[[Run], bool] = lambda _: False
     at_once: int | None = None
+    are_named: bool = True
 
 
 def read_reports(
     place: Place, index: Index, choice: Choice, known: Collection[str] = ()
 ) -> Iterator[StoredReport | Failure]:
+    """Read reports of a store, as `read_chunks` does."""
+    for found in read_chunks(place, index, choice, known):
+        if not isinstance(found, Chunk):
+            yield found
+            continue
+        try:
+            reports = found.reports()
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            yield undecodable(place, found, error)
+        else:
+            yield from reports
+
+
+def undecodable(place: Place, chunk: Chunk, error: object) -> Failure:
+    """Say that the rows of a chunk are no kernels, though its files are what was committed."""
+    runs = tuple(piece.run for piece in chunk.pieces)
+    return place.text_of("runs", f"{chunk.key}.parquet"), damaged(place, f"kernels/{chunk.key}.parquet", error, runs)
+
+
+def read_chunks(place: Place, index: Index, choice: Choice, known: Collection[str] = ()) -> Iterator[Chunk | Failure]:
     """Read reports of a store, part by part; a damaged part gives its file and what is wrong, and costs no other.
 
     A part that a writer replaces meanwhile is read where its reports stand now: each comes once. A report of which no
@@ -83,32 +171,33 @@ def read_reports(
         index = read_index(place)
 
 
-def _read_parts(
-    place: Place, index: Index, choice: Choice, seen: set[str]
-) -> Generator[StoredReport | Failure, None, bool]:
+def _read_parts(place: Place, index: Index, choice: Choice, seen: set[str]) -> Generator[Chunk | Failure, None, bool]:
     """Read what was not seen; return whether all parts were still there."""
     for key, why in index.unreadable.items():
         if key not in seen:
             seen.add(key)
-            yield place.text_of("runs", f"{key}.parquet"), damaged(place, f"runs/{key}.parquet", why)
+            error = damaged(place, f"runs/{key}.parquet", why)
+            error.report_count = None
+            yield place.text_of("runs", f"{key}.parquet"), error
     for part in index.parts.values():
         left = {digest: for_run(choice.where, part.runs[digest]) for digest in index.digests_of(part)}
         wanted = {digest: node for digest, node in left.items() if node not in {False, None} and digest not in seen}
         if not wanted or part.key in seen:
             continue
         try:
-            for report in _read_part(place, part, wanted, choice):
-                seen.add(report.run.digest)
-                yield report
+            for chunk in _read_part(place, part, wanted, choice):
+                seen.update(piece.run.digest for piece in chunk.pieces)
+                yield chunk
         except InputError as error:
             if isinstance(error, MissingFileError) and not place.exists("runs", f"{part.key}.parquet"):
                 return False
             seen.add(part.key)
+            error.report_count = len(wanted.keys() - seen)
             yield place.text_of("runs", f"{part.key}.parquet"), error
     return True
 
 
-def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Choice) -> Iterator[StoredReport]:
+def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Choice) -> Iterator[Chunk]:
     """Read reports of a part in its order.
 
     Args:
@@ -132,22 +221,28 @@ def _read_part(place: Place, part: Part, wanted: Mapping[str, Node], choice: Cho
             needed = {digest for digest in wanted if digest in without or choice.is_whole(part.runs[digest])}
             whole = needed.intersection(partly)
             chosen = _positions(files["kernels"], {digest: wanted[digest] for digest in whole})
+            named = [digest for digest in wanted if choice.are_named and digest not in whole]
+            most = choice.at_once or math.inf
+            keys = _keys(files["kernels"], [d for d in named if d in partly or part.runs[d].kernel_count > most])
             conditions = {digest: True if digest in whole else node for digest, node in wanted.items()}
-            kernels = groupby(_kernels(files, part, conditions), key=lambda kernel: kernel.digest)
-            ahead = next(kernels, None)
+            slices = groupby(_slices(files["kernels"], part, conditions), key=lambda piece: piece[0])
+            ahead = next(slices, None)
+            chunks = _Chunks(part, files["hotspots"])
             for digest, node in wanted.items():
-                rows: Iterator[Kernel] = iter(())
-                if ahead is not None and ahead[0] == digest:
-                    rows = ahead[1]
+                is_next = ahead is not None and ahead[0] == digest
+                rows = (batch for _, batch in ahead[1]) if ahead is not None and is_next else iter(())
                 at_once = None if digest in needed else choice.at_once
                 only = frozenset(chosen[digest]) if digest in whole else None
-                found = tuple(islice(rows, at_once))
-                if node is True or (found if only is None else only):
-                    yield StoredReport(part.runs[digest], found, without.get(digest), only)
-                while more := tuple(islice(rows, at_once)):
-                    yield StoredReport(part.runs[digest], more)
-                if ahead is not None and ahead[0] == digest:
-                    ahead = next(kernels, None)
+                for number, found in enumerate(_cut(rows, at_once)):
+                    count = sum(batch.num_rows for batch in found)
+                    if number:
+                        yield from chunks.add(Piece(part.runs[digest], count, keys=keys.get(digest)), found)
+                    elif node is True or (count if only is None else only):
+                        piece = Piece(part.runs[digest], count, without.get(digest), only, keys.get(digest))
+                        yield from chunks.add(piece, found)
+                if is_next:
+                    ahead = next(slices, None)
+            yield from chunks.rest()
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise damaged(place, f"kernels/{part.key}.parquet", error, tuple(part.runs.values())) from error
 
@@ -180,6 +275,17 @@ def _positions(files: Sequence[Any], wanted: Mapping[str, Node]) -> dict[str, li
     return found
 
 
+def _keys(files: Sequence[Any], digests: Sequence[str]) -> dict[str, dict[int, str]]:
+    """Name all launches of reports, as those that are not read count in the names of the others."""
+    found: dict[str, dict[int, str]] = {digest: {} for digest in digests}
+    named = {digest: Keys() for digest in digests}
+    if digests:
+        for batch in _scan(files, dict.fromkeys(digests, True), [*LAUNCH_COLUMNS]):
+            for digest, index, launch in launches_from_batch(batch):
+                found[digest][index] = named[digest].next(launch)
+    return found
+
+
 def _scan(
     files: Sequence[Any], wanted: Mapping[str, Node], columns: list[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
@@ -194,45 +300,16 @@ def _scan(
         yield from fragment.scanner(columns=columns, filter=condition, batch_size=_ROWS_AT_ONCE).to_batches()
 
 
-def _kernels(files: Mapping[str, Sequence[Any]], part: Part, wanted: Mapping[str, Node]) -> Iterator[Kernel]:
-    """Read kernels with their hot spots; both files hold the reports in the same order."""
+def _slices(files: Sequence[Any], part: Part, wanted: Mapping[str, Node]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Read rows of `kernels`, cut where the report changes."""
     is_all = len(wanted) == len(part.runs) and all(node is True for node in wanted.values())
-    position = {digest: at for at, digest in enumerate(part.runs)}
-    sources = {digest: run.source for digest, run in part.runs.items()}
-    spots = _HotspotsAhead(files["hotspots"], position)
-    for batch in _batches(files["kernels"]) if is_all else _scan(files["kernels"], wanted):
-        if batch.num_rows:
-            last = position[batch.column("digest")[-1].as_py()]
-            yield from kernels_from_batch(batch, sources, spots.until(last))
+    for batch in _batches(files) if is_all else _scan(files, wanted):
+        yield from _by_digest(batch)
 
 
 def _batches(files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
     for file in files:
         yield from pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
-
-
-class _HotspotsAhead:
-    """Read hot spots no further than kernels have been read."""
-
-    def __init__(self, files: Sequence[Any], position: Mapping[str, int]) -> None:
-        pieces = chain.from_iterable(_by_digest(batch) for batch in _batches(files))
-        self._groups = groupby(pieces, key=lambda piece: piece[0])
-        self._position = position
-        self._held: dict[str, dict[int, tuple[Hotspot, ...]]] = {}
-        self._ahead = next(self._groups, None)
-
-    def until(self, last: int) -> Mapping[str, Mapping[int, tuple[Hotspot, ...]]]:
-        """Return the hot spots of the reports up to a position in the part; forget those before the last call's."""
-        while self._ahead is not None and self._position[self._ahead[0]] <= last:
-            digest, pieces = self._ahead
-            spots: dict[int, tuple[Hotspot, ...]] = {}
-            for _, batch in pieces:
-                for index, more in hotspots_from_batch(batch).items():
-                    spots[index] = spots.get(index, ()) + more
-            self._held[digest] = spots
-            self._ahead = next(self._groups, None)
-        held, self._held = self._held, {d: s for d, s in self._held.items() if self._position[d] >= last}
-        return held
 
 
 def _by_digest(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -242,3 +319,97 @@ def _by_digest(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         count = sum(1 for _ in rows)
         yield str(digest), batch.slice(start, count)
         start += count
+
+
+def _cut(batches: Iterable[pa.RecordBatch], at_once: int | None) -> Iterator[list[pa.RecordBatch]]:
+    """Cut the rows of a report into pieces of so many at most; a report without rows is one piece without any."""
+    held: list[pa.RecordBatch] = []
+    room = at_once
+    for whole in batches:
+        batch = whole
+        while room is not None and batch.num_rows > room:
+            yield [*held, batch.slice(0, room)] if room else held
+            batch, held, room = batch.slice(room), [], at_once
+        held.append(batch)
+        room = None if room is None else room - batch.num_rows
+    yield held
+
+
+class _Chunks:
+    """Put pieces together into chunks of `_ROWS_AT_ONCE` kernels; a piece is not cut."""
+
+    def __init__(self, part: Part, spots: Sequence[Any]) -> None:
+        self._key = part.key
+        self._position = {digest: at for at, digest in enumerate(part.runs)}
+        self._spots = _HotspotsAhead(spots, self._position)
+        self._pieces: list[Piece] = []
+        self._rows: list[pa.RecordBatch] = []
+        self._count = 0
+
+    def add(self, piece: Piece, rows: Sequence[pa.RecordBatch]) -> Iterator[Chunk]:
+        """Take a piece; give the chunk that it has no room in."""
+        if self._count + piece.kernel_count > _ROWS_AT_ONCE or len(self._pieces) >= _ROWS_AT_ONCE:
+            yield from self.rest()
+        self._pieces.append(piece)
+        self._rows += rows
+        self._count += piece.kernel_count
+
+    def rest(self) -> Iterator[Chunk]:
+        """Give what is there."""
+        pieces, rows = tuple(self._pieces), tuple(self._rows)
+        self._pieces, self._rows, self._count = [], [], 0
+        if pieces:
+            yield Chunk(self._key, pieces, rows, self._spots.of(rows))
+
+
+class _HotspotsAhead:
+    """Read hot spots no further than kernels have been read; both files hold the reports in the same order."""
+
+    def __init__(self, files: Sequence[Any], position: Mapping[str, int]) -> None:
+        self._coming = (
+            _Spots.of(position[digest], rows) for batch in _batches(files) for digest, rows in _by_digest(batch)
+        )
+        self._position = position
+        self._held: list[_Spots] = []
+        self._ahead = next(self._coming, None)
+
+    def of(self, rows: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
+        """Return those of some kernels, and maybe more of their reports'; forget those of reports before the last."""
+        if not rows:
+            return ()
+        spans: dict[int, tuple[int, int]] = {}
+        for batch in rows:
+            position, (first, last) = self._position[batch.column("digest")[0].as_py()], _ends(batch)
+            known = spans.get(position, (first, last))
+            spans[position] = min(known[0], first), max(known[1], last)
+        newest = max(spans)
+        while self._ahead is not None and self._ahead.position <= newest:
+            self._held.append(self._ahead)
+            self._ahead = next(self._coming, None)
+        found = tuple(
+            spots.rows for spots in self._held if spots.position in spans and spots.meets(*spans[spots.position])
+        )
+        self._held = [spots for spots in self._held if spots.position >= newest]
+        return found
+
+
+class _Spots(Struct, frozen=True):
+    """Hot spots of one report, at a position in its part, of the kernels from the first to the last."""
+
+    position: int
+    first: int
+    last: int
+    rows: pa.RecordBatch
+
+    @classmethod
+    def of(cls, position: int, rows: pa.RecordBatch) -> _Spots:
+        return cls(position, *_ends(rows), rows)
+
+    def meets(self, first: int, last: int) -> bool:
+        return self.first <= last and first <= self.last
+
+
+def _ends(rows: pa.RecordBatch) -> tuple[int, int]:
+    """Return the least and the largest position of a kernel in its report, of rows that hold one."""
+    ends = pc.min_max(rows.column("kernel_index"))
+    return ends["min"].as_py(), ends["max"].as_py()

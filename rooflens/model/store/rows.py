@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import groupby, repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,9 +20,12 @@ from rooflens.model.store.tables.unprofiled import unprofiled_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.keys import LaunchId
     from rooflens.model.records import Hotspot
     from rooflens.model.unprofiled import Unprofiled
 
+_KERNEL_FIELDS = Kernel.__struct_fields__
+_NO_SPOTS: Mapping[int, tuple[Hotspot, ...]] = MappingProxyType({})
 _RUN_FIELDS = Run.__struct_fields__
 _KERNEL_TEXTS = (
     *("name", "function_name", "status", "status_reason", "workload", "gpu", "compute_capability"),
@@ -34,6 +38,7 @@ class ReportRows(Struct, frozen=True):
 
     Attributes:
         unprofiled: Its run without the profiler, where there was one.
+        rows: Kernels beside `kernels`, as rows of `KERNELS`; None where there are none.
         metrics: Rows of `METRICS`; None where raw values are not kept.
         instances: Rows of `INSTANCES`; None where they are not kept.
     """
@@ -43,6 +48,12 @@ class ReportRows(Struct, frozen=True):
     unprofiled: Unprofiled | None = None
     metrics: pa.Table | None = None
     instances: pa.Table | None = None
+    rows: pa.Table | None = None
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels it adds."""
+        return len(self.kernels) + (0 if self.rows is None else int(self.rows.num_rows))
 
 
 def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
@@ -50,7 +61,7 @@ def report_tables(*reports: ReportRows) -> dict[str, pa.Table]:
     kernels = [kernel for report in reports for kernel in report.kernels]
     tables = {
         "runs": run_table([report.run for report in reports], int(time.time())),
-        "kernels": kernel_table(kernels),
+        "kernels": _with_rows(kernel_table(kernels), reports),
         "hotspots": hotspot_table(kernels),
         "unprofiled": unprofiled_table({report.run.digest: report.unprofiled for report in reports}),
     }
@@ -85,22 +96,50 @@ def runs_from_table(table: pa.Table) -> list[Run]:
     return [Run(**dict(zip(_RUN_FIELDS, row, strict=True))) for row in zip(*columns, strict=True)]
 
 
+def _with_rows(table: pa.Table, reports: Sequence[ReportRows]) -> pa.Table:
+    """Put the rows that reports come with among those of their kernels, in the order of the report."""
+    if all(report.rows is None for report in reports):
+        return table
+    parts = []
+    start = 0
+    for report in reports:
+        made = table.slice(start, len(report.kernels))
+        start += len(report.kernels)
+        rows = made if report.rows is None else pa.concat_tables([made, report.rows])
+        indices = rows["kernel_index"].to_numpy()
+        is_ordered = report.rows is None or bool((indices[1:] > indices[:-1]).all())
+        parts.append(rows if is_ordered else rows.sort_by("kernel_index"))
+    return pa.concat_tables(parts)
+
+
 def kernel_table(kernels: Sequence[Kernel]) -> pa.Table:
     """Make the rows of `kernels`: every counter a column, missing ones null."""
-    columns: dict[str, Any] = {
-        "digest": [kernel.digest for kernel in kernels],
-        "kernel_index": [kernel.index for kernel in kernels],
-        **{name: [getattr(kernel, name) for kernel in kernels] for name in (*_KERNEL_TEXTS, "device", "synthetic")},
-        "rules": struct_lists([kernel.rules for kernel in kernels], RULES),
-        "series_interval_ns": [kernel.series.interval_ns if kernel.series else None for kernel in kernels],
-        "series": map_column([kernel.series.shares if kernel.series else None for kernel in kernels], SERIES),
+    fields_ = (*_KERNEL_TEXTS, "digest", "device", "synthetic", "rules", "series", "grid", "block", *MAPS)
+    columns: dict[str, Any] = {name: [getattr(kernel, name) for kernel in kernels] for name in fields_}
+    columns["kernel_index"] = [kernel.index for kernel in kernels]
+    return kernel_rows(columns | _counter_columns(kernels))
+
+
+def kernel_rows(columns: Mapping[str, Any]) -> pa.Table:
+    """Make rows of `kernels`.
+
+    Args:
+        columns: By field of a kernel, the number in the report as `kernel_index`, and by counter: a list or an array.
+            Counters that no kernel has may be missing.
+    """
+    series: Sequence[Series | None] = columns["series"]
+    missing = pa.nulls(len(series), pa.float64())
+    made: dict[str, Any] = {
+        **{counter.name: missing for counter in COUNTERS},
+        **columns,
+        "rules": struct_lists(columns["rules"], RULES),
+        "series_interval_ns": [one.interval_ns if one else None for one in series],
+        "series": map_column([one.shares if one else None for one in series], SERIES),
+        **{name: map_column(columns[name], kind) for name, kind in MAPS.items()},
     }
     for what in ("grid", "block"):
-        sizes = [getattr(kernel, what) for kernel in kernels]
-        columns |= {f"{what}_{axis}": [size and size[i] for size in sizes] for i, axis in enumerate(AXES)}
-    columns |= _counter_columns(kernels)
-    columns |= {name: map_column([getattr(kernel, name) for kernel in kernels], kind) for name, kind in MAPS.items()}
-    return table_of(columns, KERNELS)
+        made |= {f"{what}_{axis}": [size and size[i] for size in columns[what]] for i, axis in enumerate(AXES)}
+    return table_of(made, KERNELS)
 
 
 def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
@@ -116,13 +155,12 @@ def _counter_columns(kernels: Sequence[Kernel]) -> dict[str, Any]:
         done += len(rows)
     for column in columns.values():
         column.extend(repeat(None, done - len(column)))
-    missing = pa.nulls(done, pa.float64())
-    return {counter.name: columns.get(counter.name, missing) for counter in COUNTERS}
+    return columns
 
 
 def kernels_from_batch(
     batch: pa.RecordBatch, sources: Mapping[str, str], hotspots: Mapping[str, Mapping[int, tuple[Hotspot, ...]]]
-) -> Iterator[Kernel]:
+) -> list[Kernel]:
     """Make the kernels of rows of `kernels`.
 
     Args:
@@ -130,31 +168,53 @@ def kernels_from_batch(
         sources: The path of each report, by digest.
         hotspots: By digest, hot spots by the kernel's position in the report.
     """
-    counters = {
-        counter.name: batch.column(counter.name).to_pylist()
-        for counter in COUNTERS
-        if batch.column(counter.name).null_count < batch.num_rows
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    digests: list[Any] = texts(columns["digest"])
+    indices = columns["kernel_index"].to_pylist()
+    made: dict[str, Iterable[Any]] = {
+        "digest": digests,
+        "source": map(sources.__getitem__, digests),
+        "index": indices,
+        "counters": _counters(columns),
+        "rules": lists(columns["rules"], Rule),
+        "series": _series(batch),
+        "hotspots": (
+            hotspots.get(digest, _NO_SPOTS).get(index, ()) for digest, index in zip(digests, indices, strict=True)
+        ),
+        **{name: texts(columns[name]) for name in _KERNEL_TEXTS},
+        **{name: columns[name].to_pylist() for name in ("device", "synthetic")},
+        **{name: maps(columns[name]) for name in MAPS},
+        **{what: _sizes(batch, what) for what in ("grid", "block")},
     }
-    named = {name: texts(batch.column(name)) for name in ("digest", *_KERNEL_TEXTS)}
-    plain = {name: batch.column(name).to_pylist() for name in ("device", "synthetic")}
-    mapped: dict[str, list[Any]] = {name: maps(batch.column(name)) for name in MAPS}
-    sizes = {what: _sizes(batch, what) for what in ("grid", "block")}
-    rules: list[Any] = lists(batch.column("rules"), Rule)
-    series = _series(batch)
-    for row, index in enumerate(batch.column("kernel_index").to_pylist()):
-        fields_: dict[str, Any] = {
-            name: column[row] for columns in (named, plain, mapped, sizes) for name, column in columns.items()
-        }
-        digest = fields_["digest"]
-        yield Kernel(
-            source=sources[digest],
-            index=index,
-            counters={name: value for name, column in counters.items() if (value := column[row]) is not None},
-            rules=rules[row],
-            series=series[row],
-            hotspots=hotspots.get(digest, {}).get(index, ()),
-            **fields_,
-        )
+    return [Kernel(*row) for row in zip(*(made[name] for name in _KERNEL_FIELDS), strict=True)]
+
+
+def _counters(columns: Mapping[str, pa.Array]) -> list[dict[str, float]]:
+    """Return the counters of each kernel: those that no kernel lacks are the common case."""
+    found = {counter.name: columns[counter.name] for counter in COUNTERS}
+    row_count = len(columns["digest"])
+    known = {name: column for name, column in found.items() if column.null_count < row_count}
+    if not known:
+        return [{} for _ in range(row_count)]
+    names, rows = tuple(known), zip(*(column.to_pylist() for column in known.values()), strict=True)
+    if not any(column.null_count for column in known.values()):
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    return [{name: value for name, value in zip(names, row, strict=True) if value is not None} for row in rows]
+
+
+LAUNCH_COLUMNS = (
+    *("digest", "kernel_index", "nvtx_range", "name"),
+    *(f"{what}_{axis}" for what in ("grid", "block") for axis in AXES),
+)
+"""What tells launches apart, and where they stand."""
+
+
+def launches_from_batch(batch: pa.RecordBatch) -> Iterator[tuple[str, int, LaunchId]]:
+    """Return report, position and identity of the launches of rows that have `LAUNCH_COLUMNS`."""
+    ranges, names = (batch.column(name).to_pylist() for name in ("nvtx_range", "name"))
+    ids = zip(ranges, names, _sizes(batch, "grid"), _sizes(batch, "block"), strict=True)
+    places = (batch.column(name).to_pylist() for name in ("digest", "kernel_index"))
+    yield from zip(*places, ids, strict=True)
 
 
 def _series(batch: pa.RecordBatch) -> list[Series | None]:

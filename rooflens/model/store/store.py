@@ -22,7 +22,7 @@ from rooflens.model.store.marker import check_free, check_marker, mark
 from rooflens.model.store.merging import Piece, merge
 from rooflens.model.store.parts import FILE_NAME, Committed, group_of, write_commit
 from rooflens.model.store.place import Place, is_partial
-from rooflens.model.store.reading import Choice, read_reports, unprofiled_of
+from rooflens.model.store.reading import Choice, read_chunks, read_reports, undecodable, unprofiled_of
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.verdicts import VerdictWriter, read_totals, stamp_of
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rooflens.model.store.parts import PartSummary
-    from rooflens.model.store.reading import Failure, StoredReport
+    from rooflens.model.store.reading import Chunk, Failure, StoredReport
     from rooflens.model.totals import Total
     from rooflens.model.unprofiled import Unprofiled
     from rooflens.model.verdict.thresholds import Thresholds
@@ -128,6 +128,20 @@ class Store:
         Raises:
             InputError: The store holds no report.
         """
+        index = self._filled()
+        return read_reports(self.place, index, choice or Choice(), known(index))
+
+    def chunks(self, choice: Choice, known: Callable[[Index], Collection[str]]) -> Iterator[Chunk | Failure]:
+        """Read reports as rows, of which whoever has them makes the records; else as `reports`."""
+        index = self._filled()
+        return read_chunks(self.place, index, choice, known(index))
+
+    def undecodable(self, chunk: Chunk, why: str) -> Failure:
+        """Say that the rows of a chunk are no kernels."""
+        return undecodable(self.place, chunk, why)
+
+    def _filled(self) -> Index:
+        """Return what the store holds, which must be something."""
         index = self.index()
         if not index.owner and not index.unreadable:
             who = writer_of_store(self.place)
@@ -135,7 +149,7 @@ class Store:
                 raise InputError(f"the store `{self.place}` is being written by {who}", "try again when it is done")
             hint = f"fill it with `rooflens ingest REPORT --store {self.place}`"
             raise InputError(f"the store `{self.place}` is empty", hint)
-        return read_reports(self.place, index, choice or Choice(), known(index))
+        return index
 
     def failures(self) -> list[tuple[str, str]]:
         """Return the source and the message of each report that could not be read; damaged files are left out."""

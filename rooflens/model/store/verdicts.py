@@ -19,9 +19,9 @@ from rooflens.model.store.tables.roofline import roofline_table
 from rooflens.model.store.tables.totals import total_table, totals_from_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, AnalyzedReport
+    from rooflens.model.records import Analysis
     from rooflens.model.store.index import Index, Part
     from rooflens.model.store.place import Place
     from rooflens.model.totals import Total
@@ -35,6 +35,11 @@ _MAKERS: dict[str, Callable[[Sequence[Analysis], int, str], pa.Table]] = {
     "findings": finding_table,
 }
 _STAMP = b"rooflens_verdicts"
+
+
+def verdict_tables(analyses: Sequence[Analysis], thresholds_digest: str) -> dict[str, pa.Table]:
+    """Make the rows of analyzed kernels for the tables that are written as they come, wherever they are analyzed."""
+    return {table: make(analyses, MODEL_VERSION, thresholds_digest) for table, make in _MAKERS.items()}
 
 
 def stamp_of(limits: Thresholds, known: str) -> bytes:
@@ -56,6 +61,7 @@ class VerdictWriter:
         self._thresholds_digest = thresholds_digest
         self._part: _PartVerdicts | None = None
         self._done: set[str] = set()
+        self._needy: dict[str | None, bool] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -63,16 +69,29 @@ class VerdictWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._close(is_whole=kind is None)
 
-    def add(self, report: AnalyzedReport) -> None:
-        """Take a report, or a piece of one.
+    def needs(self, digest: str) -> bool:
+        """Return whether rows of a report are missing, from other tables than the totals."""
+        key = self._index.owner.get(digest)
+        if key not in self._needy:
+            tables = _needed(self._place, key, self._stamp) if key is not None else []
+            self._needy[key] = any(table in _MAKERS for table in tables)
+        return self._needy[key]
+
+    def add(self, digests: Sequence[str], tables: Mapping[str, pa.Table], kernel_count: int) -> None:
+        """Take some reports of a part, or a piece of one.
+
+        Args:
+            digests: The reports.
+            tables: As `verdict_tables` makes them; none where none are needed.
+            kernel_count: How many kernels these are.
 
         Raises:
             OSError: The store cannot be written to.
         """
-        part = self._part_of(report.run.digest)
+        part = self._part_of(digests[0]) if digests else None
         if part is not None:
-            part.given.add(report.run.digest)
-            part.add(report.analyses)
+            part.given.update(digests)
+            part.add(tables, kernel_count)
 
     def add_totals(self, digest: str, totals: Sequence[Total]) -> None:
         """Take the totals of a report, after its last piece."""
@@ -127,23 +146,24 @@ class _PartVerdicts:
         self._digests = digests
         self._stamp = stamp
         self._thresholds_digest = thresholds_digest
-        self.needed = [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
-        self._held: list[Analysis] = []
+        self.needed = _needed(place, key, stamp)
+        self._held: list[Mapping[str, pa.Table]] = []
+        self._held_count = 0
+        self._kernel_count = 0
         self._writers: dict[str, pq.ParquetWriter] = {}
         self._stack = ExitStack()
 
-    def add(self, analyses: Sequence[Analysis]) -> None:
-        if not self.needed:
-            return
-        for start in range(0, len(analyses), _AT_ONCE):
-            self._held += analyses[start : start + _AT_ONCE]
-            if len(self._held) >= _AT_ONCE:
+    def add(self, tables: Mapping[str, pa.Table], kernel_count: int) -> None:
+        self._kernel_count += kernel_count
+        if tables and self.needed:
+            self._held.append(tables)
+            self._held_count += kernel_count
+            if self._held_count >= _AT_ONCE:
                 self._flush()
 
     def close(self, *, is_whole: bool) -> None:
         """Put the files in their place, if all reports came; else nothing was."""
-        has_rows = bool(self._held or self._writers)
-        if not (is_whole and has_rows and not self.is_left and self.given == self._digests):
+        if not (is_whole and self._kernel_count and not self.is_left and self.given == self._digests):
             self._abandon()
             return
         try:
@@ -158,10 +178,10 @@ class _PartVerdicts:
         self._stack.close()
 
     def _flush(self) -> None:
-        held, self._held = self._held, []
-        for table, make in _MAKERS.items():
+        held, self._held, self._held_count = self._held, [], 0
+        for table in _MAKERS:
             if table in self.needed and held:
-                self._write(table, make(held, MODEL_VERSION, self._thresholds_digest))
+                self._write(table, pa.concat_tables([tables[table] for tables in held]))
 
     def _write(self, table: str, rows: pa.Table) -> None:
         if table not in self._writers:
@@ -227,6 +247,11 @@ def _write(place: Place, file: str, stamp: bytes, tables: Iterator[pa.Table]) ->
         for rows in chain([first], tables):
             writer.write_table(rows)
         writer.add_key_value_metadata({_STAMP: stamp})
+
+
+def _needed(place: Place, key: str, stamp: bytes) -> list[str]:
+    """Return the tables of a part that are missing, or stamped otherwise."""
+    return [table for table in (*_MAKERS, "totals") if _stamp_of(place, table, key) != stamp]
 
 
 def _stamp_of(place: Place, table: str, key: str) -> bytes | None:

@@ -39,6 +39,8 @@ class _Move(Struct, frozen=True):
     unless: Callable[[Kernel], bool] = lambda _kernel: False
 
 
+_WIDEST = 4
+"""A 16-byte access stands for so many of four bytes: wider ones spare no more."""
 _RE_READ = 1.2
 """Device memory that moves the bytes asked for, to within this factor, reads next to nothing twice."""
 _TENSOR_NOISE = 0.05
@@ -99,7 +101,7 @@ _MEMORY: Mapping[str, tuple[_Move, ...]] = {
         _Move("load wider: vector loads", unless=_is_not_coalesced),
         _Move("copy tiles to shared memory with cp.async", (8, 0)),
     ),
-    "lsu": (_Move("load wider: one 16-byte access in place of four"), _Move("keep re-used values in registers")),
+    "lsu": (_Move("load wider: one 16-byte access in place of four"),),
     "smem": (_Move("take larger tiles per warp, so that bytes per operation fall"),),
 }
 """Moves after the first one, which has the kernel's own numbers."""
@@ -149,11 +151,22 @@ def memory_moves(kernel: Kernel, levels: Mapping[str, Level], level: str | None,
             first = _fewer_reloads("tile into shared memory so that a block loads each byte once", "l2", "dram", levels)
         case "l1":
             first = _fewer_reloads("keep re-used values in registers or shared memory", "l1", "l2", levels)
+        case "lsu":
+            return _fewer_accesses(levels, others)
         case "smem":
             first = _more_reuse(levels["smem"])
         case _:
             return others
     return (first, *others)
+
+
+def _fewer_accesses(levels: Mapping[str, Level], wider: tuple[str, ...]) -> tuple[str, ...]:
+    """Put re-use before wider accesses where it spares more of them: where L1 hands out often what reaches it."""
+    from_l1, from_smem = (levels[name].amount_bytes or 0.0 for name in ("l1", "smem"))
+    if from_smem > from_l1 or (ratio(from_l1, levels["l2"].amount_bytes) or 0.0) <= _WIDEST:
+        return (*wider, "keep re-used values in registers")
+    tiles = _fewer_reloads("tile, so that re-used values stay in shared memory or registers", "l1", "l2", levels)
+    return (tiles, *wider)
 
 
 def _texts(kernel: Kernel, moves: tuple[_Move, ...]) -> tuple[str, ...]:

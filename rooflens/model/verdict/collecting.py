@@ -71,6 +71,16 @@ def _not_profiled(compute_capability: str | None) -> str | None:
 
 def program_of(command_line: str | None) -> str | None:
     """Return the program in a command line of ncu, quoted for a shell; None where it cannot be told for sure."""
+    parts = split_command(command_line)
+    if parts is None:
+        return None
+    _, program = parts
+    text = " ".join(program) if "\\" in (command_line or "") else shlex.join(program)
+    return text if 0 < len(text) <= _MAX_LENGTH else None
+
+
+def split_command(command_line: str | None) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Split a command line of ncu into its options and the program; None where that cannot be told for sure."""
     if not command_line or not command_line.isprintable():
         return None
     windows = "\\" in command_line
@@ -78,9 +88,15 @@ def program_of(command_line: str | None) -> str | None:
         tokens = shlex.split(command_line, posix=not windows)
     except ValueError:
         return None
-    program = _after_options(tokens[1:]) if tokens and _is_profiler(tokens[0], windows=windows) else ()
-    text = " ".join(program) if windows else shlex.join(program)
-    return text if 0 < len(text) <= _MAX_LENGTH else None
+    if not tokens or not _is_profiler(tokens[0], windows=windows):
+        return None
+    begin = _begin_of_program(tokens)
+    return (tuple(tokens[1:begin]), tuple(tokens[begin:])) if begin is not None and begin < len(tokens) else None
+
+
+def has_value(option: str) -> bool:
+    """Return whether a value stands behind an option of ncu that `split_command` knows."""
+    return "=" not in option and option not in _FLAGS.split()
 
 
 def _is_profiler(token: str, *, windows: bool) -> bool:
@@ -88,16 +104,17 @@ def _is_profiler(token: str, *, windows: bool) -> bool:
     return name.removesuffix(".exe") in _PROFILERS
 
 
-def _after_options(tokens: Sequence[str]) -> Sequence[str]:
-    position = 0
+def _begin_of_program(tokens: Sequence[str]) -> int | None:
+    """Return where the program begins; None behind an option that is not known."""
+    position = 1
     while position < len(tokens) and tokens[position].startswith("-"):
         option, _, value = tokens[position].partition("=")
         if option == "--":
-            return tokens[position + 1 :]
+            return position + 1
         if option not in (*_FLAGS.split(), *_VALUED.split()):
-            return ()
+            return None
         position += 1 if value or option in _FLAGS.split() else 2
-    return tokens[position:]
+    return position
 
 
 def _version(capability: str | None) -> tuple[int, ...] | None:

@@ -133,10 +133,20 @@ def local_part(kernel: Kernel) -> float | None:
         (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        if all(any(name in amounts for name in names) for names in (local_names, global_names)):
-            local, other = (sum(amounts.get(name, 0.0) for name in names) for names in (local_names, global_names))
+        local, other = _known_sum(amounts, local_names), _known_sum(amounts, global_names)
+        if local is not None and other is not None:
             return local / (local + other) if local else 0.0
     return None
+
+
+def _known_sum(amounts: Mapping[str, float], names: tuple[str, ...]) -> float | None:
+    """Sum what is measured; None where nothing is."""
+    total = None
+    for name in names:
+        amount = amounts.get(name)
+        if amount is not None:
+            total = amount if total is None else total + amount
+    return total
 
 
 _LOCAL_COUNTERS = ("local_load_sectors", "local_store_sectors")

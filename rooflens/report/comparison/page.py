@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.compare.across import Across, Sides
     from rooflens.model.compare.compare import Spread
-    from rooflens.model.compare.gate import Compared, Gate
+    from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.records import Analysis
     from rooflens.report.comparison.conditions import Fact
     from rooflens.report.comparison.plane import Moves
@@ -48,8 +48,6 @@ STYLES = ("shared/page.css", "shared/charts.css", "comparison/comparison.css", "
 
 MAX_PROGRAMS = 5
 """Programs with charts and a table of their own, those with the biggest differences; the overview lists all."""
-
-UNJUDGED = frozenset({"single", "unknown"})
 
 MAX_FAILURES, FAILURE_WIDTH = 12, 240
 
@@ -120,26 +118,26 @@ class GateOutcome(Struct, frozen=True):
     """What a gate found.
 
     Attributes:
+        floor: Time that must be lost, too; empty for none.
         failures: What grew by more than the gate allows and more than its noise; `more` counts what is not listed.
+        let_through: What grew by more than its per cent, and why it does not fail.
         unjudged: Programs with a single run on a side or without a total time, which no gate judges.
+        confirmed: Recordings of the head that were made to confirm; None where that was not done.
     """
 
+    word: str
     fail_on: str
+    floor: str
     per_kernel: bool
     failures: tuple[str, ...]
     more: int
+    let_through: tuple[str, ...]
     unjudged: int
     compared: int
-
-    @property
-    def word(self) -> str:
-        """Say in a word how it ended."""
-        if self.failures:
-            return "failed"
-        return "not judged" if self.unjudged == self.compared else "holds"
+    confirmed: int | None
 
 
-def render_comparison(compared: Sequence[Compared], gate: Gate | None, sides: Sides = TWO) -> str:
+def render_comparison(compared: Sequence[Compared], gated: Gated | None, sides: Sides = TWO) -> str:
     """Render the page of one program or several; it fetches nothing and reads without scripts."""
     all_programs = programs(compared)
     sections = [_section(program) for program in all_programs[:MAX_PROGRAMS]]
@@ -150,7 +148,7 @@ def render_comparison(compared: Sequence[Compared], gate: Gate | None, sides: Si
             "comparison/header",
             title=title,
             counts=() if several else all_programs[0].counts,
-            gate=_gate(compared, gate),
+            gate=_gate(gated) if gated else None,
             synthetic=_synthetic(compared),
             unpaired=[one.words for one in sides.unpaired],
         ),
@@ -186,17 +184,23 @@ def _across(program: Across) -> Markup:
     )
 
 
-def _gate(compared: Sequence[Compared], gate: Gate | None) -> GateOutcome | None:
-    if gate is None:
-        return None
-    failures = gate.failures(compared)
+def _gate(gated: Gated) -> GateOutcome:
+    gate = gated.gate
+    failures, let_through = (
+        tuple(arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in lines)
+        for lines in (gated.failures, gated.let_through)
+    )
     return GateOutcome(
+        word=gated.word,
         fail_on=given_percent(gate.fail_on),
+        floor=fmt.exact_duration(gate.floor_ns) if gate.floor_ns else "",
         per_kernel=gate.per_kernel,
-        failures=tuple(arrowed(fmt.cut_middle(line, FAILURE_WIDTH)) for line in failures[:MAX_FAILURES]),
+        failures=failures[:MAX_FAILURES],
         more=max(0, len(failures) - MAX_FAILURES),
-        unjudged=sum(program.comparison.total.outcome(gate.fail_on) in UNJUDGED for program in compared),
-        compared=len(compared),
+        let_through=let_through[:MAX_FAILURES],
+        unjudged=len(gated.unjudged),
+        compared=len({one.program for one in gated.judged}),
+        confirmed=gated.confirmed,
     )
 
 
@@ -264,7 +268,7 @@ def _most_changed(program: Program) -> list[Row]:
 def _changed(row: Row) -> bool:
     """Return whether a kernel changed by more than noise; of a single run, by more than would count."""
     change = row.timing.change
-    return change is not None and row.outcome != "same" and abs(change) > row.comparison.threshold
+    return change is not None and row.outcome != "same" and abs(change) > row.timing.limit(row.comparison.threshold)
 
 
 def _swapped(program: Program) -> Swapped | None:

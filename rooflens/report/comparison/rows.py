@@ -267,18 +267,15 @@ def judgement(timing: Timing, threshold: float) -> str:
         return "Not judged: a side holds no durations."
     if outcome == "single":
         return "With a single run on a side noise is not known, so nothing is judged."
-    least = given_percent(threshold)
+    least = given_percent(round(timing.limit(threshold), 3))
+    if timing.under_wave:
+        least += f" ({given_percent(threshold)}, wider for grids below one wave)"
     if outcome == "same":
-        if _meet(timing):
+        if not timing.is_apart:
             return "No change: the ranges of both sides meet."
         return f"No change: the medians are less than {least} apart."
     change = signed_percent(timing.change or 0.0)
     return f"Beyond noise: the ranges do not meet, and the medians differ by {change}, more than {least}."
-
-
-def _meet(timing: Timing) -> bool:
-    base, head = timing.base, timing.head
-    return max(min(base.times_ns), min(head.times_ns)) <= min(max(base.times_ns), max(head.times_ns))
 
 
 def given_percent(share: float) -> str:

@@ -30,6 +30,8 @@ def document(  # noqa: PLR0913 - a page is made of these
     blocks: Iterable[Markup],
     styles: Iterable[str],
     scripts: Iterable[str],
+    below: Iterable[Markup] = (),
+    late_scripts: Iterable[str] = (),
     libraries: Iterable[str] = (),
     skip: tuple[str, str] = KERNELS,
     charts: bool = True,
@@ -38,11 +40,13 @@ def document(  # noqa: PLR0913 - a page is made of these
 
     Args:
         title: Stands in the browser's tab.
-        sections: What is shown, from top to bottom.
+        sections: What is shown, from top to bottom; its charts are drawn before a browser reads on.
         blocks: JSON blocks that the scripts read; the charts' themes are added.
         styles: Style sheets of `assets`, in order.
         scripts: The page's own scripts of `assets`, after `SCRIPTS`; no other script may run.
-        libraries: Code of others beside Vega.
+        below: What stands below the sections.
+        late_scripts: Scripts of `assets` that need what stands below.
+        libraries: Code of others that the late scripts use.
         skip: Where the link for readers with a keyboard leads, and its words.
         charts: False for a page that Vega draws nothing on; it is then a third as large.
     """
@@ -50,16 +54,19 @@ def document(  # noqa: PLR0913 - a page is made of these
         "light": theme.vega_config(theme.LIGHT, dark=False),
         "dark": theme.vega_config(theme.DARK, dark=True),
     }
-    codes = (*([vega_bundle()] if charts else ()), *libraries, joined((*SCRIPTS, *scripts)))
+    codes = (*([vega_bundle()] if charts else ()), joined((*SCRIPTS, *scripts)))
+    late = (*libraries, *([joined(late_scripts)] if late_scripts else ()))
     return render(
         "shared/document",
         title=title,
         skip=skip,
-        policy=content_policy(*codes),
+        policy=content_policy(*codes, *late),
         style=_style(styles),
         sections=sections,
         blocks=[json_block("themes", themes), *blocks],
         scripts=[script(code) for code in codes],
+        below=below,
+        late_scripts=[script(code) for code in late],
     )
 
 

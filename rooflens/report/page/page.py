@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rooflens.model.roofline.datasheets import load_datasheets
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import document
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.errors import InputError
     from rooflens.model.predict.expectations import Prediction, Rule
     from rooflens.model.records import AnalyzedReport
     from rooflens.model.verdict.thresholds import Thresholds
@@ -55,14 +57,20 @@ STYLES = (
 )
 SCRIPTS = (
     "shared/format.js",
+    "shared/reveal.js",
     "report/selectors.js",
     "report/first_screen.js",
+)
+LATE_SCRIPTS = (
+    "shared/reveal.js",
     "report/kernels_table.js",
     "report/cards.js",
+    "report/words.js",
     "report/kernels_csv.js",
     "report/other_gpu.js",
 )
-"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`."""
+"""Files of `assets`, in order; each script is a function of its own that shares only the object `lens`. The first ones
+run before a browser reads what stands below the first screen, so that nothing there keeps the first chart waiting."""
 
 
 def render_page(  # noqa: PLR0913 - a page is made of these
@@ -70,7 +78,7 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     *,
     title: str,
     limits: Thresholds | None = None,
-    unread: Sequence[tuple[str, str]] = (),
+    unread: Sequence[tuple[str, InputError]] = (),
     predictions: Mapping[str, Prediction] = MappingProxyType({}),
     rules: Sequence[Rule] = (),
 ) -> str:
@@ -93,9 +101,14 @@ def render_page(  # noqa: PLR0913 - a page is made of these
     anchors = [("first", "Overview"), *(ANCHORS[section] for section in below if section in ANCHORS)]
     return document(
         title,
-        [header(content), banner(content), first_screen(content, anchors), *below.values()],
-        blocks=[json_block("items", items(content))],
+        [header(content), banner(content), first_screen(content, anchors)],
+        blocks=[
+            json_block("items", items(content)),
+            json_block("gpus", [gpu.id for gpu in load_datasheets()] if what_if in below else []),
+        ],
         styles=STYLES,
         scripts=SCRIPTS,
+        below=below.values(),
+        late_scripts=LATE_SCRIPTS,
         libraries=(table_library(),),
     )

@@ -49,8 +49,14 @@ RANGED = "ranges[level] ? level : 'all'"
 """Expression of the level whose range is seen."""
 
 
-def roofline_spec(
-    plane: Plane, *, title: str, picked: str, ranks: Mapping[str, int], datasheet: Sequence[DatasheetRoofs] = ()
+def roofline_spec(  # noqa: PLR0913 - what a reader can choose
+    plane: Plane,
+    *,
+    title: str,
+    picked: str,
+    ranks: Mapping[str, int],
+    datasheet: Sequence[DatasheetRoofs] = (),
+    level: str | None = None,
 ) -> dict[str, Any]:
     """Specify the plane, and bars below it when launches without a place in it exist.
 
@@ -60,12 +66,13 @@ def roofline_spec(
         picked: Key of the launch whose gap is drawn from the start; empty for none.
         ranks: Numbers of the ranking by key of launch.
         datasheet: Roofs of other GPUs to choose from (`rooflens.report.roofline.datasheet`).
+        level: What is shown first, one of `plane.levels` or `all`; by default `default_level`.
     """
     gpus = datasheet if plane.points else ()
     parts = ([_plane_chart(plane, gpus)] if plane.points else []) + ([bars_chart(plane, WIDTH)] if plane.shares else [])
     drawn = drawings(plane, picked, gpus) if plane.points else {}
     kernels, texts = rows.kernel_rows(plane)
-    params = [*_params(plane, picked), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
+    params = [*_params(plane, picked, level), *(_plane_params(plane, gpus, drawn) if plane.points else ())]
     params += values(texts=texts)
     return specify(
         {"vconcat": parts, "spacing": 24},
@@ -121,9 +128,9 @@ def _plane_chart(plane: Plane, gpus: Sequence[DatasheetRoofs]) -> Layer:
     return {"name": "plane", "width": WIDTH, "height": HEIGHT, "view": {"cursor": "grab"}, "layer": layers}
 
 
-def _params(plane: Plane, picked: str) -> list[Layer]:
+def _params(plane: Plane, picked: str, level: str | None) -> list[Layer]:
     """Declare what the page sets."""
-    chosen: dict[str, Any] = {"level": default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
+    chosen: dict[str, Any] = {"level": level or default_level(plane), "picked": picked, "kernel": "", "hidden": {}}
     chosen |= {"ranks": None} if plane.points else {}
     chosen |= {"datasheet": ""} | ({"boost": False} if boost(plane) else {})
     return values(**chosen, levelNames=plane.level_names, w=WIDTH, h=HEIGHT)

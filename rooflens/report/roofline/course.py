@@ -76,15 +76,16 @@ def _shares(phases: Phases, share: Sequence[float | None]) -> dict[str, float]:
     begin = 0.0
     for name, part in _parts(phases):
         end = begin + part
-        known = _known(share[round(begin * len(share)) : round(end * len(share))])
+        known = sampled(share[round(begin * len(share)) : round(end * len(share))])
         means |= {name: fmean(known)} if known else {}
         begin = end
-    known = _known(share)
+    known = sampled(share)
     mean = fmean(known) if known else 0.0
     return {name: value / mean for name, value in means.items()} if mean else {}
 
 
-def _known(share: Sequence[float | None]) -> list[float]:
+def sampled(share: Sequence[float | None]) -> list[float]:
+    """Leave out samples that are missing."""
     return [value for value in share if value is not None]
 
 

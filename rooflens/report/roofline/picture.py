@@ -12,7 +12,7 @@ from rooflens.errors import InputError
 from rooflens.format import cut_middle
 from rooflens.report.html import theme
 from rooflens.report.html.embed import VEGA_LITE
-from rooflens.report.plane.plane import plane
+from rooflens.report.plane.plane import ALL, plane
 from rooflens.report.roofline.chart import roofline_spec
 from rooflens.report.roofline.rows import clock_text
 
@@ -55,8 +55,14 @@ class Picture(Struct, frozen=True):
         return pixels
 
 
-def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
+def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = None) -> Picture:
     """Draw the roofline of each GPU, one below the other, the GPU with the longest launch first.
+
+    Args:
+        page: What there is to draw.
+        dark: Draw it for a dark page.
+        level: Memory level at which kernels stand, or `all`; by default, and where a GPU has no kernel there, the one
+            that limits its kernels.
 
     Raises:
         InputError: No kernel has a place in a roofline.
@@ -74,12 +80,15 @@ def draw_rooflines(page: Content, *, dark: bool = False) -> Picture:
     notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in empty]
     if len(placed) > MAX_GPUS:
         notes.append(f"the picture shows {MAX_GPUS} of {len(placed)} GPUs: give fewer reports for the others")
-    drawings = [_renamed(_draw(roofline, page, dark=dark), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])]
+    drawings = [
+        _renamed(_draw(roofline, page, level, dark=dark), f"gpu{i}") for i, roofline in enumerate(placed[:MAX_GPUS])
+    ]
     return Picture(drawings[0] if len(drawings) == 1 else _stacked(drawings, _inks(dark=dark).page), tuple(notes))
 
 
-def _draw(plane: Plane, page: Content, *, dark: bool) -> str:
-    spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={})
+def _draw(plane: Plane, page: Content, level: str | None, *, dark: bool) -> str:
+    shown = level if level in {*plane.levels, ALL} else None
+    spec = roofline_spec(plane, title=_title(plane, page), picked="", ranks={}, level=shown)
     svg: str = vl_convert.vegalite_to_svg(
         _drawable(spec),
         vl_version=VEGA_LITE.rpartition(".")[0],

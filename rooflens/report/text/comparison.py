@@ -6,9 +6,19 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from rooflens.format import cut_name, duration, percent, plain_name, printable, significant
+from rooflens.format import (
+    count,
+    cut_name,
+    duration,
+    exact_duration,
+    given_percent,
+    plain_name,
+    printable,
+    significant,
+)
 from rooflens.model.compare.across import TWO
 from rooflens.model.compare.findings import changed_findings, findings_sentence
+from rooflens.model.compare.gate import what
 from rooflens.model.compare.sentences import (
     change_sentence,
     growth_words,
@@ -22,14 +32,14 @@ from rooflens.report.text.markdown_parts import code_cell, prose, table
 from rooflens.report.text.terminal import new_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
     from rooflens.model.compare.across import Across, AcrossRow, Cell, Sides
     from rooflens.model.compare.compare import Change, Comparison, Side, Spread, Timing
     from rooflens.model.compare.findings import FindingChange, FindingChanges
-    from rooflens.model.compare.gate import Compared, Gate
+    from rooflens.model.compare.gate import Compared, Gated, Judged, What
     from rooflens.model.records import Analysis
 
 
@@ -40,18 +50,20 @@ NAME_WIDTH = 48
 KERNELS_SHOWN = 30
 """Kernels listed in Markdown and on the terminal, the biggest differences first; JSON holds all."""
 
+_ENDED = {"failed": "failed", "holds": "holds", "not judged": "could not judge"}
+
 _HEADINGS = ("kernel", "before", "after", "what became of it")
 _TIMES = ("before", "after")
 
 
-def to_json(compared: Sequence[Compared], gate: Gate | None = None, sides: Sides = TWO) -> str:
+def to_json(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
     """Write every program with all its kernels: SI base units, null where nothing was measured."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "across": [_across(program) for program in sides.across],
         "programs": [_program(program) for program in compared],
         "unpaired": [{"where": one.where, "programs": list(one.programs)} for one in sides.unpaired],
-        "gate": _gate(compared, gate),
+        "gate": _gate(gated) if gated else None,
     }
     return json_text(document)
 
@@ -84,11 +96,36 @@ def _cell(cell: Cell | None) -> dict[str, Any] | None:
     }
 
 
-def _gate(compared: Sequence[Compared], gate: Gate | None) -> dict[str, Any] | None:
-    if gate is None:
-        return None
-    failures = gate.failures(compared)
-    return {"fail_on": gate.fail_on, "per_kernel": gate.per_kernel, "failed": bool(failures), "failures": failures}
+def _gate(gated: Gated) -> dict[str, Any]:
+    """Write what the gate found: words for people, and each time that it judged."""
+    gate = gated.gate
+    return {
+        "fail_on": gate.fail_on,
+        "floor_ns": gate.floor_ns,
+        "per_kernel": gate.per_kernel,
+        "outcome": gated.word,
+        "failed": gated.failed,
+        "failures": gated.failures,
+        "let_through": gated.let_through,
+        "unjudged": gated.unjudged,
+        "confirmed_by_recordings": gated.confirmed,
+        "judged": [_judged(one) for one in gated.judged],
+    }
+
+
+def _judged(one: Judged) -> dict[str, Any]:
+    return {
+        "program": one.program,
+        "kernel": one.change.name if one.change else None,
+        "failed": one.failed,
+        "outcome": one.outcome,
+        "change": one.timing.change,
+        "lost_ns": one.timing.lost_ns if one.timing.change is not None else None,
+        "fail_on": one.fail_on,
+        "floor_ns": one.floor_ns,
+        "change_anew": one.anew.change if one.anew else None,
+        "reason": one.reason or None,
+    }
 
 
 def _program(program: Compared) -> dict[str, Any]:
@@ -115,6 +152,7 @@ def _timing(timing: Timing, threshold: float) -> dict[str, Any]:
         "factor": timing.factor,
         "change": timing.change,
         "outcome": timing.outcome(threshold),
+        "threshold": timing.limit(threshold),
     }
 
 
@@ -281,16 +319,34 @@ def _story(change: Change, comparison: Comparison) -> str:
     return change_sentence(change, comparison) + (f". Findings: {told}" if told else "")
 
 
-def to_markdown(compared: Sequence[Compared], gate: Gate | None = None, sides: Sides = TWO) -> str:
+def to_markdown(compared: Sequence[Compared], gated: Gated | None = None, sides: Sides = TWO) -> str:
     """Write GitHub-flavoured Markdown for a pull request."""
     blocks = [block for program in sides.across for block in _markdown_across(program)]
     blocks += [block for program in compared for block in _markdown(program)]
     if sides.unpaired:
         blocks.append("\n".join(f"- {prose(one.words)}" for one in sides.unpaired))
-    if gate is not None:
-        failures = gate.failures(compared)
-        lines = [f"- {prose(line)}" for line in failures] or ["- nothing"]
-        blocks.append("\n".join([f"**Slower by more than {percent(gate.fail_on)} and more than noise**", "", *lines]))
+    if gated is not None:
+        blocks.append(gate_lines(gated))
+    return "\n\n".join(blocks)
+
+
+def gate_lines(gated: Gated) -> str:
+    """Write in Markdown how the gate ended, what failed it, what it let through and what it could not judge."""
+    gate = gated.gate
+    floor = f" and {exact_duration(gate.floor_ns)}" if gate.floor_ns else ""
+    limit = f"{given_percent(round(100 * gate.fail_on, 6))}{floor}"
+    anew = f", confirmed by {count(gated.confirmed, 'new recording')} of the head" if gated.confirmed else ""
+    parts = (
+        (f"**The gate {_ENDED[gated.word]}**: slower by more than {limit} and more than noise{anew}", gated.failures),
+        ("Let through:", gated.let_through),
+        ("Not judged:", gated.unjudged),
+    )
+    blocks = []
+    for i, (heading, found) in enumerate(parts):
+        lines = [f"- {prose(line)}" for line in found[:KERNELS_SHOWN]] or ["- nothing"]
+        left = [f"- and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
+        if found or not i:
+            blocks.append("\n".join([heading, "", *lines, *left]))
     return "\n\n".join(blocks)
 
 
@@ -319,41 +375,43 @@ def _markdown(program: Compared) -> Iterator[str]:
         yield "\n".join(f"- {prose(warning)}" for warning in program.warnings)
 
 
-def to_junit(compared: Sequence[Compared], gate: Gate | None = None) -> str:
+def to_junit(compared: Sequence[Compared], gated: Gated | None = None) -> str:
     """Write a test suite for each program and a test case for its total and each of its kernels.
 
     Without a gate no case fails; a single run is skipped, for it says nothing about noise.
     """
     suites = ET.Element("testsuites", name="rooflens")
+    judged = {one.what: one for one in gated.judged} if gated else {}
     for program in compared:
-        _add_suite(suites, program, gate)
+        _add_suite(suites, program, judged)
     _break_lines(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suites, encoding="unicode")}'
 
 
-def _add_suite(suites: ET.Element, program: Compared, gate: Gate | None) -> None:
+def _add_suite(suites: ET.Element, program: Compared, judged: Mapping[What, Judged]) -> None:
     comparison = program.comparison
     suite = ET.SubElement(suites, "testsuite", name=printable(program.program, " "))
-    _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), gate)
+    total = judged.get(what(program.program, None))
+    _add_case(suite, "GPU time", comparison.total, total_sentence(comparison), total)
     for change in comparison.changes:
-        of_kernels = gate if gate is not None and gate.per_kernel else None
-        _add_case(suite, plain_name(change.name), change.speed, change_sentence(change, comparison), of_kernels)
+        of_kernel = judged.get(what(program.program, change))
+        _add_case(suite, plain_name(change.name), change.speed, change_sentence(change, comparison), of_kernel)
     for counted, found in (("tests", "testcase"), ("failures", "testcase/failure"), ("skipped", "testcase/skipped")):
         suite.set(counted, str(len(suite.findall(found))))
     _break_lines(suite)
 
 
-def _add_case(suite: ET.Element, name: str, timing: Timing, sentence: str, gate: Gate | None) -> None:
-    """Add one test case, which a gate judges if there is one; its time is the head's median in seconds."""
+def _add_case(suite: ET.Element, name: str, timing: Timing, sentence: str, judged: Judged | None) -> None:
+    """Add one test case, which a gate judged if there is one; its time is the head's median in seconds."""
     seconds = significant((timing.head.median_ns or 0.0) / 1e9, 6).replace(",", "")
     case = ET.SubElement(suite, "testcase", classname=suite.get("name", ""), name=printable(name, " "), time=seconds)
-    outcome = timing.outcome(gate.fail_on) if gate is not None else ""
-    if gate is not None and outcome in {"single", "unknown"}:
-        ET.SubElement(case, "skipped", message=printable(timing_words(timing, gate.fail_on), " "))
-    elif outcome == "slower":
+    if judged is not None and judged.outcome in {"single", "unknown"}:
+        ET.SubElement(case, "skipped", message=printable(timing_words(timing, judged.fail_on), " "))
+    elif judged is not None and judged.failed:
         ET.SubElement(case, "failure", message=printable(growth_words(timing), " ")).text = printable(sentence, " ")
     else:
-        ET.SubElement(case, "system-out").text = printable(sentence, " ")
+        more = f"; let through: {judged.reason}" if judged is not None and judged.reason else ""
+        ET.SubElement(case, "system-out").text = printable(f"{sentence}{more}", " ")
 
 
 def _break_lines(parent: ET.Element) -> None:

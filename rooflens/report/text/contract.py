@@ -231,6 +231,7 @@ KERNEL = fixed(
     Key("source", TEXT, attrgetter("kernel.source"), "path of the report as it was given"),
     Key("index", POSITION, attrgetter("kernel.index"), "position among the report's results, from 0"),
     Key("name", TEXT, attrgetter("kernel.function_name"), "function name"),
+    Key("key", TEXT, attrgetter("key"), "what the launch is called from run to run; unique in its report"),
     Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu")),
     Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability")),
     Key("status", choice(*get_args(Status)), attrgetter("kernel.status")),

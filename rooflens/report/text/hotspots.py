@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from rich.text import Text
 
 from rooflens.format import MISSING, count, cut_name, duration, percent, plain_name, printable, si, significant
-from rooflens.model.counters.balance import STALLS
 from rooflens.model.hotspots import MEASURES, STALL, leading_stall
 from rooflens.model.records import ratio
 from rooflens.report.text.contract import (
@@ -194,40 +192,3 @@ def _csv_rows(listing: Listing) -> Iterator[dict[str, Any]]:
     nothing = dict.fromkeys(written["totals"], 0)
     for hotspot in written["hotspots"]:
         yield {**written, **nothing, **hotspot, **hotspot["measures"]}
-
-
-def to_annotations(shown: Iterable[Listing], folder: Path | None = None) -> str:
-    """Write a workflow command of GitHub for each hot line: it annotates the line in a pull request.
-
-    Args:
-        shown: Listings by line; lines without a file are left out.
-        folder: The checkout; files in it are named from there. By default the working directory.
-    """
-    folder = folder or Path.cwd()
-    return "".join(
-        f"::warning file={_property(_within(hotspot.file, folder))},line={hotspot.line},"
-        f"title={_property(cut_name(plain_name(listing.kernel.name), NAME_WIDTH))}::{_data(_said(listing, hotspot))}\n"
-        for listing in shown
-        for hotspot in listing.hotspots
-        if hotspot.file and hotspot.line
-    )
-
-
-def _said(listing: Listing, hotspot: Hotspot) -> str:
-    waits = STALLS.get(leading_stall(hotspot) or "")
-    return f"{_samples(listing.kernel, hotspot)} of the samples{f'; it mostly {waits}' if waits else ''}"
-
-
-def _within(file: str, folder: Path) -> str:
-    path = PurePath(file)
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else file
-
-
-def _data(text: str) -> str:
-    """Escape the text of a workflow command, which ends with its line."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    """Escape a property of a workflow command, which ends with a comma or a colon as well."""
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import bug_reason, failed_kernel
-from rooflens.model.records import LEVELS
+from rooflens.model.records import LEVELS, Outside
 from rooflens.report.text.contract import KERNEL, NUMBER, to_document
 from rooflens.report.text.data import csv_text, json_text
 
@@ -20,7 +20,7 @@ CSV_COLUMNS = (
     *(f"{name}_bytes" for name in LEVELS),
     *("dram_intensity_flop_per_byte", "flop_per_s"),
     *(f"{name}_share" for name in LEVELS),
-    *("bound", "resource", "at_roof", "cause", "headroom", "confidence", "flags"),
+    *("bound", "resource", "at_roof", "cause", "headroom", "confidence", "flags", "key"),
 )
 
 
@@ -56,7 +56,7 @@ def _line(analysis: Analysis) -> str:
         return json_text(KERNEL.write(analysis), dense=True)
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
         failed = failed_kernel(analysis.kernel, bug_reason(error))
-        return json_text(KERNEL.write(analyze(failed)), dense=True)
+        return json_text(KERNEL.write(analyze(failed, outside=Outside(key=analysis.key))), dense=True)
 
 
 def to_csv(analyses: Iterable[Analysis], *, raw_cells: bool = False) -> str:

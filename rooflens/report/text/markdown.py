@@ -215,10 +215,9 @@ def _failed(page: Content) -> list[str]:
 def _unread(page: Content) -> list[str]:
     if not page.unread:
         return []
-    names = _named([f"{_file(source)} ({prose(_cut(error))})" for source, error in page.unread], len(page.unread))
-    return [
-        f"{len(page.unread)} of {fmt.count(len(page.unread) + len(page.runs), 'report')} could not be read: {names}."
-    ]
+    names = _named([f"{_file(source)} ({prose(_cut(str(error)))})" for source, error in page.unread], len(page.unread))
+    total = fmt.count(page.unread_count + len(page.runs), "report")
+    return [f"{page.unread_count} of {total} could not be read: {names}."]
 
 
 def _flagged(page: Content) -> list[str]:

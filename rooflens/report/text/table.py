@@ -287,15 +287,15 @@ def _cell(row: Row, i: int, width: int) -> Text:
     return Text(cut(row.cells[i], width), style=_STYLES[row.bound] if i == _VERDICT else "")
 
 
-def to_markdown(analyses: Sequence[Analysis]) -> str:
+def to_markdown(analyses: Sequence[Analysis], top: int | None = None) -> str:
     """Write the same tables as Markdown, with all of their columns."""
-    return markdown_of(totals_of(analyses))
+    return markdown_of(totals_of(analyses), top)
 
 
-def markdown_of(totals: Sequence[Total]) -> str:
-    """Write the tables of totals as Markdown."""
+def markdown_of(totals: Sequence[Total], top: int | None = None) -> str:
+    """Write the tables of totals as Markdown; `top` as for `sections_of`."""
     lines = []
-    for section in sections_of(totals):
+    for section in sections_of(totals, top):
         rows = [
             (code_cell(row.name(_MARKDOWN_NAME_MAX)), *(prose(row.cells[i]) for i in section.columns if i != _NAME))
             for row in section.rows

@@ -6,14 +6,17 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.stored import DIGESTS, commit, tables_of
 
-from rooflens.analyzing import analyze_store
 from rooflens.cli.group import main
+from rooflens.ingest.executors.opening import find_workers
+from rooflens.model.store.store import Store
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import override_thresholds
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +68,7 @@ def test_totals_are_those_of_all_analyses(store: Path) -> None:
 def test_verdicts_of_other_thresholds_are_not_reused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Totals are stamped with what decided them: with other thresholds kernels are analyzed again."""
     analyze_store(store, keep=True, totals=True)
-    monkeypatch.setattr("rooflens.analyzing._analyze_report", refuse)
+    monkeypatch.setattr("rooflens.streaming.analyze_report", refuse)
     assert not analyze_store(store, totals=True).failures
     other = override_thresholds("[thresholds]\nslowdown = 1.9\n", "other.toml")
     assert len(analyze_store(store, other, totals=True).failures) == 3
@@ -93,7 +96,7 @@ def test_a_large_report_in_pieces_is_printed_the_same(
     whole = printed(store, "--format", style)
     for table in ("roofline", "findings", "totals"):
         shutil.rmtree(tmp_path / table)
-    monkeypatch.setattr("rooflens.analyzing._PIECE", 2)
+    monkeypatch.setattr("rooflens.streaming._PIECE", 2)
     monkeypatch.setattr("rooflens.cli.stored._AT_ONCE", 1)
     assert printed(store, "--format", style) == whole
 
@@ -124,6 +127,20 @@ def test_damage_is_named_though_totals_are_stored(store: Path) -> None:
     assert "damaged store file" in done.stderr
 
 
+def test_a_damaged_part_costs_as_many_reports_as_it_held(store: Path) -> None:
+    """Two of three reports stood in it: terminal, Markdown and page say so; a file of unknown content is one file."""
+    (victim,) = [part for part in Store(store).index().parts.values() if len(part.runs) == 2]
+    (store / "kernels" / f"{victim.key}.parquet").write_bytes(b"")
+    for style in ("table", "csv", "json", "md"):
+        done = CliRunner().invoke(main, ["analyze", "--store", str(store), "--format", style])
+        assert "\n2 of 3 reports could not be read\n" in done.stderr
+    for style, words in (("md", "2 of 3 reports could not be read: "), ("html", "2 of 3 reports could not be read<")):
+        assert words in CliRunner().invoke(main, ["report", "--store", str(store), "-o", "-", "--format", style]).stdout
+    (store / "runs" / f"{victim.key}.parquet").write_bytes(b"")
+    done = CliRunner().invoke(main, ["analyze", "--store", str(store)])
+    assert "\nall in 1 file of the store could not be read\n" in done.stderr
+
+
 def test_a_bug_is_not_kept_as_a_total(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed by a bug of ours is analyzed again the next time."""
     sound = printed(store, "--format", "md")
@@ -132,3 +149,21 @@ def test_a_bug_is_not_kept_as_a_total(store: Path, monkeypatch: pytest.MonkeyPat
         patch.setattr("rooflens.analyzing.find_attainable", refuse)
         assert "failed" in printed(store, "--format", "md")
     assert printed(store, "--format", "md") == sound
+
+
+@pytest.mark.parametrize("style", ["table", "md"])
+def test_several_processes_give_the_same(
+    store: Path, style: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Analyzed side by side, a store prints the same and keeps the same rows as one that a single process analyzes."""
+    alone = printed(store, "--format", style)
+    kept = {table: pq.read_table(tmp_path / table) for table in ("roofline", "findings", "totals")}
+    for table in kept:
+        shutil.rmtree(tmp_path / table)
+    monkeypatch.setattr("rooflens.streaming._MUCH", 1)
+    monkeypatch.setattr("rooflens.streaming._PIECE", 2)
+    monkeypatch.setattr("rooflens.streaming.usable_cores", lambda: 2)
+    monkeypatch.setattr("rooflens.streaming.processes", lambda: find_workers("process:2"))
+    monkeypatch.setattr("rooflens.streaming.analyze_report", refuse)  # here, and not in the processes
+    assert printed(store, "--format", style) == alone
+    assert {table: pq.read_table(tmp_path / table) for table in kept} == kept

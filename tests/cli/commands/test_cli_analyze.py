@@ -90,3 +90,18 @@ def test_verdicts_are_kept_anew_where_a_calibration_changed(
         run("analyze", "--store", store)
         times.append(file.stat().st_mtime_ns)
     assert times[0] != times[1] == times[2] != times[3]
+
+
+def test_the_first_kernels_are_shown_in_markdown_too(tmp_path: Path) -> None:
+    """`--top` leaves the same kernels in the table and in Markdown, of reports and of a store; data is refused it."""
+    specs = [KernelSpec(f"kernel_{number}()", {"gpu__time_duration.sum": 1e6 * number}) for number in (1, 3, 2)]
+    report = write_report(tmp_path / "three.ncu-rep", ReportSpec(specs))
+    run("ingest", report, "--store", tmp_path / "store")
+    for source in ((report,), ("--store", tmp_path / "store")):
+        for style in ("table", "md"):
+            shown = run("analyze", *source, "--format", style, "--top", "2").stdout.partition("Next:")[0]
+            assert [f"kernel_{number}" in shown for number in (1, 2, 3)] == [False, True, True], style
+        for style in ("json", "csv"):
+            refused = run("analyze", *source, "--format", style, "--top", "2")
+            assert (refused.exit_code, refused.stdout) == (2, "")
+            assert "`--format md` takes --top" in refused.stderr

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
+from support import fake_ncu
 from support.chips import H200
 from support.fixture_kernels import sgemm, triad
-from support.ncu_rep_writer import ReportSpec, write_report
+from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report
 from support.synthetic_kernels import kernel_spec
 
 from rooflens.cli.group import main
 from rooflens.model.store.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from click.testing import Result
@@ -26,12 +28,13 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def record(folder: Path, times_ns: list[int], name: str = "triad") -> Path:
+def record(folder: Path, times_ns: list[int], name: str = "triad", command_line: str = "ncu ./triad") -> Path:
     """Write one report of a triad for each time."""
     folder.mkdir(parents=True, exist_ok=True)
     for i, time_ns in enumerate(times_ns):
         work = replace(triad(H200), duration_ns=time_ns)
-        write_report(folder / f"{name}_{i}.ncu-rep", ReportSpec(kernels=(kernel_spec(work),)))
+        session = SessionSpec(command_line=command_line)
+        write_report(folder / f"{name}_{i}.ncu-rep", ReportSpec(kernels=(kernel_spec(work),), session=session))
     return folder
 
 
@@ -138,6 +141,9 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--per-kernel",), "--per-kernel goes with --fail-on"),
         (("--fail-on", "x"), "--fail-on takes a per cent"),
         (("--threshold", "-1"), "--threshold takes a per cent"),
+        (("--confirm",), "--confirm goes with --fail-on"),
+        (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
+        (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),
         (("-o", "x.txt"), "names no format"),
         (("-o", "x.html", "--format", "json"), "ends like html"),
@@ -257,3 +263,137 @@ def test_programs_that_one_side_lacks_are_named_everywhere(tmp_path: Path) -> No
     page = tmp_path / "page.html"
     run("compare", base, head, "--format", "html", "-o", page)
     assert words in page.read_text()
+
+
+def test_a_floor_holds_the_gate_and_every_format_says_so(base: Path, tmp_path: Path) -> None:
+    """105 µs fail, unless the floor is 200 µs: told on stderr and in each format."""
+    head = record(tmp_path / "head", [1_105_000, 1_110_000, 1_115_000])
+    words = "105 µs, no more than the floor of 200 µs"
+    assert run("compare", base, head, "--fail-on", "5%", "--floor", "0").exit_code == 5
+    gate = ("--fail-on", "5%", "--floor", "200us")
+    done = run("compare", base, head, *gate)
+    assert done.exit_code == 0
+    assert words in done.stderr
+    found = compared(base, head, *gate)["gate"]
+    assert (found["outcome"], found["failed"], found["floor_ns"], found["failures"]) == ("holds", False, 200e3, [])
+    assert words in found["let_through"][0]
+    (judged,) = found["judged"]
+    assert (judged["kernel"], judged["outcome"], judged["lost_ns"]) == (None, "same", 105_000)
+    for style in ("md", "github", "junit"):
+        assert words in run("compare", base, head, *gate, "--format", style).stdout, style
+    page = tmp_path / "page.html"
+    assert run("compare", base, head, *gate, "-o", page).exit_code == 0
+    assert words in page.read_text().replace("\u00a0", " ")
+
+
+def test_the_job_summary_goes_to_stdout_a_file_and_githubs_file(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a step had written to its summary stays; a `.md` file takes GitHub's format; the gate stands first."""
+    summary = tmp_path / "step.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
+    output = tmp_path / "out.md"
+    done = run("compare", base, slow, "--fail-on", "5%", "--format", "github", "-o", output)
+    assert (done.exit_code, done.stdout) == (5, "")
+    written = output.read_text()
+    assert summary.read_text() == f"before\n{written}"
+    assert written.startswith(
+        "## rooflens\n\n**The gate failed**: slower by more than 5 % and 2 µs and more than noise\n"
+    )
+    assert "takes 10.4 % more" in written
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY")
+    assert run("compare", base, slow, "--fail-on", "5%", "--format", "github").stdout == written
+
+
+@pytest.fixture
+def at_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Put a stand-in for ncu on PATH; what is returned says how long the program takes from now on."""
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    ncu = fake_ncu.install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{ncu.parent}:/usr/bin:/bin")
+
+    def takes(time_ns: int) -> None:
+        record(tmp_path / "now", [time_ns], "now")
+        monkeypatch.setenv(fake_ncu.REPORT, str(tmp_path / "now" / "now_0.ncu-rep"))
+
+    return takes
+
+
+RECORDED = "/opt/nsight/ncu --set full -o out/triad -f --launch-count 3 --nvtx sh -c 'exit 0'"
+
+
+@pytest.mark.parametrize(("time_ns", "code"), [(1_101_000, 5), (1_002_000, 0)])
+def test_a_failed_gate_is_confirmed_by_recording_anew(
+    base: Path, tmp_path: Path, at_a_gpu: Callable[[int], None], time_ns: int, code: int
+) -> None:
+    """The head's own command runs as often as it was recorded; what is slow again fails, the rest is let through."""
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000], command_line=RECORDED)
+    at_a_gpu(time_ns)
+    done = run("compare", base, slow, "--fail-on", "5%", "--confirm", "--format", "json")
+    assert done.exit_code == code, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("recording anew: ")]
+    assert len(told) == 3
+    assert " --set full --launch-count 3 --nvtx --export " in told[0]
+    assert told[0].endswith(" --force-overwrite sh -c 'exit 0'")
+    found = json.loads(done.stdout)["gate"]
+    assert found["confirmed_by_recordings"] == 3
+    assert found["failed"] is (code == 5)
+    assert [one["change_anew"] for one in found["judged"]] == [
+        None if code == 5 else pytest.approx(1_002_000 / 1_005_000 - 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command_line", "words"),
+    [
+        ("ncu ./no-such-program", "`./no-such-program`, which"),
+        ("ncu --option-of-the-future 3 ./triad", "does not say how it was recorded"),
+        ("./triad", "does not say how it was recorded"),
+    ],
+)
+def test_what_cannot_be_recorded_anew_stays_failed(
+    base: Path, tmp_path: Path, at_a_gpu: Callable[[int], None], command_line: str, words: str
+) -> None:
+    """A program that is not here, or a command that cannot be read: exit code 5, the reason and the next step."""
+    at_a_gpu(1_000_000)
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000], command_line=command_line)
+    done = run("compare", base, slow, "--fail-on", "5%", "--confirm")
+    assert done.exit_code == 5
+    assert "note: triad: not confirmed: `" in done.stderr
+    assert words in done.stderr
+    assert "hint: " in done.stderr
+    assert "record the head again yourself" in done.stderr
+
+
+def test_without_ncu_a_failed_gate_says_why_it_is_not_confirmed(
+    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No ncu: the failure stands, and the hint is that of collecting."""
+    monkeypatch.setattr("rooflens.ingest.ncu.command._candidates", lambda *_: iter(()))
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000])
+    done = run("compare", base, slow, "--fail-on", "5%", "--confirm")
+    assert done.exit_code == 5
+    assert "not confirmed: Nsight Compute's `ncu` was not found" in done.stderr
+
+
+def test_a_gate_that_holds_records_nothing(base: Path, tmp_path: Path, at_a_gpu: Callable[[int], None]) -> None:
+    """`--confirm` is for what fails."""
+    at_a_gpu(9_000_000)
+    done = run("compare", base, record(tmp_path / "same", [1_001_000, 1_006_000]), "--fail-on", "5%", "--confirm")
+    assert done.exit_code == 0
+    assert "recording anew" not in done.stderr
+
+
+def test_a_log_of_github_holds_no_command_of_a_name(tmp_path: Path) -> None:
+    """The runner reads stderr too: a program called like one of its old commands stays text."""
+    base, head = (
+        record(tmp_path / name, times, "##[add-mask]x")
+        for name, times in (("base", [1_000_000, 1_001_000]), ("head", [2_000_000, 2_001_000]))
+    )
+    done = run("compare", base, head, "--fail-on", "5%", "--format", "github")
+    assert done.exit_code == 5
+    assert "gate failed: " in done.stderr
+    assert "##[" not in done.output

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
 from rooflens.analyzing import Analyzed, read_thresholds
@@ -14,8 +15,10 @@ from rooflens.cli.group import main
 from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
+from rooflens.model.selecting import Selection, select
+from rooflens.report.ci.annotations import commands, of_hotspots
 from rooflens.report.text.contract import KERNEL
-from rooflens.report.text.hotspots import Listing, to_annotations
+from rooflens.report.text.hotspots import Listing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +77,11 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     run_ = Run("d", "a.ncu-rep", 1, 3, synthetic=False)
     found = Analyzed((AnalyzedReport(run_, tuple(analyze(one) for one in kernels)),), read_thresholds(None))
-    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", lambda *_, **__: found)
+
+    def load(*_: object, selection: Selection | None, **__: object) -> Analyzed:
+        return replace(found, reports=select(found.reports, selection))
+
+    monkeypatch.setattr("rooflens.cli.commands.hotspots.load_analyzed", load)
 
 
 @pytest.mark.usefixtures("known")
@@ -152,7 +159,7 @@ def test_what_is_not_there_is_an_error() -> None:
     """An unknown kernel, and lines of kernels that hold instructions only: exit code 1 and the next step."""
     unknown = run("hotspots", "x", "--kernel", "gemm")
     assert (unknown.exit_code, unknown.stdout) == (1, "")
-    assert "no kernel has `gemm` in its name" in unknown.stderr
+    assert "no kernel matches `gemm`" in unknown.stderr
     lineless = run("hotspots", "x", "--kernel", "with_sass", "--by", "line", "--format", "json")
     assert (lineless.exit_code, lineless.stdout) == (1, "")
     assert "-lineinfo" in lineless.stderr
@@ -181,7 +188,7 @@ def test_annotations_name_lines_of_the_checkout(tmp_path: Path) -> None:
     """Each hot line is one workflow command; what would end it or a property of it is escaped."""
     hotspot = Hotspot("line", f"{tmp_path}/src/a,b.cu", 7, measures=HOTTEST)
     kernel = Kernel("0" * 64, "a", 0, "k<a::b>", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
     assert text == (
         "::warning file=src/a%2Cb.cu,line=7,title=k<a%3A%3Ab>::"
         "80 %25 of the samples; it mostly waits for global memory\n"
@@ -192,7 +199,7 @@ def test_a_hostile_name_stays_in_its_annotation(tmp_path: Path) -> None:
     """A line break in a file's name starts no command of its own."""
     hotspot = Hotspot("line", "x\n::error::gone", 7, measures=HOTTEST)
     kernel = Kernel("0" * 64, "a", 0, "k\r\n::error::y", "k", "ok", code_totals={"samples": 100.0}, hotspots=(hotspot,))
-    text = to_annotations([Listing(kernel, "line", (hotspot,))], tmp_path)
+    text = commands(of_hotspots([Listing(kernel, "line", (hotspot,))]), tmp_path)
     assert text.count("\n") == 1
     assert text.endswith("\n")
     assert text.count("::") == 2

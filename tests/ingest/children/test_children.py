@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -152,6 +153,16 @@ def test_a_call_over_its_time_is_ended_and_says_how_long_it_had(children: Childr
     error = _death(children, time.sleep, 600, deadline_s=1.0)
     assert str(error) == "the worker had not finished with it after 1 s"
     assert "--deadline" in error.hint
+
+
+def test_children_outlive_the_thread_that_asked_for_them(children: Children) -> None:
+    """Linux ends a child with the thread that started it: none of those that ask for children starts them itself."""
+    found: list[int] = []
+    asking = threading.Thread(target=lambda: found.append(children.call(os.getpid, ())))
+    asking.start()
+    asking.join()
+    time.sleep(0.1)
+    assert children.call(os.getpid, ()) == found[0]
 
 
 def test_children_are_let_go_by_count_and_by_memory(monkeypatch: pytest.MonkeyPatch, children: Children) -> None:

@@ -104,7 +104,8 @@ def test_a_report_that_no_table_takes_is_a_failure_and_the_others_are_stored(
     monkeypatch.setattr(PartWriter, "add_report", refuse)
     done = ingest_reports(jobs, Store(tmp_path / "store"))
     assert (done.report_count, [source for source, _ in done.failures]) == (5, [jobs[3].source, jobs[4].source])
-    assert "the store cannot take" in str(done.failures[1][1])
+    assert "the store cannot take: ArrowInvalid at test_executors.py:" in str(done.failures[1][1])
+    assert str(done.failures[1][1]).endswith(": no such value")
 
 
 def test_much_is_read_by_processes_and_little_here(jobs: tuple[Job, ...], monkeypatch: pytest.MonkeyPatch) -> None:

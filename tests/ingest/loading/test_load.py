@@ -9,7 +9,6 @@ import pyarrow.parquet as pq
 import pytest
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report, write_report
 
-from rooflens.analyzing import analyze_store
 from rooflens.errors import InputError
 from rooflens.ingest.loading import tasks
 from rooflens.ingest.loading.load import ingest_reports, load_reports
@@ -18,6 +17,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.store.reading import StoredReport
 from rooflens.model.store.store import Store
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

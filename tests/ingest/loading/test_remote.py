@@ -1,9 +1,14 @@
-"""Reports and stores at addresses, and workers of Dask: tests are skipped where the package they need is missing."""
+"""Reports and stores at addresses, workers of Dask and MPI: skipped where the package that a test needs is missing."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
+import subprocess
+import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.fs as pafs
@@ -11,19 +16,20 @@ import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
 
-from rooflens.analyzing import analyze_paths, analyze_store
+import rooflens
+from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import ingest_reports, load_reports
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.store import store as store_module
-from rooflens.model.store.address import joined, shown
+from rooflens.model.store.address import joined, shown, without_secrets
 from rooflens.model.store.compacting import compact
 from rooflens.model.store.store import Store
+from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Killed(BaseException):
@@ -107,6 +113,72 @@ def test_an_address_is_shown_without_its_secrets() -> None:
     assert joined(address, "a.ncu-rep") == "s3://key:secret@bucket/folder/a.ncu-rep?endpoint_override=host"
 
 
+@pytest.mark.parametrize(
+    ("address", "seen"),
+    [
+        ("s3://AKIAKEY:wJalr/XUtnFEMI@bucket/a@b?region=x", "s3://bucket/a@b"),
+        ("s3://bucket/a@b?access_key=AKIAKEY&secret_key=wJalr%2FXUtnFEMI", "s3://bucket/a@b"),
+        ("hdfs://host:9000/a@b", "hdfs://host:9000/a@b"),
+        ("abfs://:wJalr/XUtnFEMI@account.dfs.core.windows.net/a", "abfs://account.dfs.core.windows.net/a"),
+        ("folder/what?@b", "folder/what?@b"),
+    ],
+)
+def test_no_key_of_an_address_is_shown(address: str, seen: str) -> None:
+    """Keys before the place, with slashes too, and among the options are nowhere in it, nor in what a library says."""
+    assert shown(address) == seen
+    told = without_secrets(f"cannot parse {address}: AKIAKEY may not, nor wJalr/XUtnFEMI or wJalr%2FXUtnFEMI", address)
+    assert told.startswith(f"cannot parse {seen}: ")
+    if seen != address:
+        assert "wJalr" not in told
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://AKIAKEY:wJalr/XUtn@bucket/s", "s3://AKIAKEY:wJalrXUtn@bucket/s?secret_key=wJalrXUtn&no=such"]
+)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("analyze", "--store", "{}"),
+        ("analyze", "{}"),
+        ("report", "--store", "{}", "-o", "-", "--format", "json"),
+        ("compare", "{}", "{}"),
+        ("history", "--store", "{}", "--format", "json"),
+        ("ingest", "fixtures", "--store", "{}"),
+        ("store", "compact", "{}"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_no_command_prints_the_keys_of_an_address(command: tuple[str, ...], address: str) -> None:
+    """Whatever is wrong with an address, the keys in it are in no message."""
+    told = CliRunner().invoke(main, [part.format(address) for part in command])
+    assert told.exit_code != 0
+    assert "bucket" in told.output or "fixtures" in told.output
+    assert "wJalr" not in told.output
+
+
+@pytest.mark.s3
+def test_a_store_that_is_opened_with_keys_shows_none(folder: Path, s3: str) -> None:
+    """Whoever it is opened as, neither a message nor the JSON says it."""
+    store = joined(s3, "keys").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
+    reports = joined(s3, "keyed").replace("s3://", "s3://AKIAKEY:wJalrXUtn@")
+    _upload(folder, reports)
+    for command in (
+        ["ingest", reports, "--store", store],
+        ["analyze", reports, "--format", "json"],
+        ["analyze", "--store", store, "--format", "json"],
+        ["analyze", "--store", store],
+        ["analyze", "--store", store, "--where", "gpu = 'none'"],
+        ["history", "--store", store, "--kernel", "none"],
+        ["compare", store, store],
+        ["store", "compact", store],
+    ):
+        told = CliRunner().invoke(main, command)
+        assert told.exception is None or isinstance(told.exception, SystemExit), told.exception
+        assert told.output
+        assert "wJalr" not in told.output
+        assert "AKIA" not in told.output
+
+
 @pytest.mark.s3
 def test_reports_and_store_may_both_be_on_s3(folder: Path, s3: str) -> None:
     """Reports of one folder of a bucket go into a store in another, and come back from there."""
@@ -140,6 +212,25 @@ def test_a_store_on_s3_is_written_analyzed_and_compacted(
     shown_by_cli = CliRunner().invoke(main, ["analyze", "--store", remote, "--format", "json"])
     assert shown_by_cli.exit_code == 0, shown_by_cli.output
     assert all(f"kernel_{number}" in shown_by_cli.stdout for number in (0, 1, 2, 4))
+
+
+@pytest.mark.mpi
+def test_processes_of_mpi_write_what_this_process_writes(tmp_path: Path, folder: Path) -> None:
+    """Two processes, of which the second does the work: the store holds the same, and the damaged report is named."""
+    pytest.importorskip("mpi4py")
+    mpiexec = shutil.which("mpiexec")
+    if mpiexec is None:
+        pytest.skip("no MPI is installed")
+    ours = ("ingest", str(folder), "--store", str(tmp_path / "there"), "--executor", "mpi")
+    command = (mpiexec, "-n", "2", sys.executable, "-m", "mpi4py.futures", "-m", "rooflens", *ours)
+    allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    place = {"PYTHONPATH": str(Path(rooflens.__file__).parents[1]), "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = subprocess.run(  # noqa: S603 - the launcher of MPI with our own interpreter
+        command, env={**os.environ, **allowed, **place}, capture_output=True, check=False, text=True
+    )
+    ingest_reports(find_inputs([str(folder)]).jobs, Store(tmp_path / "here"))
+    assert (done.returncode, "1 of 5 reports could not be read" in done.stderr) == (1, True), done.stderr
+    assert analyze_store(tmp_path / "there").reports == analyze_store(tmp_path / "here").reports
 
 
 @pytest.mark.dask

@@ -196,7 +196,8 @@ def test_ranges_graphs_and_command_lists_are_read(tmp_path: Path, kind: str, nam
     metrics = [{"NameId": 0, "MetricValue": {"DoubleValue": 1500.0}}]
     rule = {"Identifier": b"R", "DisplayName": b"R", "SectionIdentifier": b"S"}
     text = {"Text": b"text", "Kind": 4, "Title": b"title"}
-    fields = {"RuleResults": [{**rule, "Body": {"Items": [{"Message": text}]}}]}
+    encoded = message("RuleResult")(**rule, Body={"Items": [{"Message": text}]}).SerializeToString()
+    fields = {"RuleResults": [encoded]}
     names = {"KernelFunctionName": b"build"} if name == "build" else {}
     report = _both(tmp_path, _report(metrics, [b"gpu__time_duration.sum"], kind, **fields, **names))
     (found,) = report.kernels

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.kernels import make_kernel
 
-from rooflens.model.compare.matching import Match, function_of, match_launches
+from rooflens.model.compare.matching import Match, match_launches
+from rooflens.model.keys import function_of
 
 if TYPE_CHECKING:
     from rooflens.model.records import Kernel

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from support.findings_doc import DOC, SAID, document, parts_of
+from support.findings_doc import DOC, document
 
 from rooflens.model.findings.nvidia import NVIDIA_RULE
+from rooflens.model.findings.rule import SAID
 from rooflens.model.findings.table import RULES
 
 if TYPE_CHECKING:
@@ -30,6 +31,6 @@ def test_every_id_has_one_entry() -> None:
 def test_every_entry_is_complete(rule: FindingRule) -> None:
     """A docstring says what the finding is, how to confirm it and what it does not show, in that order."""
     assert SAID.match(rule.find.__doc__ or "")
-    starts = [part.split()[0] for part in parts_of(rule)[1:]]
+    starts = [part.split()[0] for part in rule.said[1:]]
     assert starts[-2:] == ["Confirm", "It"]
     assert set(starts[:-2]) <= {"Counters:", "Counter:", "Counters,", "Source:"}

@@ -11,6 +11,7 @@ from rooflens.model.store.compacting import compact
 from rooflens.model.store.rows import failure_table
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
+from rooflens.model.store.verdicts import verdict_tables
 from rooflens.model.totals import totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
 
@@ -28,7 +29,8 @@ def keep(folder: Path, reports: list[AnalyzedReport]) -> None:
     """Write the verdicts of some reports into their store."""
     with Store.existing(folder).keeping(default_thresholds()) as writer:
         for report in reports:
-            writer.add(report)
+            tables = verdict_tables(report.analyses, default_thresholds().digest)
+            writer.add([report.run.digest], tables, len(report.analyses))
             writer.add_totals(report.run.digest, totals_of(report.analyses))
 
 

@@ -23,7 +23,7 @@ from rooflens.model.store.compacting import compact
 from rooflens.model.store.lock import writer_of_store
 from rooflens.model.store.parts import PartWriter, write_part
 from rooflens.model.store.place import Place
-from rooflens.model.store.reading import StoredReport
+from rooflens.model.store.reading import Choice, StoredReport
 from rooflens.model.store.rows import ReportRows, failure_table, kernel_table, report_tables
 from rooflens.model.store.schema import TABLES
 from rooflens.model.store.store import Store
@@ -423,3 +423,18 @@ def test_names_that_are_not_utf8_do_no_harm(tmp_path: Path) -> None:
     for place, said in ((tmp_path / "odd\udcff", "is not UTF-8"), ("", "an empty name")):
         with pytest.raises(InputError, match=said), Store(place).writing():
             pass
+
+
+def test_hot_spots_stay_with_their_kernels_in_pieces(tmp_path: Path) -> None:
+    """However few kernels of a report come at once, each has its own hot spots, and the pieces are the report."""
+    commit(tmp_path, tables_of(DIGESTS[1], 7), tables_of(DIGESTS[0], 2))
+    whole = list(Store.existing(tmp_path).reports())
+    for at_once in (1, 3, 7, 100):
+        pieces = [
+            one for one in Store.existing(tmp_path).reports(Choice(at_once=at_once)) if isinstance(one, StoredReport)
+        ]
+        assert max(len(piece.kernels) for piece in pieces) == min(at_once, 7)
+        for report in whole:
+            assert isinstance(report, StoredReport)
+            of_report = [piece.kernels for piece in pieces if piece.run == report.run]
+            assert tuple(kernel for kernels in of_report for kernel in kernels) == report.kernels

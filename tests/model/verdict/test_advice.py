@@ -45,6 +45,27 @@ def test_reloads_are_told_in_numbers(level: str, far: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("amounts", "is_first"),
+    [
+        ({"l1": 31e9, "l2": 1e9}, True),
+        ({"l1": 31e9, "l2": 1e9, "smem": 30e9}, True),
+        ({"l1": 31e9, "l2": 1e9, "smem": 32e9}, False),
+        ({"l1": 4e9, "l2": 1e9}, False),
+        ({"l1": 31e9}, False),
+        ({}, False),
+    ],
+)
+def test_tiles_go_before_wider_loads_where_they_spare_more(amounts: dict[str, float], *, is_first: bool) -> None:
+    """A 16-byte access stands for four of 4 bytes at most, so a value that L1 hands out 31 times is to be kept first.
+
+    Where most accesses are to shared memory, tiles are there already.
+    """
+    first, second = advice.memory_moves(make_kernel(), levels(**amounts), "lsu", at_roof=True)
+    assert first.startswith("tile, so that re-used values stay" if is_first else "load wider")
+    assert second.startswith("load wider" if is_first else "keep re-used values in registers")
+
+
+@pytest.mark.parametrize(
     ("counters", "opcodes", "told"),
     [
         ({}, {}, False),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from browsing import FAINT_BELOW, Opened, faults_everywhere
-from comparing import EVEN, compared, layer, on_gpu, renamed, timed
+from comparing import EVEN, compared, judged_page, layer, on_gpu, renamed, timed
 from msgspec.structs import replace
 from support import samples
 
@@ -36,7 +36,7 @@ def open_comparison(open_file: Callable[..., Page], tmp_path: Path) -> Callable[
         many: Sequence[Compared], width: int = 1440, scheme: str = "light", fragment: str = "", gate: Gate | None = None
     ) -> Page:
         file = tmp_path / "compare.html"
-        file.write_text(render_comparison(many, gate), encoding="utf-8")
+        file.write_text(judged_page(many, gate) if gate else render_comparison(many, None), encoding="utf-8")
         viewport = {"width": width, "height": 2160 if width > 2400 else 900}
         return open_file(file, fragment, viewport=viewport, color_scheme=scheme)
 
@@ -272,7 +272,7 @@ def test_page_has_no_serious_fault(open_comparison: Callable[..., Page], axe: st
 def test_page_reads_without_scripts(browser: Browser, tmp_path: Path) -> None:
     """With scripts off, totals, list and table are still there, and no dead control is shown."""
     file = tmp_path / "compare.html"
-    file.write_text(render_comparison([layer()], Gate(0.05)), encoding="utf-8")
+    file.write_text(judged_page([layer()], Gate(0.05)), encoding="utf-8")
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())

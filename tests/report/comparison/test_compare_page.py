@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 import pytest
-from comparing import EVEN, GEMM, block, compared, fewer_bytes, layer, on_gpu, renamed, side, timed
+from comparing import EVEN, GEMM, block, compared, fewer_bytes, judged_page, layer, on_gpu, renamed, side, timed
 from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
@@ -94,7 +94,7 @@ def program(one: Compared) -> Program:
 @pytest.mark.parametrize("state", STATES)
 def test_every_state_is_a_small_page(state: str) -> None:
     """No state of the data breaks the page; it stays below 1.3 MB and fetches nothing."""
-    html = render_comparison(STATES[state](), Gate(0.05, per_kernel=True))
+    html = judged_page(STATES[state](), Gate(0.05, per_kernel=True))
     assert len(html.encode()) < MOST_BYTES
     tags = Tags(html).elements
     assert {"kernels", "isolated"} <= {attributes.get("id") for _, attributes in tags}
@@ -108,7 +108,7 @@ def test_hostile_text_makes_no_element() -> None:
     kernels = [replace(a, kernel=replace(a.kernel, gpu=evil)) for a in samples.hostile()]
     one = side(kernels, label=evil, ncu_version=evil, clock_control=evil, source=evil)
     other = side([renamed(kernels[0], evil * 2)], label=evil)
-    html = render_comparison([Compared(evil, compare(one, other), (evil,))], Gate(0.0, per_kernel=True))
+    html = judged_page([Compared(evil, compare(one, other), (evil,))], Gate(0.0, per_kernel=True))
     tags = Tags(html).elements
     assert "img" not in {tag for tag, _ in tags}
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
@@ -143,7 +143,7 @@ def test_single_samples_are_marked_and_not_judged() -> None:
     """One recording a side gives the factor with a mark, in the headline and in the overview."""
     before = samples.every_verdict()[:1]
     one = compared(before, [timed(before[0], 2)], (1.0,))
-    html = text_of(render_comparison([one, replace(one, program="other")], Gate(0.05)))
+    html = text_of(judged_page([one, replace(one, program="other")], Gate(0.05)))
     assert html.count("2.00x slower 1 run each") == 4  # a row and a headline for each program
     assert "noise is not known, so nothing is judged" in html
     assert "Gate not judged" in html
@@ -152,15 +152,19 @@ def test_single_samples_are_marked_and_not_judged() -> None:
 @pytest.mark.parametrize(
     ("factor", "gate", "words"),
     [
-        (1.1, Gate(0.05), "Gate failed Slower by more than 5 % and more than noise: layer: GPU time takes 10.0 % more"),
-        (1.1, Gate(0.2), "Gate holds No total is slower by more than 20 % beyond noise."),
-        (0.9, Gate(0.025, per_kernel=True), "Gate holds No total and no kernel is slower by more than 2.5 %"),
+        (
+            1.1,
+            Gate(0.05),
+            "Gate failed Slower by more than 5 % and 2 µs, and more than noise: layer: GPU time takes 10.0 %",
+        ),
+        (1.1, Gate(0.2), "Gate holds No total is slower by more than 20 % and 2 µs beyond noise."),
+        (0.9, Gate(0.025, per_kernel=True), "Gate holds No total and no kernel is slower by more than 2.5 % and 2 µs"),
     ],
 )
 def test_gate_tells_its_outcome(factor: float, gate: Gate, words: str) -> None:
     """The first screen says whether the gate holds, what it judged, and what made it fail."""
     before = samples.every_verdict()[:1]
-    assert words in text_of(render_comparison([compared(before, [timed(before[0], factor)])], gate))
+    assert words in text_of(judged_page([compared(before, [timed(before[0], factor)])], gate))
 
 
 def test_what_no_gate_can_judge_is_counted() -> None:
@@ -170,10 +174,10 @@ def test_what_no_gate_can_judge_is_counted() -> None:
         compared(kernels, kernels, (1.0,), "single"),
         compared(kernels[:2], without_durations(), program="x"),
     )
-    text = text_of(render_comparison([compared(kernels, kernels), single, untimed], Gate(0.05)))
+    text = text_of(judged_page([compared(kernels, kernels), single, untimed], Gate(0.05)))
     assert "Gate holds" in text
     assert "2 programs of 3 with a single run on a side or without a total time were not judged" in text
-    assert "Gate not judged" in text_of(render_comparison([untimed], Gate(0.05)))
+    assert "Gate not judged" in text_of(judged_page([untimed], Gate(0.05)))
 
 
 def test_pages_without_a_gate_say_nothing_of_one() -> None:

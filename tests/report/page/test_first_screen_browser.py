@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from support import samples
 from support.rendered import rendered
 
+from rooflens.errors import InputError
 from rooflens.model.records import AnalyzedReport
 from rooflens.report.page.page import render_page
 
@@ -241,7 +242,7 @@ def test_filters_fold_on_a_telephone(open_page: Callable[..., Page], axe: str) -
 
 def test_unreadable_reports_fit_a_telephone(open_file: Callable[..., Page], tmp_path: Path) -> None:
     """The paths and errors of reports that could not be read break where they must."""
-    unread = [("/work/" + "a_long_folder_name" * 20 + ".ncu-rep", "not a report: " + "x" * 200)]
+    unread = [("/work/" + "a_long_folder_name" * 20 + ".ncu-rep", InputError("not a report: " + "x" * 200))]
     file = tmp_path / "unread.html"
     html = render_page([samples.report(samples.every_verdict()[:2])], title="t" * 300, unread=unread)
     file.write_text(html, encoding="utf-8")

@@ -41,8 +41,8 @@ def test_missing_values_sort_last_both_ways(open_page: Callable[..., Page]) -> N
     opened = Opened(open_page([samples.failed(index=9), *samples.every_verdict(), without_durations()[0]]))
     keys = ("time", "share", "leader", "ai-dram", "flops", "headroom", "winnable")
     for sort in (f"{way}{key}" for key in keys for way in ("", "-")):
-        column = opened.page.locator(f"th[data-key={sort.removeprefix('-')}]").evaluate("head => head.cellIndex")
         opened.choose(sort=sort)
+        column = opened.page.locator(f"th[data-key={sort.removeprefix('-')}]").evaluate("head => head.cellIndex")
         cells = opened.page.locator("#kernels-table tbody tr").evaluate_all(
             f"rows => rows.map(row => row.cells[{column}].dataset.order)"
         )

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from support import samples
 from untimed import without_durations
 
+from rooflens.errors import InputError
 from rooflens.model.records import Evidence, Finding, Hotspot, Place
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -110,7 +111,7 @@ def test_synthetic_data_is_said_before_any_number() -> None:
 def test_hostile_text_stays_text() -> None:
     """Whatever names, causes, moves, flags, paths and titles hold: no HTML, link, image or heading comes of it."""
     runs = [samples.run(source=text, clock_control=text, ncu_version=text) for text in HOSTILE]
-    unread = [(text, text) for text in HOSTILE]
+    unread = [(text, InputError(text)) for text in HOSTILE]
     for title in HOSTILE:
         tokens = parse(write(hostile(), runs, title, unread=unread))
         kinds = {token.type for token in tokens}
@@ -177,7 +178,7 @@ def test_what_is_in_no_number_is_named() -> None:
     resident, *others = samples.every_verdict()
     analyses = [replace(resident, flags=("dram_writes_stay_in_l2", "no_flop")), *others]
     failed = [samples.failed(f"late_{i}", i) for i in range(MAX_NAMED + 2)]
-    text = write([*analyses, *failed], unread=[("C:\\runs\\bad.ncu-rep", "truncated")])
+    text = write([*analyses, *failed], unread=[("C:\\runs\\bad.ncu-rep", InputError("truncated"))])
     assert "- 7 launches failed while being profiled, in no number here: `late_0`" in text
     assert "`late_4` and 2 more." in text
     assert "- 1 of 2 reports could not be read: `bad.ncu-rep` (truncated)." in text

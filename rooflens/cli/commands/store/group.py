@@ -38,7 +38,7 @@ def compact(context: click.Context, store: str, *, drop_damaged: bool) -> None:
             show_error(error)
     before, after = quantity(done.bytes_before, "B"), quantity(done.byte_count, "B")
     say(f"{count(done.parts_before, 'part')} of {before} are now {done.parts} of {after}")
-    say(f"wrote {store}")
+    say(f"wrote {opened.place}")
     if done.damaged and not drop_damaged:
         context.exit(1)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
 
 def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
@@ -19,6 +22,14 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
         for column in (columns[field.name],)
     ]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def reals(values: NDArray[np.float64]) -> pa.Array:
+    """Make a column of numbers, null where one is NaN."""
+    bits = np.packbits(~np.isnan(values), bitorder="little")
+    return pa.Array.from_buffers(
+        pa.float64(), len(values), [pa.py_buffer(bits), pa.py_buffer(np.ascontiguousarray(values))]
+    )
 
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
@@ -53,6 +64,12 @@ def struct_lists(
     for one in lists:
         offsets.append(offsets[-1] + len(one))
     flat = list(chain.from_iterable(lists))
+    distinct = {id(record): record for record in flat}
+    if 0 < 2 * len(distinct) <= len(flat):
+        places = {known: place for place, known in enumerate(distinct)}
+        owners = pa.array([places[id(record)] for record in flat], pa.int32())
+        made = struct_lists([list(distinct.values())], kind, get).values.take(owners)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), made, kind)
     struct = kind.value_type
     fields = [struct.field(position) for position in range(struct.num_fields)]
     arrays = [pa.array([get(record, field.name) for record in flat], field.type) for field in fields]
@@ -69,17 +86,50 @@ def texts(column: pa.Array) -> list[str | None]:
 
 
 def maps(column: pa.Array) -> list[dict[str, Any] | None]:
-    """Return the maps of a column, equal ones as one object; null is None."""
+    """Return the maps of a column; equal ones of texts as one object; null is None."""
     first, last = _ends(column)
-    keys = texts(column.keys.slice(first, last - first))
-    items = column.items.slice(first, last - first)
-    values = texts(items) if pa.types.is_string(items.type) else items.to_pylist()
+    if first == last:
+        empty: dict[str, Any] = {}
+        return [empty if is_valid else None for is_valid in column.is_valid().to_pylist()]
+    keys, items = _Packed(column.keys.slice(first, last - first)), column.items.slice(first, last - first)
+    shared = _Packed(items) if pa.types.is_string(items.type) and not items.null_count else None
+    values = items.to_pylist() if shared is None else []
+    names: dict[bytes, tuple[str, ...]] = {}
+    known: dict[tuple[bytes, bytes], dict[str, Any]] = {}
+    found: list[dict[str, Any] | None] = []
+    for start, end in _rows(column, first):
+        if start is None:
+            found.append(None)
+            continue
+        key = keys.bytes_of(start, end)
+        if key not in names:
+            names[key] = tuple(keys.texts(start, end))
+        if shared is None:
+            found.append(dict(zip(names[key], values[start:end], strict=True)))
+            continue
+        both = key, shared.bytes_of(start, end)
+        if both not in known:
+            known[both] = dict(zip(names[key], shared.texts(start, end), strict=True))
+        found.append(known[both])
+    return found
 
-    def make(start: int, end: int) -> dict[str, Any]:
-        return dict(zip(keys[start:end], values[start:end], strict=True))  # type: ignore[arg-type]  # a key is no null
 
-    shared = pa.types.is_string(items.type)
-    return _rows(column, first, make, (keys, values) if shared else None)
+class _Packed:
+    """Texts of a column without nulls, each with its place among the distinct ones: rows are told apart by these."""
+
+    def __init__(self, column: pa.Array) -> None:
+        packed = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        places = packed.indices.cast(pa.int32())
+        self._known: list[str] = packed.dictionary.to_pylist()
+        self._places = memoryview(places.buffers()[1]).cast("i")[places.offset :]
+
+    def texts(self, start: int, end: int) -> list[str]:
+        """Return the texts of some rows."""
+        return [self._known[place] for place in self._places[start:end]]
+
+    def bytes_of(self, start: int, end: int) -> bytes:
+        """Return the places of some rows."""
+        return self._places[start:end].tobytes()
 
 
 def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | None]:
@@ -93,7 +143,7 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
         if row not in made:
             made[row] = make(*row)
         records.append(made[row])
-    return _rows(column, first, lambda start, end: tuple(records[start:end]), None)
+    return [None if start is None else tuple(records[start:end]) for start, end in _rows(column, first)]
 
 
 def _plain(column: pa.Array) -> list[Any]:
@@ -107,27 +157,11 @@ def _ends(column: pa.Array) -> tuple[int, int]:
     return (offsets[0].as_py(), offsets[-1].as_py()) if len(offsets) else (0, 0)
 
 
-def _rows(column: pa.Array, first: int, make: Callable[[int, int], Any], same: Iterable[list[Any]] | None) -> list[Any]:
-    """Cut the items of a column of lists into rows.
-
-    Args:
-        column: Of lists or maps.
-        first: Where its items begin.
-        make: Makes a row of the positions of its first item and of that after its last.
-        same: Items by which rows are told to be the same object; None where each is its own.
-    """
+def _rows(column: pa.Array, first: int) -> Iterator[tuple[int | None, int]]:
+    """Yield where the items of each row of a column of lists begin and end, from the first of all; None for a null."""
     ends = [offset - first for offset in column.offsets.to_pylist()]
-    valid = column.is_valid().to_pylist()
-    found: list[Any] = []
-    known: dict[tuple[Any, ...], Any] = {}
-    for start, end, is_valid in zip(ends, ends[1:], valid, strict=False):
-        if not is_valid:
-            found.append(None)
-        elif same is None:
-            found.append(make(start, end))
-        else:
-            key = tuple(tuple(items[start:end]) for items in same)
-            if key not in known:
-                known[key] = make(start, end)
-            found.append(known[key])
-    return found
+    starts: Iterable[int | None] = ends
+    if column.null_count:
+        valid = column.is_valid().to_pylist()
+        starts = [start if is_valid else None for start, is_valid in zip(ends, valid, strict=False)]
+    return zip(starts, ends[1:], strict=False)

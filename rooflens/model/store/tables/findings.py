@@ -64,14 +64,16 @@ def hotspot_table(kernels: Iterable[Kernel]) -> pa.Table:
     return table_of(columns, HOTSPOTS)
 
 
-def hotspots_from_batch(batch: pa.RecordBatch) -> dict[int, tuple[Hotspot, ...]]:
-    """Make the hot spots of a report's kernels, by their position, of its rows of `hotspots`."""
-    found: dict[int, list[Hotspot]] = defaultdict(list)
+def hotspots_from_batch(batch: pa.RecordBatch) -> dict[str, dict[int, tuple[Hotspot, ...]]]:
+    """Make the hot spots of kernels, by report and position in it, of rows of `hotspots`."""
+    found: dict[str, dict[int, list[Hotspot]]] = defaultdict(lambda: defaultdict(list))
+    digests: list[Any] = texts(batch.column("digest"))
     places = [texts(batch.column(name)) if kind == _TEXT else batch.column(name).to_pylist() for name, kind in _PLACE]
     measures = maps(batch.column("measures"))
-    for index, *place, measured in zip(batch.column("kernel_index").to_pylist(), *places, measures, strict=True):
-        found[index].append(Hotspot(**dict(zip(_PLACE_NAMES, place, strict=True)), measures=measured))
-    return {index: tuple(spots) for index, spots in found.items()}
+    indices = batch.column("kernel_index").to_pylist()
+    for digest, index, *place, measured in zip(digests, indices, *places, measures, strict=True):
+        found[digest][index].append(Hotspot(**dict(zip(_PLACE_NAMES, place, strict=True)), measures=measured))
+    return {digest: {index: tuple(spots) for index, spots in known.items()} for digest, known in found.items()}
 
 
 def finding_table(analyses: Iterable[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:

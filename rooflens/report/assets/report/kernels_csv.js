@@ -12,17 +12,18 @@
   const quoted = (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const cell = (text) => quoted(harmless(guarded(text.replaceAll("\u00a0", " ").trim())));
 
-  const headings = list.heads.flatMap((head) => [...(head.dataset.also ? [head.dataset.also] : []), head.dataset.csv]);
-  // Names are cut in the list; the card has them whole.
-  const whole = (row) => lens.cards.all.get(row.dataset.k)?.querySelector(".full-name")?.textContent;
+  // Long names are cut in the list; the card has them whole.
+  const whole = (row) => lens.cards.get(row.dataset.k)?.querySelector(".full-name")?.textContent;
   function values(row) {
     const cells = [...row.cells].flatMap((data, column) => {
       const also = list.heads[column].dataset.also ? [data.dataset.also ?? data.dataset.order] : [];
       return [...also, data.dataset.order];
     });
-    return [whole(row) || cells[0], ...cells.slice(1)];
+    return [(cells[0].includes("\u2026") && whole(row)) || cells[0], ...cells.slice(1)];
   }
   button.addEventListener("click", () => {
+    list.complete();
+    const headings = list.heads.flatMap((head) => [...(head.dataset.also ? [head.dataset.also] : []), head.dataset.csv]);
     const left = list.table.rows({ order: "current", search: "applied" }).nodes().toArray();
     const text = [headings, ...left.map(values)].map((line) => `${line.map(cell).join(",")}\r\n`).join("");
     const link = document.createElement("a");

@@ -22,38 +22,76 @@ lens.list = (() => {
   DataTable.type("words", { order: { asc: known(1), desc: known(-1) } });
   DataTable.ext.errMode = "throw";
 
-  const heads = [...element.tHead.rows[0].cells];
+  const headRow = element.tHead.rows[0];
+  let heads = [...headRow.cells];
   const columnOf = (key) => heads.findIndex((head) => head.dataset.key === key);
-  const columns = heads.map((head) => {
+  const columnFor = (head) => {
     const words = head.classList.contains("w");
     // Filtering is the page's own: DataTables would parse the names of kernels as HTML to search them.
     const orderSequence = words ? ["asc", "desc"] : ["desc", "asc"];
     return { type: words ? "words" : "measure", orderSequence, searchable: false };
-  });
-  const untouched = [[Math.max(columnOf("time"), 0), "desc"]];
+  };
   const ordered = (sort) => {
+    need([sort.replace(/^-/, "")]);
     const column = columnOf(sort.replace(/^-/, ""));
-    return column < 0 ? untouched : [[column, sort.startsWith("-") ? "desc" : "asc"]];
+    return column < 0 ? [[Math.max(columnOf("time"), 0), "desc"]] : [[column, sort.startsWith("-") ? "desc" : "asc"]];
   };
   const paged = rows.length > PAGE_FROM;
-  const table = new DataTable(element, {
-    autoWidth: false, columns, info: false, order: ordered(lens.state.sort), orderClasses: false, orderMulti: false,
-    pageLength: PAGE_ROWS, paging: paged, processing: false,
-    layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
-    language: {
-      emptyTable: "", zeroRecords: "No kernel is left by these filters.",
-      paginate: { previous: "Previous", next: "Next" },
-    },
-  });
   const isLeft = (row) => keysOf(row).some((key) => !lens.hidden()[key]);
-  table.search.fixed("lens", (_text, _data, index) => isLeft(table.row(index).node()));
+  let table = null;
+  function build() {
+    table = new DataTable(element, {
+      autoWidth: false, columns: heads.map(columnFor), info: false, order: ordered(lens.state.sort), orderClasses: false,
+      orderMulti: false, pageLength: PAGE_ROWS, paging: paged, processing: false,
+      layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
+      language: {
+        emptyTable: "", zeroRecords: "No kernel is left by these filters.",
+        paginate: { previous: "Previous", next: "Next" },
+      },
+    });
+    table.search.fixed("lens", (_text, _data, index) => isLeft(table.row(index).node()));
+    table.on("order", () => {
+      const [[column, way]] = table.order();
+      const named = `${way === "desc" ? "-" : ""}${heads[column].dataset.key}`;
+      const sort = named === "-time" ? "" : named;
+      if (sort !== lens.state.sort) lens.set({ sort });
+    });
+    table.on("draw", keepReachable);
+  }
 
-  table.on("order", () => {
-    const [[column, way]] = table.order();
-    const named = `${way === "desc" ? "-" : ""}${heads[column].dataset.key}`;
-    const sort = named === "-time" ? "" : named;
-    if (sort !== lens.state.sort) lens.set({ sort });
-  });
+  // Columns that are not there from the start wait as data, until one of them is shown, sorted by or exported.
+  const waiting = new Map();
+  for (const head of document.getElementById("waiting-columns")?.content.children || []) waiting.set(head.dataset.key, head);
+  const cellsOf = lens.data("waiting-cells");
+  function need(keys) {
+    if (keys.some((key) => waiting.has(key))) complete();
+  }
+  function complete() {
+    if (waiting.size === 0) return;
+    const reopen = table ? lens.cards.shut() : () => {};
+    table?.off("order").off("draw").destroy();
+    for (const [key, head] of waiting) {
+      const place = Number(head.dataset.place);
+      headRow.insertBefore(head, headRow.cells[place]);
+      for (const [i, row] of rows.entries()) row.insertBefore(cellOf(cellsOf[key][i], head), row.cells[place]);
+    }
+    waiting.clear();
+    heads = [...headRow.cells];
+    if (!table) return;
+    build();
+    table.draw();
+    reopen();
+  }
+  const waitingWords = () => [...waiting.keys()].flatMap((key) => rows.map((row, i) => [row.dataset.k, cellsOf[key][i][1] || ""]));
+  function cellOf([raw, text, also], head) {
+    const cell = document.createElement("td");
+    cell.hidden = true;
+    cell.className = head.className;
+    cell.dataset.order = raw || "";
+    if (also) cell.dataset.also = also;
+    cell.textContent = text || "";
+    return cell;
+  }
   // The library's header buttons answer Enter; a button answers the space bar too.
   element.tHead.addEventListener("keydown", (event) => {
     if (event.key !== " " || !event.target.matches("[role=button]")) return;
@@ -62,7 +100,7 @@ lens.list = (() => {
   });
 
   // Columns: the address holds the keys of those that are not as the page has them from the start.
-  const usual = new Map(heads.map((head) => [head.dataset.key, !head.hidden]));
+  const usual = new Map([...heads, ...waiting.values()].map((head) => [head.dataset.key, !head.hidden]));
   const boxes = [...document.querySelectorAll("[data-column]")];
   const span = () => heads.filter((head) => !head.hidden).length;
   let changed = "";
@@ -70,13 +108,14 @@ lens.list = (() => {
     if (cols === changed) return;
     changed = cols;
     const others = new Set(cols.split(","));
+    need([...others]);
     for (const [column, head] of heads.entries()) {
       const { key } = head.dataset;
       const hide = usual.get(key) === others.has(key) && key !== "name";
       if (head.hidden === hide) continue;
       for (const row of [head.parentElement, ...rows]) row.cells[column].hidden = hide;
     }
-    for (const box of boxes) box.checked = !heads[columnOf(box.dataset.column)].hidden;
+    for (const box of boxes) box.checked = heads[columnOf(box.dataset.column)]?.hidden === false;
     for (const cell of element.querySelectorAll(":scope > tbody > tr > td[colspan]")) cell.colSpan = span();
   }
   for (const box of boxes) {
@@ -173,11 +212,19 @@ lens.list = (() => {
   const keepReachable = () => {
     if (!shown().some((row) => linkOf(row).tabIndex === 0)) reach(shown()[0]);
   };
-  table.on("draw", keepReachable);
+  build();
   keepReachable();
   if (paged) {
     addEventListener("beforeprint", () => table.page.len(-1).draw());
     addEventListener("afterprint", () => table.page.len(PAGE_ROWS).draw());
   }
-  return { table, rows, heads, span, bring, rowByKey, linkOf };
+  return {
+    get table() {
+      return table;
+    },
+    get heads() {
+      return heads;
+    },
+    rows, span, bring, complete, waitingWords, rowByKey, linkOf,
+  };
 })();

@@ -7,8 +7,6 @@
   const more = document.querySelector("#filters .more");
   const narrow = matchMedia("(max-width: 720px)");
 
-  for (const element of all(".scripted")) element.hidden = false;
-
   // From the page to the choices.
   const listen = (element, event, part) => element?.addEventListener(event, () => lens.set(part(element)));
   for (const list of all("[data-choice]")) listen(list, "change", () => ({ [list.dataset.choice]: list.value }));
@@ -107,10 +105,10 @@
     if (!bar) return;
     bar.hidden = !item;
     if (!item) return;
-    const sign = document.querySelector(`#selectors [data-verdict="${item.bound}"] .shape, #${item.k} .shape`);
+    const card = lens.cards?.get(item.k);
+    const sign = document.querySelector(`#selectors [data-verdict="${item.bound}"] .shape`) || card?.querySelector(".shape");
     bar.querySelector(".sign").replaceChildren(...(sign ? [sign.cloneNode(true)] : []));
     const name = bar.querySelector(".name");
-    const card = byId(item.k);
     name.textContent = lens.format.cut(item.name, NAME_CHARS);
     name.href = card ? `#${item.k}` : "#kernels";
     name.title = card ? "Open its card" : "To the table";
@@ -134,7 +132,7 @@
     if (part) part.open = true;
   }
   addEventListener("hashchange", unfold);
-  unfold();
+  document.addEventListener("DOMContentLoaded", unfold);
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = all("details.part:not([open])");

@@ -5,13 +5,14 @@
   const HEIGHTS_PX = { narrow: 320, wide: 440 };
   const themes = lens.data("themes");
 
-  const figures = [...document.querySelectorAll(".chart[data-spec]")].map((box) => {
+  const figures = [];
+  function figureIn(box) {
     const spec = lens.data(box.dataset.spec);
     const defaults = new Map((spec.params || []).map((param) => [param.name, param.value]));
     const levels = (box.closest(".plane")?.dataset.levels || "").split(" ");
     const turn = Promise.resolve();
     return { box, defaults, levels, view: null, theme: "", narrow: false, room: 0, margin: 96, turn };
-  });
+  }
   const figureOf = (element) => figures.find((figure) => figure.box === element);
 
   // What the choices mean to a chart; one that shows nothing picked keeps what its specification picked.
@@ -106,10 +107,11 @@
     figure.turn = Promise.all([queue, figure.turn]).then(() => draw(figure, theme || lens.theme())).catch(reportError);
     queue = figure.turn.then(breath);
   }
-  function requestAll() {
+  function requestAll(some = figures) {
     const inSight = (figure) => (figure.box.getBoundingClientRect().top < innerHeight ? 0 : 1);
-    for (const figure of [...figures].sort((a, b) => inSight(a) - inSight(b))) request(figure);
+    for (const figure of [...some].sort((a, b) => inSight(a) - inSight(b))) request(figure);
   }
+
   // A roofline belongs to one GPU: the chosen one, that of the isolated kernel, or the one with most time.
   const planes = [...document.querySelectorAll(".plane")];
   function showPlanes(every = false) {
@@ -131,8 +133,6 @@
     for (const figure of figures) figure.turn = figure.turn.then(() => draw(figure, "light")).catch(reportError);
   }
 
-  showPlanes();
-  requestAll();
   lens.settled = async () => {
     for (const figure of figures) await figure.turn.then(() => figure.view?.runAsync());
   };
@@ -143,7 +143,17 @@
       if (target.clientWidth && stale) request(figure);
     }
   });
-  for (const figure of figures) room.observe(figure.box);
+  // A page is drawn as far as it is read: what stands below these scripts follows when all is.
+  function adopt() {
+    const boxes = [...document.querySelectorAll(".chart[data-spec]")].filter((box) => !figureOf(box));
+    const found = boxes.map(figureIn);
+    figures.push(...found);
+    requestAll(found);
+    for (const box of boxes) room.observe(box);
+  }
+  showPlanes();
+  adopt();
+  document.addEventListener("DOMContentLoaded", adopt);
   addEventListener("lens:theme", () => requestAll());
   addEventListener("beforeprint", print);
   addEventListener("afterprint", () => {
@@ -171,12 +181,14 @@
     for (const [i, axis] of ["x", "y"].entries()) view.signal(`zoom_${axis}`, reset ? null : next[i]);
     view.runAsync();
   }
-  for (const button of document.querySelectorAll("[data-zoom]")) {
-    button.addEventListener("click", () => {
-      const figure = figureOf(button.closest(".plane").querySelector(".chart"));
-      if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
-    });
-  }
+  const onPress = (selector, act) => document.addEventListener("click", (event) => {
+    const button = event.target.closest(selector);
+    if (button) act(button);
+  });
+  onPress("[data-zoom]", (button) => {
+    const figure = figureOf(button.closest(".plane").querySelector(".chart"));
+    if (figure.view && hasPlane(figure)) zoom(figure, button.dataset.zoom);
+  });
 
   const boosts = [...document.querySelectorAll("[data-boost]")];
   for (const box of boosts) box.addEventListener("change", () => lens.set({ boost: box.checked ? "on" : "" }));
@@ -184,13 +196,11 @@
     for (const box of boosts) box.checked = state.boost === "on";
   });
 
-  for (const button of document.querySelectorAll("[data-export]")) {
-    button.addEventListener("click", async () => {
-      const { view, box } = figureOf(button.closest(".plane, section").querySelector(".chart"));
-      const link = document.createElement("a");
-      link.href = await view.toImageURL(button.dataset.export, 2);
-      link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;
-      link.click();
-    });
-  }
+  onPress("[data-export]", async (button) => {
+    const { view, box } = figureOf(button.closest(".plane, section").querySelector(".chart"));
+    const link = document.createElement("a");
+    link.href = await view.toImageURL(button.dataset.export, 2);
+    link.download = `${box.dataset.spec.replace("spec-", "rooflens-")}.${button.dataset.export}`;
+    link.click();
+  });
 })();

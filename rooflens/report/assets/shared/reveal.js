@@ -1,4 +1,4 @@
-// Small pages: what needs scripts is shown once they run.
+// What needs scripts is shown once they run.
 (() => {
   for (const element of document.querySelectorAll(".scripted")) element.hidden = false;
 })();

@@ -5,7 +5,7 @@
  * lens.state      the choices; "" (or [], 100) means no choice was made
  * lens.set(part)  merges choices, writes the address's fragment, and tells every listener
  * lens.save()     writes the fragment at once
- * lens.on(fn)     fn(state, before) runs once when the page is ready, and after every change
+ * lens.on(fn)     fn(state, before) runs when the first screen is ready, when the page is, and after every change
  * lens.items      launch key -> {k, g, n, name, gpu, r, bound, precision, range, process, device, ns, won, full, cum}
  * lens.hidden()   {key: true} of the launches that the filters leave out; the same object while they stay the same
  * lens.hidden({verdicts: []})   what they would leave out with some choices changed
@@ -13,6 +13,7 @@
  * lens.linked()   the launch that the address links to by `#k3`, or ""
  * lens.filtered(), lens.clear()   whether any filter is set; lift them all
  * lens.ranks()    numbers of the ranking by launch key where filters changed it, or null; a page without a ranking has none
+ * lens.words()    launch key -> what its line in the list says; a page without a list has none
  * lens.data(id)   the parsed content of a JSON block
  */
 const lens = (() => {
@@ -48,7 +49,7 @@ const lens = (() => {
     found.top = Math.min(100, Math.max(1, Math.round(Number(found.top)) || 100));
     if (!items.has(found.k)) found.k = "";
     // A GPU that the page does not know is none, whatever word an address holds.
-    if (!Object.hasOwn(data("what-if-data")?.gpus || {}, found.datasheet)) found.datasheet = "";
+    if (!(data("gpus") || []).includes(found.datasheet)) found.datasheet = "";
     return found;
   }
 
@@ -103,12 +104,18 @@ const lens = (() => {
   }
 
   // What the text filter looks through: the launch's own words and those of its line in the list.
-  const rows = document.querySelectorAll("#kernels tr[data-k]");
-  const words = new Map([...rows].map((row) => [row.dataset.k, row.textContent]));
-  const texts = new Map([...items.values()].map((item) => {
-    const own = [item.name, item.gpu, item.r, item.bound, item.precision, item.range, item.process];
-    return [item.k, `${own.join(" ")} ${words.get(item.k) || ""}`.toLowerCase()];
-  }));
+  let texts = null;
+  function textOf(key) {
+    texts ||= allTexts();
+    return texts.get(key);
+  }
+  function allTexts() {
+    const words = lens.words?.() || new Map();
+    return new Map([...items.values()].map((item) => {
+      const own = [item.name, item.gpu, item.r, item.bound, item.precision, item.range, item.process];
+      return [item.k, `${own.join(" ")} ${words.get(item.k) || ""}`.toLowerCase()];
+    }));
+  }
 
   function leftOut(choices) {
     const asked = choices.q.toLowerCase().split(/\s+/).filter(Boolean);
@@ -118,7 +125,7 @@ const lens = (() => {
       const stays = exact.every(([key, own]) => choices[key] === item[own])
         && (choices.verdicts.length === 0 || choices.verdicts.includes(item.bound))
         && (choices.top >= 100 || item.cum < choices.top / 100)
-        && asked.every((word) => texts.get(item.k).includes(word));
+        && asked.every((word) => textOf(item.k).includes(word));
       if (!stays) keys[item.k] = true;
     }
     // The sum of all other kernels is no kernel that a filter could keep.
@@ -146,6 +153,14 @@ const lens = (() => {
   state = Object.freeze(linked() ? { ...DEFAULTS, k: linked() } : read(isState(fragment()) ? fragment() : ""));
   addEventListener("hashchange", follow);
   queueMicrotask(() => tell(state));
+  // The list is read by now: what was looked for in it may leave other launches.
+  document.addEventListener("DOMContentLoaded", () => {
+    if (state.q) {
+      texts = null;
+      left = { filters: "", keys: {} };
+    }
+    tell(state);
+  });
 
   return {
     get state() {

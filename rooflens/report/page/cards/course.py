@@ -13,7 +13,7 @@ from rooflens.model.records import RESIDENT
 from rooflens.model.roofline.work import main_work
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.labels import UNITS
-from rooflens.report.roofline.course import LEVEL, phase_points
+from rooflens.report.roofline.course import LEVEL, phase_points, sampled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +96,7 @@ def course(analysis: Analysis) -> Course | None:
         return None
     gpu, phases = analysis.kernel.gpu, analysis.phases
     units = {name: share for name, share in series.shares.items() if name != RESIDENT}
-    drawn = {name: share for name, share in units.items() if max(_known(share), default=0.0) >= IDLE_SHARE}
+    drawn = {name: share for name, share in units.items() if max(sampled(share), default=0.0) >= IDLE_SHARE}
     warps = series.shares.get(RESIDENT, ())
     columns = {resource_label(name, gpu): share for name, share in drawn.items()}
     columns |= {"resident warps": warps} if warps else {}
@@ -173,12 +173,8 @@ def _parts(share: Sequence[float | None], count: int) -> list[Sequence[float | N
 
 
 def _mean(share: Sequence[float | None]) -> float | None:
-    known = _known(share)
+    known = sampled(share)
     return fmean(known) if known else None
-
-
-def _known(share: Sequence[float | None]) -> list[float]:
-    return [value for value in share if value is not None]
 
 
 def _words(

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rooflens import format as fmt
+from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.page.cards.card import cards
 from rooflens.report.page.kernels.columns import SETS, columns, filled, longest_share, subject, time_parts
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Group
     from rooflens.report.content import Content
     from rooflens.report.page.cards.card import Cards
-    from rooflens.report.page.kernels.columns import Cell, Subject
+    from rooflens.report.page.kernels.columns import Cell, Column, Subject
     from rooflens.report.page.kernels.launches import Launches
 
 
@@ -27,12 +29,13 @@ class Row(Struct, frozen=True):
     """One kernel with its cells, and what opens below it.
 
     Attributes:
+        cells: What stands in the columns that are there from the start.
         parts: Its time by verdict, as fractions of the longest kernel's.
         cards: The card of its worst launch first.
     """
 
     group: Group
-    cells: tuple[Cell, ...]
+    cells: tuple[tuple[Column, Cell], ...]
     flags: tuple[str, ...]
     at_roof: bool
     parts: Sequence[tuple[str, float]]
@@ -56,11 +59,17 @@ def kernels(content: Content) -> Markup:
     longest = longest_share(content.listed)
     subjects = [_subject(content, group) for group in content.listed]
     offered = filled(columns(gpus=len(content.gpus), reports=len(content.runs)), subjects)
-    rows = [_row(one, [cells[i] for _, cells in offered], written, longest) for i, one in enumerate(subjects)]
+    shown = [(column, cells) for column, cells in offered if column.shown]
+    waiting = [(place, column, cells) for place, (column, cells) in enumerate(offered) if not column.shown]
+    rows = [
+        _row(one, [(column, cells[i]) for column, cells in shown], written, longest) for i, one in enumerate(subjects)
+    ]
     return render(
         "report/kernels_table",
         content=content,
-        columns=[column for column, _ in offered],
+        columns=[column for column, _ in shown],
+        waiting=[(place, column) for place, column, _ in waiting],
+        waiting_cells=json_block("waiting-cells", {one.key: [*map(_packed, cells)] for _, one, cells in waiting}),
         sets=[(name, [column for column, _ in offered[1:] if column.of == name]) for name in SETS],
         rows=rows,
         alone=len(rows) == 1 and content.other is None,
@@ -78,7 +87,15 @@ def _subject(content: Content, group: Group) -> Subject:
     return subject(group, label)
 
 
-def _row(row: Subject, cells: Sequence[Cell], written: Cards, longest: float) -> Row:
+def _packed(cell: Cell) -> list[str]:
+    """Write a cell of a column that waits: raw value, text, and what is exported beside it where that is another."""
+    if not cell.raw:
+        return []
+    also = "" if cell.also == cell.raw else cell.also
+    return [cell.raw, fmt.unbroken(cell.text), *([also] if also else [])]
+
+
+def _row(row: Subject, cells: Sequence[tuple[Column, Cell]], written: Cards, longest: float) -> Row:
     group = row.group
     keys = (group.worst.key, *(launch.key for launch in group.launches if launch is not group.worst))
     return Row(

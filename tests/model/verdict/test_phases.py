@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rooflens.model.phases import find_phases
 from rooflens.model.records import RESIDENT, Series
+from rooflens.model.verdict.phases import find_phases
 
 
 def series(**shares: list[float | None]) -> Series:

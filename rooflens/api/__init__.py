@@ -1,0 +1,1 @@
+"""What `import rooflens` gives: reports as Python objects, with the verbs of the commands."""

@@ -1,0 +1,202 @@
+"""Two recordings of a program, before and after: what became of each kernel, and whether that is more than noise."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rooflens.api.opening import open as open_reports
+from rooflens.api.report import Report
+from rooflens.errors import InputError
+from rooflens.model.compare.across import Sides, Unpaired
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.paired import compare_pairs
+from rooflens.model.compare.pairing import pair_programs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.compare.compare import Change
+    from rooflens.model.compare.gate import Compared
+
+Recorded: TypeAlias = "Report | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+"""One side: opened reports, or the path of a report, a folder or a store, or several of these."""
+
+
+class Comparison:
+    """What became of each kernel from one recording of a program to another; `rooflens.compare` makes one.
+
+    >>> import rooflens as rl
+    >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+    >>> comparison = rl.compare(before, before)
+    >>> comparison.factor
+    1.0
+    """
+
+    def __init__(self, compared: Sequence[Compared], sides: Sides) -> None:
+        self._compared = tuple(compared)
+        self._sides = sides
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {', '.join(one.program for one in self._compared)}>"
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every kernel of every program, the largest difference in GPU time first.
+
+        Each has `name`, `how` it was matched, `base` and `head` (records as `Kernel.analysis`; None where it is new or
+        gone), `timing` with `factor` and `change`, and `launches` of both sides.
+        """
+        found = [change for one in self._compared for change in one.comparison.changes]
+        return tuple(sorted(found, key=lambda change: -abs(change.timing.lost_ns)))
+
+    @property
+    def factor(self) -> float | None:
+        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known."""
+        totals = [one.comparison.total for one in self._compared]
+        before = [total.base.median_ns for total in totals]
+        after = [total.head.median_ns for total in totals]
+        if None in before or None in after:
+            return None
+        return sum(filter(None, before)) / sum(filter(None, after))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known before the numbers are trusted: different clocks, single runs, programs on one side."""
+        told = [f"{one.program}: {warning}" for one in self._compared for warning in one.warnings]
+        return (*told, *(one.words for one in self._sides.unpaired))
+
+    def failed(self, limit: float, *, per_kernel: bool = False, floor_ns: float = DEFAULT_FLOOR_NS) -> tuple[str, ...]:
+        """Name what became slower beyond a limit, a floor and its noise; empty where nothing did.
+
+        A single recording on a side says nothing of noise, so nothing fails there: `warnings` tell of it.
+
+        Args:
+            limit: Part that the GPU time may grow by: 0.05 for 5 %; twice that where grids do not fill the GPU once.
+            per_kernel: Judge each kernel too, not only the total of each program.
+            floor_ns: Nanoseconds that must be lost, too.
+
+        >>> import rooflens as rl
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> rl.compare(before, before).failed(0.05)
+        ()
+        """
+        return tuple(Gate(limit, per_kernel, floor_ns).failures(self._compared))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write what `rooflens compare --format json` writes.
+
+        >>> import rooflens as rl
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> rl.compare(before, before).to_dict()["programs"][0]["total"]["outcome"]
+        'single'
+        """
+        from rooflens.report.text.comparison import to_json
+
+        document: dict[str, Any] = json.loads(to_json(self._compared, sides=self._sides))
+        return document
+
+    def to_markdown(self) -> str:
+        """Write it in Markdown, for a pull request.
+
+        >>> import rooflens as rl
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> rl.compare(before, before).to_markdown().startswith("### ")
+        True
+        """
+        from rooflens.report.text.comparison import to_markdown
+
+        return to_markdown(self._compared, sides=self._sides)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) go too.
+
+        Args:
+            path: The file.
+            force: Write over a file that is there.
+
+        Returns:
+            The path.
+
+        Raises:
+            UsageError: The ending is another, or the place is taken.
+            InputError: It cannot be written.
+
+        >>> import rooflens as rl, tempfile
+        >>> before = rl.open("fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rl.compare(before, before).save(f"{folder}/change.md").name
+        'change.md'
+        """
+        from rooflens.api.shown import check_output
+        from rooflens.files import write_whole
+
+        file = Path(path)
+        style = check_output(file, ("html", "md", "json", "junit"), force=force)
+        write_whole(file, self._text(style) + "\n", hint="give another place")
+        return file
+
+    def _text(self, style: str) -> str:
+        if style == "html":
+            from rooflens.report.comparison.page import render_comparison
+
+            return render_comparison(self._compared, None, self._sides)
+        from rooflens.report.text import comparison as comparisons
+
+        if style == "junit":
+            return comparisons.to_junit(self._compared)
+        return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](self._compared, None, self._sides)
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+
+def compare(
+    base: Recorded, head: Recorded, threshold: float = DEFAULT_THRESHOLD, *, anyway: bool = False
+) -> Comparison:
+    """Compare two sides of a program, before and after, kernel by kernel.
+
+    Several reports of one program on a side are repeated recordings: they give the noise, without which nothing is
+    called slower.
+
+    Args:
+        base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
+        head: After.
+        threshold: Changes of a smaller part than this count as none: 0.03 is 3 %.
+        anyway: Compare even what was not collected alike.
+
+    Raises:
+        InputError: A side cannot be read whole, the sides have no program in common, or were not collected alike.
+
+    >>> import rooflens as rl
+    >>> report = "fixtures/synthetic/sweep_gemm_bf16_1024.synthetic.ncu-rep"
+    >>> [change.how for change in rl.compare(report, report).changes]
+    ['same']
+    """
+    first, second = _side(base), _side(head)
+    pairing = pair_programs(
+        first.analyzed.reports, second.analyzed.reports, (_label(base, "base"), _label(head, "head"))
+    )
+    unpaired = {"the base": pairing.only_base, "the head": pairing.only_head}
+    sides = Sides(unpaired=tuple(Unpaired(name, programs) for name, programs in unpaired.items() if programs))
+    compared = compare_pairs(pairing.pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
+    return Comparison(compared, sides)
+
+
+def _side(given: Recorded) -> Report:
+    report = given if isinstance(given, Report) else open_reports(*_paths(given))
+    if report.failures:
+        source, error = report.failures[0]
+        raise InputError(f"a side cannot be read whole: {source}: {error}", "leave the damaged reports out")
+    return report
+
+
+def _paths(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Sequence[str | os.PathLike[str]]:
+    return (given,) if isinstance(given, (str, os.PathLike)) else given
+
+
+def _label(given: Recorded, name: str) -> str:
+    return os.fspath(given) if isinstance(given, (str, os.PathLike)) else name

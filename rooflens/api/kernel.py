@@ -1,0 +1,302 @@
+"""One profiled launch."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from rooflens.api.spots import Hotspot
+from rooflens.api.verdict import Verdict
+from rooflens.errors import InputError
+from rooflens.format import cut_name, duration, plain_name
+from rooflens.model.counters.table import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.api.sources import Source
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.model.records import Analysis, Finding, Grain, Level, Phases, Pipe, Series, Status
+
+_NAME_WIDTH = 60
+
+
+class Kernel:
+    """One profiled launch of a kernel: what it did, which wall it hits, why, and where.
+
+    What was not measured is None and never 0. Shares are fractions, 0 to 1, of the report's own peaks at the profiled
+    clock; other numbers are in the unit that their name ends in.
+
+    >>> import rooflens as rl
+    >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+    >>> kernel.verdict.bound
+    'compute'
+    >>> round(kernel.levels["dram"].share, 3)
+    0.075
+    """
+
+    __slots__ = ("_analysis", "_source", "_total_ns")
+
+    def __init__(self, analysis: Analysis, source: Source, total_ns: float) -> None:
+        """Take a record.
+
+        Args:
+            analysis: All that is known of it.
+            source: Where its report was read from.
+            total_ns: GPU time of all that was opened with it.
+        """
+        self._analysis = analysis
+        self._source = source
+        self._total_ns = total_ns
+
+    def __repr__(self) -> str:
+        name = cut_name(plain_name(self.name), _NAME_WIDTH)
+        return f"<Kernel {name!r}: {duration(self.gpu_time_ns)}, {self.verdict.bound}>"
+
+    @property
+    def analysis(self) -> Analysis:
+        """The whole record that commands and pages are made of (`rooflens.model.records`)."""
+        return self._analysis
+
+    @property
+    def key(self) -> str:
+        """A name for this launch that is the same in another recording of the program; see `Report.__getitem__`."""
+        return self._analysis.key
+
+    @property
+    def name(self) -> str:
+        """Demangled name with template arguments and parameters, where the report has it."""
+        return self._analysis.kernel.name
+
+    @property
+    def function_name(self) -> str:
+        """Name without template arguments and parameters."""
+        return self._analysis.kernel.function_name
+
+    @property
+    def source(self) -> str:
+        """Path of its report, as it was given."""
+        return self._analysis.kernel.source
+
+    @property
+    def index(self) -> int:
+        """Position among all results of its report, from 0."""
+        return self._analysis.kernel.index
+
+    @property
+    def status(self) -> Status:
+        """`ok`; `partial` where counters are missing; `failed` where it could not be profiled or analyzed."""
+        return self._analysis.kernel.status
+
+    @property
+    def status_reason(self) -> str | None:
+        """Why it failed; None where it did not."""
+        return self._analysis.kernel.status_reason
+
+    @property
+    def gpu(self) -> str | None:
+        """Name of the GPU; None where the report does not say it."""
+        return self._analysis.kernel.gpu
+
+    @property
+    def compute_capability(self) -> str | None:
+        """Compute capability, as `9.0`; None where the report does not say it."""
+        return self._analysis.kernel.compute_capability
+
+    @property
+    def nvtx_range(self) -> str | None:
+        """Path of the NVTX ranges it was launched in, outermost first: `train/step/forward`; None outside any."""
+        return self._analysis.kernel.nvtx_range
+
+    @property
+    def grid(self) -> tuple[int, int, int] | None:
+        """Blocks in x, y and z; None where the report does not say it."""
+        return self._analysis.kernel.grid
+
+    @property
+    def block(self) -> tuple[int, int, int] | None:
+        """Threads of a block in x, y and z; None where the report does not say it."""
+        return self._analysis.kernel.block
+
+    @property
+    def is_synthetic(self) -> bool:
+        """True where a generator wrote the report and nothing was recorded."""
+        return self._analysis.kernel.synthetic
+
+    @property
+    def duration_ns(self) -> float | None:
+        """GPU time of one launch in nanoseconds; None where it was not measured."""
+        return self._analysis.kernel.duration_ns
+
+    @property
+    def launches(self) -> int:
+        """How many launches of the program this one stands for."""
+        return self._analysis.launches
+
+    @property
+    def gpu_time_ns(self) -> float | None:
+        """GPU time of all of these launches in nanoseconds: what kernels are sorted by."""
+        return self._analysis.gpu_time_ns
+
+    @property
+    def time_share(self) -> float | None:
+        """Fraction of the GPU time of all that was opened with it, 0 to 1."""
+        time_ns = self.gpu_time_ns
+        return time_ns / self._total_ns if time_ns is not None and self._total_ns else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Which wall it hits, and how much faster it could be."""
+        return Verdict(self._analysis.verdict)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Why it is slower than it could be: first what costs time, then notes.
+
+        Each has `id`, `title`, `severity` (`limiter`, `contributes` or `note`), `evidence` (numbers with unit and
+        source), `where` (places with `share` and `hotspot`), `move` (what to do) and `speedup_up_to`, a factor.
+        """
+        return self._analysis.findings
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Traps that apply to it, as docs/method.md lists them."""
+        return self._analysis.flags
+
+    @property
+    def levels(self) -> Mapping[str, Level]:
+        """Traffic and roof by memory level: `dram`, `l2`, `l1`, `smem`.
+
+        Each has `amount_bytes`, `bytes_per_s`, `peak_bytes_per_s`, `share`, `stages` and `intensity_flop_per_byte`.
+        """
+        return self._analysis.levels
+
+    @property
+    def pipes(self) -> Mapping[str, Pipe]:
+        """Work and roof by execution pipe: `fp32`, `tensor_bf16`, `alu`, `issue`, ...
+
+        Each has `amount`, `amount_per_s` and `peak_per_s` in its `unit`, and `share`.
+        """
+        return self._analysis.pipes
+
+    @property
+    def stalls(self) -> Mapping[str, float]:
+        """Fraction of all stall cycles by reason, 0 to 1."""
+        return self._analysis.kernel.stalls
+
+    @property
+    def flop_total(self) -> float | None:
+        """Floating-point operations of one launch, all types together; None where a part of them is unknown."""
+        return self._analysis.flop_total
+
+    @property
+    def flop_per_s(self) -> float | None:
+        """Floating-point operations per second; None as for `flop_total`."""
+        return self._analysis.flop_per_s
+
+    @property
+    def phases(self) -> Phases | None:
+        """How its run divides into ramp, plateau and tail; None without samples, or where no plateau stands out."""
+        return self._analysis.phases
+
+    def hotspots(self, by: Grain | None = None) -> tuple[Hotspot, ...]:
+        """List its hottest lines, instructions or functions, with most samples first; empty where none were recorded.
+
+        Args:
+            by: `line`, `sass` or `function`; by default lines where they are known, else instructions.
+
+        >>> import rooflens as rl
+        >>> [spot.pc for spot in rl.open("sampled.ncu-rep")[0].hotspots()]
+        [16, 0, 32]
+        """
+        kernel = self._analysis.kernel
+        grain = by or ("line" if any(spot.by == "line" for spot in kernel.hotspots) else "sass")
+        samples = kernel.code_totals.get("samples")
+        return tuple(Hotspot(spot, samples) for spot in kernel.hotspots if spot.by == grain)
+
+    def timeline(self) -> Series | None:
+        """Give what was sampled while it ran: `interval_ns`, and `shares` of peak, 0 to 1, by level or pipe.
+
+        None where the report holds no samples; collect them with `--detail deep`.
+
+        >>> import rooflens as rl
+        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0].timeline() is None
+        True
+        """
+        return self._analysis.kernel.series
+
+    def metric(self, name: str) -> Value | None:
+        """Give one number of its report.
+
+        Args:
+            name: A counter of rooflens, in SI units (`dram_bytes`; `rooflens metrics` lists them), or the whole name of
+                one of ncu's metrics, as the report stores it (`sm__throughput.avg.pct_of_peak_sustained_elapsed`).
+
+        Returns:
+            The value; None where this kernel lacks it.
+
+        Raises:
+            InputError: No kernel of the report has a metric of this name, or the report is gone.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.metric("duration_ns") == kernel.duration_ns
+        True
+        """
+        if name in NAMES:
+            return self._analysis.kernel.counters.get(name)
+        found = self._source.metrics
+        if name not in found.names:
+            raise InputError(f"no kernel of `{self.source}` has a metric `{name}`", _hint(name, found.names))
+        return found.of(self.index).get(name)
+
+    def metrics(self, pattern: str = "*") -> dict[str, Value]:
+        """Give all numbers of its report whose names match: counters of rooflens and ncu's metrics, by name.
+
+        Args:
+            pattern: `*` stands for any text, `?` for any character: `sm__*`, `*_share`.
+
+        Raises:
+            InputError: The report is gone, or was changed.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> sorted(kernel.metrics("gpu__*"))
+        ['gpu__time_duration.sum']
+        """
+        values: dict[str, Any] = {**self._source.metrics.of(self.index), **self._analysis.kernel.counters}
+        return {name: values[name] for name in sorted(values) if fnmatchcase(name, pattern)}
+
+    def explain(self) -> str:
+        """Tell everything that matters of it, in Markdown, with the counters behind it and what to try.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.function_name in kernel.explain()
+        True
+        """
+        from rooflens.report.text.digest import explain
+
+        return explain(self._source.report, self._analysis)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as one of the `kernels` of `rooflens analyze --format json`, which has a JSON Schema.
+
+        >>> import rooflens as rl
+        >>> kernel = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")[0]
+        >>> kernel.to_dict()["verdict"]["bound"]
+        'compute'
+        """
+        from rooflens.report.text.contract import KERNEL
+
+        written: dict[str, Any] = KERNEL.write(self._analysis)
+        return written
+
+
+def _hint(name: str, known: Any) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, [*known, *NAMES], 1)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return f"collect it with `rooflens collect --metrics {name}`; `.metrics()` lists what there is"

@@ -1,0 +1,115 @@
+"""`%load_ext rooflens`, and `%%rooflens`: a cell profiled in a program of its own.
+
+Not yet run on a GPU: exercised through a stand-in for ncu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rooflens.errors import RooflensError, UsageError
+from rooflens.files import write_whole
+from rooflens.model.counters.metric import DETAILS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflens.api.report import Report
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Give a notebook `%%rooflens`: `%load_ext rooflens` calls this.
+
+    The cell is written to a file and profiled in a program of its own, which knows nothing of the other cells: it needs
+    its own imports and data. Its `Report` is shown, and kept under the name that `--name` gives.
+
+        %%rooflens --tier quick --name report
+        import torch
+        torch.ones(4096, 4096, device="cuda") @ torch.ones(4096, 4096, device="cuda")
+
+    Args:
+        ipython: The one that runs.
+
+    >>> from IPython.core.interactiveshell import InteractiveShell
+    >>> import rooflens as rl
+    >>> shell = InteractiveShell()
+    >>> rl.load_ipython_extension(shell)
+    >>> "rooflens" in shell.magics_manager.magics["cell"]
+    True
+    """
+
+    def rooflens(line: str, cell: str) -> Report:
+        return _run(ipython, line, cell)
+
+    ipython.register_magic_function(rooflens, "cell", "rooflens")
+
+
+def shell() -> Any:
+    """Return the IPython that we run in; None where it is a plain interpreter."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module else None
+
+
+def display() -> Callable[..., Any] | None:
+    """Return what shows things in the notebook that we run in; None where there is none."""
+    if getattr(shell(), "kernel", None) is None:
+        return None
+    found: Callable[..., Any] = sys.modules["IPython"].display.display
+    return found
+
+
+def _run(ipython: Any, line: str, cell: str) -> Report:
+    """Profile a cell; its errors are shown in a line, as those of IPython's own magics."""
+    from IPython.core.error import UsageError as MagicError
+
+    try:
+        options = _parser().parse_args(line.split())
+        report = _profiled(cell, options)
+    except RooflensError as error:
+        raise MagicError(f"{error}\n\nhint: {error.hint}" if error.hint else str(error)) from error
+    if options.name:
+        ipython.user_ns[options.name] = report
+    return report
+
+
+def _profiled(cell: str, options: argparse.Namespace) -> Report:
+    """Take the profile of a cell, as `rooflens profile` takes that of a program."""
+    from rooflens import collecting
+    from rooflens.api.opening import open as open_report
+    from rooflens.api.profiling import check_place, kept_folder
+    from rooflens.ingest.ncu.command import Collection
+
+    folder = kept_folder()
+    file = folder / "cell.py"
+    write_whole(file, cell)
+    if options.output is not None:
+        check_place(options.output, force=options.force)
+    target = collecting.command_target((sys.executable, str(file)))
+    collection = Collection(program=(), output=options.output or folder / "cell.ncu-rep")
+    plan = collecting.make_plan(collecting.Request(target, collection, options.tier), dry_run=False)
+    unprofiled = collecting.run_unprofiled(plan, _quiet)
+    plan = collecting.choose_launches(plan, unprofiled)
+    return open_report(collecting.take(plan, unprofiled, _quiet).report)
+
+
+def _quiet(_: object) -> None:
+    """Show no progress: the cell is marked as busy."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises what is wrong, and ends nobody's kernel."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, self.format_usage().strip())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser("%%rooflens", add_help=False)
+    parser.add_argument("--tier", choices=DETAILS, default="standard")
+    parser.add_argument("--name")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--force", action="store_true")
+    return parser

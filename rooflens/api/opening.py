@@ -1,0 +1,133 @@
+"""Open reports, from wherever they are."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from rooflens.analyzing import Analyzed, analyze_inputs
+from rooflens.api.report import Report
+from rooflens.api.sources import Source
+from rooflens.errors import UsageError
+from rooflens.format import as_unicode, count
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.records import timed
+from rooflens.model.selecting import Selection, select
+from rooflens.model.store import MARKER
+from rooflens.model.store.address import is_remote
+from rooflens.streaming import analyze_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.ingest.reports.pool import Job
+
+    Place = Job | str
+    """The job that read a report, or the store it stands in."""
+
+T = TypeVar("T")
+
+
+def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
+    *paths: str | os.PathLike[str],
+    kernel: str | Sequence[str] | None = None,
+    nvtx: str | Sequence[str] | None = None,
+    gpu: str | None = None,
+) -> Report:
+    """Open reports, and analyze every kernel in them.
+
+    Args:
+        paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
+            wrote, and addresses such as `s3://bucket/folder` of any of these.
+        kernel: Only kernels that this meets, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
+            one, `re:gemm.*128`, or a key.
+        nvtx: Only kernels launched in an NVTX range that this meets, or one of these: `step*/forward`.
+        gpu: Name of the GPU, for CSV exports that do not say it.
+
+    Returns:
+        The kernels, sorted by time. A report that cannot be read costs no other: a warning tells of it, and
+        `Report.failures` holds it.
+
+    Raises:
+        UsageError: No path is given.
+        InputError: A path does not exist, nothing there can be read, or no kernel is called so.
+
+    >>> import rooflens as rl
+    >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+    >>> report[0].verdict.bound
+    'compute'
+    >>> len(rl.open("fixtures/synthetic", kernel="attention_*_gemm"))
+    2
+    """
+    if not paths:
+        raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
+    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu))
+    if not found.reports and found.failures:
+        raise found.failures[0][1]
+    if found.failures:
+        message = (
+            f"{len(found.failures)} of {count(len(found.failures) + len(found.reports), 'report')} could not be read"
+        )
+        warnings.warn(f"{message}: `failures` of what `open` returned says why", UserWarning, stacklevel=2)
+    sources = {report.run.digest: Source(report, places[report.run.digest], gpu) for report in found.reports}
+    analyses = timed(analysis for report in found.reports for analysis in report.analyses)
+    selection = Selection(kernel=_texts(kernel), nvtx=_texts(nvtx))
+    chosen = replace(found, reports=tuple(select(found.reports, selection)))
+    return Report(chosen, sources, sum(analysis.gpu_time_ns or 0.0 for analysis in analyses))
+
+
+def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _read(given: Sequence[str], reading: ReadOptions) -> tuple[Analyzed, dict[str, Place]]:
+    """Read what was given; return it with the place of each report, by digest."""
+    stores = [path for path in dict.fromkeys(given) if _is_store(path)]
+    files = [path for path in given if path not in stores]
+    found: list[Analyzed] = []
+    places: dict[str, Place] = {}
+    if files:
+        inputs = find_inputs(files)
+        jobs = {as_unicode(job.source): job for job in inputs.jobs}
+        found.append(analyze_inputs(inputs, reading=reading))
+        places |= {report.run.digest: jobs[report.run.source] for report in found[0].reports}
+    for store in stores:
+        of_store = analyze_store(store)
+        new = tuple(report for report in of_store.reports if report.run.digest not in places)
+        places |= {report.run.digest: store for report in new}
+        skipped = of_store.skipped_count + len(of_store.reports) - len(new)
+        found.append(replace(of_store, reports=new, skipped_count=skipped))
+    return _joined(found), places
+
+
+def _joined(found: Sequence[Analyzed]) -> Analyzed:
+    if len(found) == 1:
+        return found[0]
+    return Analyzed(
+        reports=_all(one.reports for one in found),
+        limits=found[0].limits,
+        failures=_all(one.failures for one in found),
+        skipped_count=sum(one.skipped_count for one in found),
+        ignored=_all(one.ignored for one in found),
+        missing=_all(one.missing for one in found),
+        warnings=_all(one.warnings for one in found),
+        notes=_all(one.notes for one in found),
+    )
+
+
+def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
+    return tuple(chain.from_iterable(parts))
+
+
+def _is_store(given: str) -> bool:
+    if is_remote(given):
+        from rooflens.model.store.place import Place
+
+        return Place(given).exists(MARKER)
+    return (Path(given) / MARKER).is_file() or any((Path(given) / "runs").glob("*.parquet"))

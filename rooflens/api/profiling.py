@@ -1,0 +1,265 @@
+"""Profile a part of the running program: the program is run again, under ncu, up to the end of that part.
+
+There is no way into a process that runs already, so a child runs the same command line. It counts the parts that are to
+be profiled as its parent does, tells ncu where the wanted one begins and ends (`marking`), and stops behind it. Parts
+that it passes on its way have been profiled already, and their reports are handed to it.
+
+Not yet run on a GPU: exercised through a stand-in for ncu.
+"""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import itertools
+import json
+import os
+import sys
+import tempfile
+from functools import update_wrapper
+from pathlib import Path
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+
+from rooflens.api import notebook
+from rooflens.errors import UsageError
+from rooflens.model.counters.metric import DETAILS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rooflens.api.report import Report
+    from rooflens.model.counters.metric import Detail
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+WANTED = "ROOFLENS_PROFILED_PART"
+"""Environment variable of a child: the number of the part to profile, and the reports of those before it."""
+
+_numbers = itertools.count()
+_reports: list[str] = []
+
+
+class Profile:
+    """A part of a program that is profiled: what `with rooflens.profile() as profiled` gives, and its `report`.
+
+    >>> import rooflens as rl
+    >>> with rl.profile(tier="quick", output="out/part.ncu-rep") as profiled:
+    ...     pass
+    >>> profiled.report[0].verdict.bound
+    'compute'
+    """
+
+    def __init__(self, tier: Detail, output: Path | None, ncu: str | None, timeout_s: float | None) -> None:
+        self._tier = tier
+        self._output = output
+        self._ncu = ncu
+        self._timeout_s = timeout_s
+        self._number = -1
+        self._place: str | None = None
+        self._report: Report | None = None
+        self._warnings: tuple[str, ...] = ()
+
+    @property
+    def report(self) -> Report:
+        """What was found.
+
+        Raises:
+            UsageError: The part has not ended.
+            InputError: The report is gone.
+        """
+        from rooflens.api.opening import open as open_report
+
+        if self._report is None:
+            if self._place is None:
+                raise UsageError("nothing is profiled yet", "ask for the report behind the end of the block")
+            self._report = open_report(self._place)
+        return self._report
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What ncu warned of, and what this machine leaves out, in sentences."""
+        return self._warnings
+
+    def __enter__(self) -> Self:
+        self._number = next(_numbers)
+        wanted = _wanted()
+        if wanted is None:
+            _command()  # says now what would be in the way at the end of hours of work
+        elif wanted[0] == self._number:
+            from rooflens.api import marking
+
+            marking.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            return
+        wanted = _wanted()
+        if wanted is None:
+            self._take()
+            return
+        number, reports = wanted
+        if number == self._number:
+            from rooflens.api import marking
+
+            marking.stop()
+            raise SystemExit(0)
+        self._place = reports[self._number]
+
+    def __call__(self, function: Callable[P, R], /) -> Profiled[P, R]:
+        """Profile the first call of a function: `@rooflens.profile(tier="quick")`."""
+        return Profiled(function, self)
+
+    def _take(self) -> None:
+        from rooflens.collecting import Request, command_target, make_plan
+        from rooflens.ingest.ncu.command import Collection
+        from rooflens.ingest.ncu.run import collect
+
+        program = _command()
+        target = command_target(program)
+        output = self._output or kept_folder() / f"{target.name}.{self._number}.ncu-rep"
+        told = json.dumps([self._number, _reports])
+        collection = Collection(program=(), output=output, from_start=False, environment={WANTED: told})
+        request = Request(target, collection, self._tier, ncu_path=self._ncu, timeout_s=self._timeout_s)
+        plan = make_plan(request, dry_run=False)
+        collected = collect(plan.ncu, plan.collection, self._timeout_s)
+        self._place = str(collected.report)
+        self._warnings = (*plan.warnings, *collected.warnings)
+        _reports.append(self._place)
+
+
+class Profiled(Generic[P, R]):
+    """A function whose first call is profiled: what `@rooflens.profile` makes; it returns what the function returns."""
+
+    def __init__(self, function: Callable[P, R], profile: Profile) -> None:
+        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+            hint = "use `with rooflens.profile():` around what runs it"
+            raise UsageError(f"`{function.__name__}` has not run when its call returns", hint)
+        self._function = function
+        self._profile = profile
+        self._is_done = False
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
+        """Call the function; the first time it is profiled."""
+        if self._is_done:
+            return self._function(*arguments, **options)
+        self._is_done = True
+        with self._profile:
+            return self._function(*arguments, **options)
+
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[..., R]:
+        return self if owner is None else MethodType(self, owner)
+
+    @property
+    def report(self) -> Report:
+        """What was found in the first call; errors as those of `Profile.report`."""
+        return self._profile.report
+
+
+@overload
+def profile(function: Callable[P, R], /) -> Profiled[P, R]: ...
+
+
+@overload
+def profile(
+    *,
+    tier: Detail = "standard",
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    ncu: str | None = None,
+    timeout_s: float | None = None,
+) -> Profile: ...
+
+
+def profile(  # noqa: PLR0913 - each is one thing of how it is collected
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    tier: Detail = "standard",
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    ncu: str | None = None,
+    timeout_s: float | None = None,
+) -> Profile | Profiled[..., Any]:
+    """Profile a part of this program under ncu: `with rooflens.profile() as profiled:`, or `@rooflens.profile`.
+
+    The part runs here as it is. At its end the program is started again, with the same arguments, in a child under ncu,
+    and ends behind the part: what stands before it runs a second time. Of a function the first call is profiled.
+
+    Not yet run on a GPU: it was exercised through a stand-in for ncu.
+
+    Args:
+        function: The function, where this is its decorator without arguments.
+        tier: `quick`, `standard` or `deep`: how many counters, and so how many passes.
+        output: Report to keep, `NAME.ncu-rep`; by default a temporary one, which goes when the program ends.
+        force: Write over a report that is there.
+        ncu: The ncu to run; by default the one that is found.
+        timeout_s: Seconds that the child may take; by default as long as it needs.
+
+    Raises:
+        UsageError: There is no such tier, the place is taken, or this is no script that could be run again.
+        EnvironmentMissingError: ncu, a GPU or a permission is missing: raised at the end of the part.
+        InputError: Nothing was profiled, ncu failed, or the program did something else when it ran again.
+
+    >>> import rooflens as rl
+    >>> @rl.profile
+    ... def step(scale: int) -> int:
+    ...     return 2 * scale
+    >>> step(21)
+    42
+    >>> step.report[0].verdict.bound
+    'compute'
+    """
+    if tier not in DETAILS:
+        raise UsageError(f"there is no tier `{tier}`", f"choose one of {', '.join(DETAILS)}")
+    file = None if output is None else Path(output)
+    if file is not None and _wanted() is None:
+        check_place(file, force=force)
+    made = Profile(tier, file, ncu, timeout_s)
+    return made if function is None else Profiled(function, made)
+
+
+def check_place(file: Path, *, force: bool) -> None:
+    """Refuse to write over a report without being told to, under either name that ncu may give it.
+
+    Raises:
+        UsageError: There is one, or the place is taken by something else.
+    """
+    from rooflens.ingest.ncu.run import both_names
+    from rooflens.writing.outputs import check_free
+
+    for name in both_names(file):
+        check_free(name, force=force, hint="give another name, or force=True to write over it")
+
+
+def _wanted() -> tuple[int, Sequence[str]] | None:
+    """Return which part this process was started to profile, and the reports of those before; None where none."""
+    told = os.environ.get(WANTED)
+    if told is None:
+        return None
+    number, reports = json.loads(told)
+    return number, reports
+
+
+def _command() -> tuple[str, ...]:
+    """Return the command line of this program.
+
+    Raises:
+        UsageError: It is a notebook, or an interpreter that somebody types into.
+    """
+    arguments = sys.orig_argv[1:]
+    is_script = hasattr(sys.modules["__main__"], "__file__") or "-c" in arguments
+    if notebook.shell() is not None or not is_script:
+        hint = "in a notebook, `%load_ext rooflens` and `%%rooflens` profile a cell; else put it into a script"
+        raise UsageError("only a script can be run again under ncu", hint)
+    return sys.executable, *arguments
+
+
+def kept_folder() -> Path:
+    """Make a folder for a temporary report, which goes when this program ends."""
+    folder = tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return Path(folder.name)

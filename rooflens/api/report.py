@@ -1,0 +1,306 @@
+"""Opened reports: their kernels, sorted by time, and everything that can be made of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from msgspec.structs import replace
+
+from rooflens.api.kernel import Kernel
+from rooflens.errors import EnvironmentMissingError
+from rooflens.format import count, duration, printable
+from rooflens.model.selecting import Selection, select
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from rooflens.analyzing import Analyzed
+    from rooflens.api.frames import TableName
+    from rooflens.api.shown import Chart
+    from rooflens.api.sources import Source
+    from rooflens.errors import InputError
+    from rooflens.model.records import AnalyzedReport, Run
+
+
+class Report:
+    """Kernels of one report or of many, sorted by falling GPU time, those that failed last.
+
+    `rooflens.open` makes one. It is a sequence: `len(report)`, `for kernel in report`, `report[0]` for the kernel that
+    takes most, `report[:5]` and `report["adamw*"]` for a `Report` of some. pyarrow, Polars, DuckDB and pandas take it
+    as it is, as a table with a row for each kernel.
+
+    >>> import rooflens as rl
+    >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+    >>> [kernel.function_name for kernel in report[:2]]
+    ['flash_attention_forward', 'attention_scale_softmax']
+    """
+
+    def __init__(self, found: Analyzed, sources: Mapping[str, Source], total_ns: float) -> None:
+        """Take what was read.
+
+        Args:
+            found: Reports, with the kernels that are wanted.
+            sources: By digest, these reports whole, and where they came from.
+            total_ns: GPU time of all that was opened, of which kernels have a share.
+        """
+        self._found = found
+        self._sources = sources
+        self._total_ns = total_ns
+        self._tables: dict[str, pa.Table] = {}
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels, one profiled launch each, sorted by falling GPU time; those that failed stand last."""
+        made = [
+            Kernel(analysis, self._sources[report.run.digest], self._total_ns)
+            for report in self._found.reports
+            for analysis in report.analyses
+        ]
+        return tuple(sorted(made, key=lambda one: (one.status == "failed", -(one.gpu_time_ns or 0.0))))
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __iter__(self) -> Iterator[Kernel]:
+        return iter(self.kernels)
+
+    @overload
+    def __getitem__(self, wanted: int) -> Kernel: ...
+
+    @overload
+    def __getitem__(self, wanted: str | slice) -> Report: ...
+
+    def __getitem__(self, wanted: int | str | slice) -> Kernel | Report:
+        """Choose one kernel by its place, or some of them by name, by key or by a slice.
+
+        Args:
+            wanted: A place from 0, or from -1 for the last; a slice of places; or what `--kernel` takes: a part of a
+                name, a glob over the whole of one, `re:` and a regular expression, or the key of one launch.
+
+        Returns:
+            A `Kernel` for a place; else a `Report` of some kernels.
+
+        Raises:
+            IndexError: There is no such place.
+            InputError: No kernel is called so; the hint has the names that come close.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> report[report[0].key][0].key == report[0].key
+        True
+        """
+        if isinstance(wanted, int):
+            return self.kernels[wanted]
+        if isinstance(wanted, str):
+            return self._with(select(self._found.reports, Selection(kernel=(wanted,))))
+        chosen = {id(kernel.analysis) for kernel in self.kernels[wanted]}
+        return self._with(
+            replace(report, analyses=tuple(found for found in report.analyses if id(found) in chosen))
+            for report in self._found.reports
+        )
+
+    def _with(self, reports: Iterable[AnalyzedReport]) -> Report:
+        kept = tuple(report for report in reports if report.analyses)
+        return Report(replace(self._found, reports=kept), self._sources, self._total_ns)
+
+    def __repr__(self) -> str:
+        return f"<{self._words()}>"
+
+    @property
+    def analyzed(self) -> Analyzed:
+        """The records that commands and pages are made of, in the order of the reports (`rooflens.analyzing`)."""
+        return self._found
+
+    @property
+    def gpu_time_ns(self) -> float:
+        """GPU time of all kernels that did not fail, in nanoseconds."""
+        return sum(kernel.gpu_time_ns or 0.0 for kernel in self.kernels if kernel.status != "failed")
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """Where each report came from: `source`, `digest`, `command_line`, `host`, `ncu_version`, and more."""
+        return tuple(report.run for report in self._found.reports)
+
+    @property
+    def failures(self) -> tuple[tuple[str, InputError], ...]:
+        """Path and error of each report that could not be read; empty where all could be."""
+        return self._found.failures
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known of how the reports were read, in sentences; empty where there is nothing."""
+        return tuple(self._found.remarks)
+
+    def to_arrow(self, table: TableName = "summary") -> pa.Table:
+        """Make a pyarrow table; columns are the same whatever is measured, and what was not measured is null.
+
+        Args:
+            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it (docs/store.md):
+                `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with ncu's own values.
+
+        Raises:
+            UsageError: There is no such table.
+            InputError: `metrics` are asked for, and a report is gone.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> report.to_arrow().num_rows == len(report)
+        True
+        """
+        if table not in self._tables:
+            from rooflens.api.frames import to_table
+
+            sources = [self._sources[run.digest] for run in self.runs]
+            self._tables[table] = to_table(self.kernels, sources, self._found.limits.digest, table)
+        return self._tables[table]
+
+    def to_pandas(self, table: TableName = "summary") -> pd.DataFrame:
+        """Make a pandas frame of a `table` of `to_arrow`; errors as there.
+
+        >>> import rooflens as rl
+        >>> frame = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_pandas()
+        >>> frame.groupby("bound")["launches"].sum().to_dict()
+        {'balanced': 2, 'compute': 1, 'memory': 1}
+        """
+        return self.to_arrow(table).to_pandas()
+
+    def to_polars(self, table: TableName = "summary") -> pl.DataFrame:
+        """Make a Polars frame of a `table` of `to_arrow`; errors as there.
+
+        Raises:
+            EnvironmentMissingError: Polars is not installed.
+
+        >>> import rooflens as rl
+        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_polars()["bound"][0]
+        'compute'
+        """
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise EnvironmentMissingError("Polars is not installed", "`pip install polars`") from error
+        return pl.DataFrame(self.to_arrow(table))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the summary to any library that takes Arrow's streams, without a copy.
+
+        >>> import pyarrow as pa
+        >>> import rooflens as rl
+        >>> pa.table(rl.open("fixtures/synthetic/attention.synthetic.ncu-rep"))["bound"][0].as_py()
+        'compute'
+        """
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def digest(self, max_tokens: int = 1500) -> str:
+        """Write what matters in Markdown, short enough for a model or a chat message, first what can win most.
+
+        Args:
+            max_tokens: At most so many tokens, of three bytes each; what has no room is counted at the end.
+
+        >>> import rooflens as rl
+        >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
+        >>> len(report.digest(max_tokens=500)) <= 1500
+        True
+        """
+        from rooflens.report.text.digest import digest
+
+        return digest(self._found.reports, max_tokens, unread=self.failures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write what `rooflens analyze --format json` writes, in the order of the reports; it has a JSON Schema.
+
+        >>> import rooflens as rl
+        >>> document = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").to_dict()
+        >>> [kernel["name"] for kernel in document["kernels"][:2]]
+        ['attention_scores_gemm', 'attention_scale_softmax']
+        """
+        from rooflens.report.text.contract import to_document
+
+        return to_document((found for report in self._found.reports for found in report.analyses), self._found.reports)
+
+    def chart(self, level: str | None = None, *, dark: bool = False) -> Chart:
+        """Draw the roofline of each GPU, as a picture that notebooks show and `Chart.save` writes.
+
+        Args:
+            level: `dram`, `l2`, `l1`, `smem`, or `all`; by default the one that bounds the kernels.
+            dark: Draw it for a dark page.
+
+        Raises:
+            UsageError: There is no such level.
+            InputError: No kernel has a place in a roofline.
+
+        >>> import rooflens as rl
+        >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart(level="dram")
+        >>> chart.svg.startswith("<svg")
+        True
+        """
+        from rooflens.api.shown import draw
+
+        return draw(self._found, level, dark=dark)
+
+    def save(self, path: str | os.PathLike[str], *, title: str | None = None, force: bool = False) -> Path:
+        """Write one file about all kernels.
+
+        Args:
+            path: Its ending says what is written: `.html` is the page, `.md` Markdown, `.png` and `.svg` the rooflines,
+                `.json` the data, `.csv` a table.
+            title: Title; by default the names of the reports.
+            force: Write over a file that is there.
+
+        Returns:
+            The path.
+
+        Raises:
+            UsageError: The ending is unknown, or the place is taken.
+            InputError: It cannot be written.
+
+        >>> import rooflens as rl, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").save(f"{folder}/page.html").name
+        'page.html'
+        """
+        from rooflens.api.shown import write
+
+        return write(self._found, Path(path), title, force=force)
+
+    def show(self, height: int = 800) -> None:
+        """Show the page in a frame below the cell of a notebook.
+
+        Args:
+            height: Of the frame, in pixels.
+
+        Raises:
+            UsageError: This is no notebook.
+
+        >>> import rooflens as rl
+        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").show(height=600)
+        """
+        from rooflens.api.shown import show_page
+
+        show_page(self._found, height)
+
+    def _repr_html_(self) -> str:
+        """Write the table that a notebook shows: no script, and nothing in names is markup."""
+        from rooflens.api.shown import table_html
+
+        return table_html(self._found.reports, [self._words(), *self._unread(), *self.warnings])
+
+    def _words(self) -> str:
+        failed = sum(kernel.status == "failed" for kernel in self.kernels)
+        gpus = ", ".join(dict.fromkeys(kernel.gpu or "an unknown GPU" for kernel in self.kernels)) or "no GPU"
+        parts = [
+            f"Report of {count(len(self) - failed, 'kernel launch')} on {gpus}",
+            duration(self.gpu_time_ns),
+            *([f"{failed} failed"] if failed else []),
+            *([f"{count(len(self.failures), 'report')} unread"] if self.failures else []),
+        ]
+        return printable(", ".join(parts))
+
+    def _unread(self) -> list[str]:
+        return [f"{source}: {error}; {error.hint}" for source, error in self.failures]

@@ -1,0 +1,184 @@
+"""What notebooks show and files hold of opened reports: the table, the page, and the picture of the rooflines."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflens.api import notebook
+from rooflens.errors import UsageError
+from rooflens.files import write_whole
+from rooflens.format import printable, unbroken
+from rooflens.guarding import write_all
+from rooflens.model.records import LEVELS
+from rooflens.writing.outputs import FORMATS, check_free, refuse_report
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.analyzing import Analyzed
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.report.roofline.picture import Picture
+    from rooflens.report.text.table import Section
+
+_MOST_ROWS = 50
+"""Kernels of each GPU that a notebook lists: a longer table is what the page is for."""
+
+_NAME_WIDTH = 60
+_FRAME = "border:1px solid #888;width:100%"
+_WRITTEN = ("html", "md", "png", "svg", "json", "csv")
+
+
+class Chart:
+    """The roofline of each GPU, one below the other, as `Report.chart` draws it; a notebook shows it.
+
+    >>> import rooflens as rl
+    >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart()
+    >>> chart.notes
+    ()
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+
+    @property
+    def svg(self) -> str:
+        """The drawing as SVG; it fetches nothing and runs nothing."""
+        return self._picture.svg
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What it does not show, in sentences; empty where it shows all."""
+        return self._picture.notes
+
+    def png(self) -> bytes:
+        """Draw it as a PNG, with two pixels for each of the SVG.
+
+        >>> import rooflens as rl
+        >>> rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart().png()[1:4]
+        b'PNG'
+        """
+        return self._picture.png()
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write it to a file that ends in `.svg` or `.png`; return its path.
+
+        Args:
+            path: The file.
+            force: Write over a file that is there.
+
+        Raises:
+            UsageError: The ending is another, or the place is taken.
+            InputError: It cannot be written.
+
+        >>> import rooflens as rl, tempfile
+        >>> chart = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep").chart()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     chart.save(f"{folder}/roofline.svg").name
+        'roofline.svg'
+        """
+        file = Path(path)
+        style = check_output(file, ("svg", "png"), force=force)
+        write_whole(file, self.png() if style == "png" else self.svg, hint="give another place")
+        return file
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
+    """Find the format in the ending of a file, and refuse what no file may take the place of.
+
+    Raises:
+        UsageError: The ending is none of these formats', or the place is taken.
+    """
+    style = FORMATS.get(file.suffix.lower())
+    if style is None or style not in formats:
+        endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
+        raise UsageError(f"the ending of `{file}` names no format that this can be written in", f"there are {endings}")
+    refuse_report(file, "give another name")
+    check_free(file, force=force, hint="give another name, or force=True to write over it")
+    return style
+
+
+def draw(found: Analyzed, level: str | None, *, dark: bool) -> Chart:
+    """Draw the rooflines; errors as those of `Report.chart`."""
+    from rooflens.report.content import build_content
+    from rooflens.report.plane.plane import ALL
+    from rooflens.report.roofline.picture import draw_rooflines
+
+    if level not in {None, *LEVELS, ALL}:
+        raise UsageError(f"there is no level `{level}`", f"choose one of {', '.join((*LEVELS, ALL))}")
+
+    def drawn(reports: tuple[AnalyzedReport, ...]) -> Picture:
+        return draw_rooflines(build_content(reports, "", found.limits), dark=dark, level=level)
+
+    return Chart(write_all(found.reports, found.limits, drawn))
+
+
+def write(found: Analyzed, file: Path, title: str | None, *, force: bool) -> Path:
+    """Write a file; errors as those of `Report.save`."""
+    from rooflens.writing.rendering import default_title, render
+
+    style = check_output(file, _WRITTEN, force=force)
+    title = default_title([report.run for report in found.reports]) if title is None else title
+    write_whole(file, render(found, style, title=title).data, hint="give another place")
+    return file
+
+
+def show_page(found: Analyzed, height: int) -> None:
+    """Show the page in a frame of its own origin, which can reach nothing of the notebook; errors as `Report.show`."""
+    from rooflens.writing.rendering import default_title, render
+
+    display = notebook.display()
+    if display is None:
+        hint = 'write it to a file, `report.save("page.html")`, and open that in a browser'
+        raise UsageError("only a notebook can show a page", hint)
+    page = render(found, "html", title=default_title([report.run for report in found.reports])).data.decode()
+    sandbox = "allow-scripts allow-downloads"
+    frame = f'<iframe sandbox="{sandbox}" style="{_FRAME};height:{height:d}px" srcdoc="{escape(page)}"></iframe>'
+    display({"text/html": frame, "text/plain": "the page of rooflens, which only HTML can show"}, raw=True)
+
+
+def table_html(reports: Sequence[AnalyzedReport], notes: Iterable[str]) -> str:
+    """Write the table of each GPU as HTML without script, what can win most first.
+
+    Args:
+        reports: The reports.
+        notes: What stands below, a line each.
+    """
+    from rooflens.model.totals import totals_of
+    from rooflens.report.text.table import sections_of
+
+    totals = totals_of([analysis for report in reports for analysis in report.analyses])
+    tables = "".join(_table(section) for section in sections_of(totals))
+    words = "<br>".join(_text(note) for note in notes)
+    return f"<div>{tables}<p>{words}</p></div>"
+
+
+def _table(section: Section) -> str:
+    from rooflens.report.text.table import COLUMNS
+
+    columns = [COLUMNS[i] for i in section.columns]
+    sides = ["right" if column.right else "left" for column in columns]
+    rows = [[row.cells[i] for i in section.columns] for row in section.rows[:_MOST_ROWS]]
+    for cells, row in zip(rows, section.rows, strict=False):
+        cells[0] = row.name(_NAME_WIDTH)
+    body = "".join(_row("td", cells, sides) for cells in rows)
+    left = len(section.rows) - len(rows)
+    more = f"<p>{left:,} more</p>" if left else ""
+    head = _row("th", [column.heading for column in columns], sides)
+    return f"<p><b>{_text(section.heading)}</b></p><table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"
+
+
+def _row(tag: str, cells: Sequence[str], sides: Sequence[str]) -> str:
+    written = (
+        f'<{tag} style="text-align:{side}">{_text(cell)}</{tag}>' for cell, side in zip(cells, sides, strict=True)
+    )
+    return f"<tr>{''.join(written)}</tr>"
+
+
+def _text(text: str) -> str:
+    return escape(unbroken(printable(text)))

@@ -1,0 +1,38 @@
+"""Where opened reports were read from: for their metrics, which are read when somebody asks."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflens.api.values import Metrics
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.model.records import AnalyzedReport
+
+
+class Source:
+    """One report, whole, and where it came from."""
+
+    def __init__(self, report: AnalyzedReport, place: Job | str, gpu: str | None) -> None:
+        """Take a report.
+
+        Args:
+            report: With all of its kernels.
+            place: The job that read it, or the store it stands in.
+            gpu: Name of the GPU that its reader was given.
+        """
+        self.report = report
+        self.place = place
+        self.gpu = gpu
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What the report itself stores.
+
+        Raises:
+            InputError: It is gone, or not what it was.
+        """
+        from rooflens.api.values import Metrics, metric_table
+
+        return Metrics(metric_table(self))

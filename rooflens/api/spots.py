@@ -1,0 +1,85 @@
+"""Lines, instructions and functions of a kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.hotspots import leading_stall
+from rooflens.model.records import ratio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflens.model import records
+    from rooflens.model.records import Grain
+
+
+class Hotspot:
+    """A source line, an instruction or a function, and what it takes of its kernel.
+
+    >>> import rooflens as rl
+    >>> spot = rl.open("sampled.ncu-rep")[0].hotspots(by="sass")[0]
+    >>> spot.pc, round(spot.share, 2), spot.measures["samples"]
+    (16, 0.78, 7.0)
+    """
+
+    __slots__ = ("_record", "_samples")
+
+    def __init__(self, record: records.Hotspot, samples: float | None) -> None:
+        """Take a record, and the samples of its whole kernel; None where it has none."""
+        self._record = record
+        self._samples = samples
+
+    def __repr__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.file else self.sass or self.function or "?"
+        return f"<Hotspot {where}>" if self.share is None else f"<Hotspot {where}: {self.share:.1%} of the samples>"
+
+    @property
+    def by(self) -> Grain:
+        """Which of the three it is: `line`, `sass` or `function`."""
+        return self._record.by
+
+    @property
+    def file(self) -> str | None:
+        """Source file, as the compiler was given it; None where the report has no line information."""
+        return self._record.file
+
+    @property
+    def line(self) -> int | None:
+        """Number of the source line, from 1; None as for `file`."""
+        return self._record.line
+
+    @property
+    def function(self) -> str | None:
+        """Function that its instructions stand in; None for a line that stands in several."""
+        return self._record.function
+
+    @property
+    def pc(self) -> int | None:
+        """Offset of the instruction from the start of the kernel's code, in bytes; None for lines and functions."""
+        return self._record.pc
+
+    @property
+    def sass(self) -> str | None:
+        """The instruction in text; None for lines and functions, and where it cannot be disassembled."""
+        return self._record.sass
+
+    @property
+    def text(self) -> str | None:
+        """The source line in text; None where the report does not embed the file."""
+        return self._record.text
+
+    @property
+    def share(self) -> float | None:
+        """Fraction of the kernel's samples that is here, 0 to 1; None where it was not sampled."""
+        return ratio(self._record.measures.get("samples", 0.0), self._samples)
+
+    @property
+    def stall(self) -> str | None:
+        """What most of its samples wait for, as `long_scoreboard`; None where samples are not told apart."""
+        return leading_stall(self._record)
+
+    @property
+    def measures(self) -> Mapping[str, float]:
+        """Whole amounts by measure (`rooflens.model.hotspots.MEASURES`), stalls included; what is 0 is left out."""
+        return self._record.measures

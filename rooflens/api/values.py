@@ -1,0 +1,79 @@
+"""The metrics of a report as it stores them, read from its file or its store when somebody asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rooflens.errors import InputError
+from rooflens.ingest.reports.read import ReadOptions, read_report
+from rooflens.ingest.reports.remote import fetched
+from rooflens.model.store.index import open_all_checked
+from rooflens.model.store.schema import METRICS
+from rooflens.model.store.store import Store
+
+if TYPE_CHECKING:
+    from rooflens.api.sources import Source
+    from rooflens.ingest.metrics.stored import Value
+    from rooflens.ingest.reports.pool import Job
+    from rooflens.model.records import Run
+
+_VALUES = ("value_double", "value_uint64", "value_string")
+
+
+class Metrics:
+    """What one report stores, by kernel.
+
+    Attributes:
+        names: Of the metrics that any of its kernels has.
+    """
+
+    def __init__(self, table: pa.Table) -> None:
+        """Take rows of the store's table `metrics`."""
+        rows = table.sort_by("kernel_index")
+        runs = pc.run_end_encode(rows["kernel_index"].combine_chunks())
+        ends = runs.run_ends.to_pylist()
+        self._rows = rows.select(["name", *_VALUES])
+        self._spans = dict(zip(runs.values.to_pylist(), zip([0, *ends], ends, strict=False), strict=True))
+        self.names: frozenset[str] = frozenset(pc.unique(table["name"]).to_pylist())
+
+    def of(self, index: int) -> dict[str, Value]:
+        """Give the values of a result, by the name of the metric; none where it has none."""
+        start, end = self._spans.get(index, (0, 0))
+        names, *columns = (column.to_pylist() for column in self._rows.slice(start, end - start).columns)
+        values: list[Any] = [next((v for v in row if v is not None), None) for row in zip(*columns, strict=True)]
+        return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+
+
+def metric_table(source: Source) -> pa.Table:
+    """Read the metrics of a report, one value each, as rows of the store's table `metrics`.
+
+    Raises:
+        InputError: It is gone, or not what it was.
+    """
+    run, place = source.report.run, source.place
+    return _of_store(run, place) if isinstance(place, str) else _of_file(run, place, source.gpu)
+
+
+def _of_file(run: Run, job: Job, gpu: str | None) -> pa.Table:
+    with fetched(job) as path:
+        report = read_report(path, job.source, ReadOptions(raw="values", gpu=gpu))
+    if report.run.digest != run.digest:
+        raise InputError(f"`{run.source}` is not what it was when it was opened", "open it again")
+    return METRICS.empty_table() if report.raw is None else report.raw
+
+
+def _of_store(run: Run, place: str) -> pa.Table:
+    store = Store.existing(place)
+    index = store.index()
+    key = index.owner.get(run.digest)
+    if key is None:
+        raise InputError(f"`{place}` no longer holds `{run.source}`", "open it again")
+    tables = [METRICS.empty_table()]
+    for file in open_all_checked(store.place, index.parts[key], "metrics"):
+        with file:
+            tables.append(pq.read_table(file, filters=pc.field("digest") == run.digest))
+    return pa.concat_tables(tables, promote_options="permissive")

@@ -1,0 +1,97 @@
+"""The verbs that need no report of their own: predict an operation, and read reports into a store."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from rooflens.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.ingest.executors.opening import ExecutorChoice
+    from rooflens.ingest.loading.load import Ingested
+    from rooflens.ingest.reports.report import Raw
+    from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.roofline.datasheets import LinkKind
+
+
+def predict(
+    operation: str, *, gpu: str = "h100-sxm", dtype: str = "bf16", link: LinkKind | None = None, **sizes: int
+) -> Forecast:
+    """Predict an operation on a GPU before it is measured, by formula and datasheet.
+
+    Args:
+        operation: `gemm`, `attention`, `decode`, ...: `rooflens predict` lists them.
+        gpu: Short name of a GPU, or a part of its name: `rooflens gpus` lists them.
+        dtype: Type of the operands: `bf16`, `fp8`, ...
+        link: What GPUs that share the work talk over, `nvlink` or `pcie`; by default the fastest that joins so many.
+        sizes: Sizes of the operation by name: `m=4096`; `rooflens predict gemm --help` lists them.
+
+    Returns:
+        `flop`, `moved_bytes`, `intensity` and `ridge` (FLOP per byte), `regime` (`memory`, `compute` or
+        `communication`), `t_lower_s` and `t_upper_s` (seconds), `attainable_flop_per_s`, `parts` and more.
+
+    Raises:
+        UsageError: The operation, the type or a size is unknown, or a size is missing or out of range.
+        InputError: No GPU, or several, have this name; or it lacks this type or link.
+
+    >>> import rooflens as rl
+    >>> forecast = rl.predict("gemm", gpu="h100-sxm", m=4096, n=4096, k=4096, dtype="bf16")
+    >>> forecast.regime, round(forecast.t_lower_s * 1e6)
+    ('compute', 139)
+    """
+    from rooflens.model.predict.forecast import forecast
+    from rooflens.model.predict.operations import OPERATIONS
+    from rooflens.model.roofline.datasheets import the_datasheet
+
+    if operation not in OPERATIONS:
+        near = " or ".join(f"`{name}`" for name in get_close_matches(operation, OPERATIONS))
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
+        raise UsageError(f"no operation is called `{operation}`", hint)
+    return forecast(OPERATIONS[operation], sizes, dtype, the_datasheet(gpu), link)
+
+
+def ingest(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    store: str | os.PathLike[str],
+    executor: ExecutorChoice | None = None,
+    *,
+    raw: Raw = "values",
+) -> Ingested:
+    """Read reports, or folders of them, into a store: a folder of Parquet that `open`, pandas, Polars and DuckDB read.
+
+    A report that is stored already is skipped; one that cannot be read costs no other.
+
+    Args:
+        paths: Reports, CSV exports and folders, or addresses of these; one of them, or several.
+        store: An empty folder, a store, or an address such as `s3://bucket/store`.
+        executor: Who reads: an executor of `concurrent.futures`, or `process:8`, `dask:tcp://host:8786` or `mpi`; by
+            default this process, or where there is much to read processes of this machine.
+        raw: Which of the reports' own values to keep: `none`, `values`, or `all` with those of instances.
+
+    Returns:
+        `report_count` and `kernel_count` of what was stored, `skipped_count`, and `failures` (path and error).
+
+    Raises:
+        InputError: A path does not exist, no folder holds a report, or the store cannot be written to.
+        UsageError: There is no such executor.
+
+    >>> import rooflens as rl, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stored = rl.ingest("fixtures/synthetic/attention.synthetic.ncu-rep", f"{folder}/store")
+    ...     stored.report_count, len(rl.open(f"{folder}/store")) == stored.kernel_count
+    (1, True)
+    """
+    from rooflens.ingest.loading.load import ingest_reports
+    from rooflens.ingest.ncu.unprofiled import read_unprofiled
+    from rooflens.ingest.reports.inputs import find_inputs
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.store.store import Store
+
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
+    jobs = find_inputs([os.fspath(path) for path in given]).jobs
+    place = Store(os.fspath(store))
+    return ingest_reports(jobs, place, unprofiled_of=read_unprofiled, options=ReadOptions(raw=raw), executor=executor)

@@ -1,0 +1,93 @@
+"""What is said of a kernel, and how far it is from what bounds it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rooflens.model import records
+    from rooflens.model.bounds import Bound
+    from rooflens.model.records import Confidence
+
+
+class Verdict:
+    """Which wall a kernel hits, and how much faster it could be.
+
+    >>> import rooflens as rl
+    >>> verdict = rl.open("fixtures/synthetic/verdict_memory_dram.synthetic.ncu-rep")[0].verdict
+    >>> verdict.bound, verdict.resource, verdict.confidence
+    ('memory', 'dram', 'high')
+    """
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: records.Verdict) -> None:
+        self._record = record
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.sentence}>"
+
+    @property
+    def bound(self) -> Bound:
+        """What bounds it: `memory`, `compute`, `latency`, `overhead`, `balanced`, or `unknown`."""
+        return self._record.bound
+
+    @property
+    def resource(self) -> str | None:
+        """Memory level or pipe of the wall, as in `Kernel.levels` and `Kernel.pipes`; None where there is no wall."""
+        return self._record.resource
+
+    @property
+    def at_roof(self) -> bool:
+        """True where that resource is full, or nearly so: no tuning of its use makes the kernel faster."""
+        return self._record.at_roof
+
+    @property
+    def cause(self) -> str | None:
+        """A short phrase: `grid below one wave`, `waits for global memory`; None where `bound` says all."""
+        return self._record.cause
+
+    @property
+    def headroom(self) -> float | None:
+        """How much faster as written, with its busiest unit full, as a factor of its time; None where not known."""
+        return self._record.distances.headroom
+
+    @property
+    def potential(self) -> float | None:
+        """How much faster at most with only the FLOPs and bytes it needs, as a factor; None where not known."""
+        return self._record.distances.potential
+
+    @property
+    def potential_by_reuse(self) -> float | None:
+        """How much faster at most if operands were kept on chip as well, as a factor; None where not known."""
+        return self._record.distances.potential_by_reuse
+
+    @property
+    def floor_ns(self) -> float | None:
+        """The time in nanoseconds that `potential` leads to; None where not known."""
+        return self._record.distances.floor_ns
+
+    @property
+    def why_no_potential(self) -> str | None:
+        """Why `potential` is None; None where it is not."""
+        return self._record.distances.why_null
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure it is: `high`, `medium` or `low`."""
+        return self._record.confidence
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence, with its decisive numbers and the move."""
+        return self._record.sentence
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The numbers it stands on, in words."""
+        return self._record.evidence
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to do, in sentences, first things first."""
+        return self._record.advice

@@ -1,0 +1,70 @@
+"""`rooflens explain`: all that matters of one kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.console import analyses_of, echo, finish, say, show_failures
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
+from rooflens.cli.selecting import Choice, with_selection
+from rooflens.errors import InputError
+from rooflens.format import count
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.ingest.reports.report import ReadOptions
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.model.selecting import Selection
+    from rooflens.model.verdict.thresholds import Thresholds
+
+
+@click.command()
+@PATHS
+@STORE
+@with_selection
+@THRESHOLDS
+@with_reading
+def explain(
+    paths: tuple[str, ...],
+    store: str | None,
+    thresholds: Path | None,
+    *,
+    selection: Selection | None,
+    reading: ReadOptions,
+) -> None:
+    """Say of one kernel what limits it, why, where, and what to try first, with the counters behind it.
+
+    Of several kernels that are meant, and of a kernel's launches, it is the one with most to win.
+    """
+    from rooflens.analyzing import read_thresholds
+    from rooflens.model.launches import most_at_stake
+    from rooflens.report.text.digest import explain as explained
+
+    limits, choice = read_thresholds(thresholds), Choice.of(selection)
+    found = load_analyzed(paths, store, limits, reading=reading, selection=selection if store else None)
+    whole = {report.run.digest: report for report in found.reports}
+    if choice and not store:
+        found = choice.of_paths(found)
+    analyses = analyses_of(found.reports)
+    chosen = most_at_stake(analyses)
+    if chosen is None:
+        show_failures(found)
+        raise InputError("there is no kernel to explain", "give a report that holds one")
+    digest = chosen.kernel.digest
+    report = _whole(store, digest, limits) if store and selection else whole[digest]
+    echo(explained(report, chosen), nl=False)
+    others = {(one.kernel.digest, one.kernel.name) for one in analyses} - {(digest, chosen.kernel.name)}
+    if others:
+        say(f"{count(len(others), 'other kernel')} left out: `--kernel NAME` chooses")
+    finish(found, "")
+
+
+def _whole(store: str, digest: str, limits: Thresholds) -> AnalyzedReport:
+    """Load all of a report of which some kernels were chosen: it says what part of the time they take."""
+    from rooflens.streaming import analyze_store
+
+    (report,) = analyze_store(store, limits, where=f"digest = '{digest}'").reports
+    return report

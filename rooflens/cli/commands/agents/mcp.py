@@ -1,0 +1,27 @@
+"""`rooflens mcp`: a server of the Model Context Protocol."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import click
+
+from rooflens.errors import EnvironmentMissingError
+
+
+@click.command()
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Folder that may be read, with all below it.  [default: the working directory]",
+)
+def mcp(root: Path) -> None:
+    """Let a model read reports: a server of the Model Context Protocol on stdin and stdout, read only."""
+    if importlib.util.find_spec("mcp") is None:
+        raise EnvironmentMissingError("the MCP SDK is not installed", "`pip install 'rooflens[mcp]'`")
+    from rooflens.mcp.root import Root
+    from rooflens.mcp.server import make_server
+
+    make_server(Root(root)).run("stdio")

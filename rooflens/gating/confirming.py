@@ -1,0 +1,114 @@
+"""Record one side of a comparison anew, as its reports say it was recorded: chance does not fail a gate twice.
+
+Nothing is asked of a shell: ncu runs the recorded program with its recorded arguments, in the working directory.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.analyzing import analyze_paths
+from rooflens.collecting import Request, make_plan, workload_target
+from rooflens.errors import InputError
+from rooflens.ingest.ncu.command import Collection, build_argv, find_ncu
+from rooflens.ingest.ncu.run import collect
+from rooflens.model.compare.compare import Side
+from rooflens.model.verdict.collecting import has_value, split_command
+from rooflens.workloads.recognize import recognize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from rooflens.ingest.ncu.command import Ncu
+    from rooflens.ingest.ncu.log import Progress
+    from rooflens.model.records import AnalyzedReport, Run
+
+_BY_HAND = "record the head again yourself, and compare anew"
+_REPLACED = frozenset({"-o", "--export", "--log-file", "-f", "--force-overwrite", "--open-in-ui"})
+"""Options of ncu about where its report goes."""
+
+
+class Rerun(Struct, frozen=True):
+    """One recording that is to be made anew."""
+
+    ncu: Ncu
+    collection: Collection
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The whole command line."""
+        return build_argv(self.ncu, self.collection)
+
+
+def reruns(side: Side, folder: Path, ncu_path: str | None = None) -> tuple[Rerun, ...]:
+    """Plan each recording of a side anew, into a folder; nothing of the program runs yet.
+
+    Raises:
+        InputError: A report does not say how it was recorded, or its program is not here.
+        EnvironmentMissingError: There is no ncu here, or what a bundled workload needs.
+    """
+    ncu = find_ncu(ncu_path)
+    return tuple(_rerun(run, folder / f"again_{i}.ncu-rep", ncu) for i, run in enumerate(side.runs))
+
+
+def record_again(
+    side: Side, planned: Sequence[Rerun], on_progress: Callable[[Progress], None] = lambda _: None
+) -> Side:
+    """Make the recordings, and read them as the same side.
+
+    Raises:
+        RooflensError: As `rooflens.ingest.ncu.run.collect` says, or a new report cannot be read.
+    """
+    reports: list[AnalyzedReport] = []
+    for one in planned:
+        done = collect(one.ncu, one.collection, None, on_progress)
+        found = analyze_paths([done.report])
+        for source, error in found.failures:
+            raise InputError(f"{source}: {error}", error.hint)
+        reports += found.reports
+    return Side(side.label, tuple(reports))
+
+
+def _rerun(run: Run, output: Path, ncu: Ncu) -> Rerun:
+    parts = split_command(run.command_line)
+    if parts is None:
+        raise InputError(f"`{run.source}` does not say how it was recorded", _BY_HAND)
+    options, program = parts
+    collection = Collection(
+        program=_program(run, program, output),
+        output=output,
+        # ncu without a filter profiles all launches of the program: these are as many as there were.
+        max_launches=max(run.kernel_count, 1),
+        recorded=tuple(_kept(options)) or ("--set", "default"),
+    )
+    return Rerun(ncu, collection)
+
+
+def _program(run: Run, program: tuple[str, ...], output: Path) -> tuple[str, ...]:
+    """Return the command of the program: of a bundled workload, as it is built here."""
+    known = recognize(run.command_line)
+    if known is not None and known.as_listed:
+        wanted = Request(workload_target(known.workload.name, known.case.name), Collection((), output), "quick")
+        plan = make_plan(wanted, dry_run=False)
+        return plan.collection.program
+    if shutil.which(program[0]) is None:
+        raise InputError(
+            f"`{program[0]}`, which `{run.source}` recorded, is not here", f"go to its folder, or {_BY_HAND}"
+        )
+    return program
+
+
+def _kept(options: Sequence[str]) -> Iterator[str]:
+    """Leave out the options about where the report goes, with their values."""
+    rest = iter(options)
+    for option in rest:
+        name = option.partition("=")[0]
+        if name == "--":
+            continue
+        values = [next(rest, "")] if has_value(option) else []
+        if name not in _REPLACED:
+            yield from (option, *values)

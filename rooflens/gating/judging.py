@@ -1,0 +1,233 @@
+"""Hold the kernels of reports to what somebody asks of them: a share of a roof, a time, a wall, no regression.
+
+The door of the pytest plugin. What is not met comes back as text with the kernel's verdict and its first move; what was
+not measured is not met.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from fnmatch import fnmatchcase
+from statistics import median
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.analyzing import analyze_paths
+from rooflens.errors import InputError
+from rooflens.format import count, cut_name, duration, percent, plain_name, printable
+from rooflens.model.aggregate import aggregate
+from rooflens.model.bounds import BOUNDS
+from rooflens.model.compare.compare import Side, compare
+from rooflens.model.compare.gate import Compared, Gate
+from rooflens.model.compare.pairing import pair_programs, refusals
+from rooflens.model.compare.sentences import wall_sentence
+from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.totals import first_move, place_of_move
+from rooflens.model.verdict.sentences import resource_label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from rooflens.model.records import Analysis
+
+NAME_WIDTH = 100
+NAMED = 8
+"""Kernels that are named where none of them is meant."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What is asked of kernels; each of these that is not None must hold.
+
+    Attributes:
+        kernel: Which kernels: a pattern as of file names (`adamw*`) for the function or the whole name, or `re:` and a
+            regular expression that is searched for in the whole name; all by default.
+        level: Memory level (`dram`, `l2`, `l1`, `smem`) or pipe (`fp32`, `tensor_bf16`) whose share is meant; by
+            default the busiest unit.
+        min_share: Least share of that peak, 0 to 1.
+        max_us: Longest mean launch, in microseconds; of several recordings the median.
+        bound: Class of the verdict: memory, compute, latency, overhead, balanced.
+        base: Reports to be compared with: as `rooflens compare` takes them.
+        fail_on: Part that the time may grow by, beyond noise, 0.05 for 5 %; goes with `base`.
+        floor_us: Microseconds that must be lost, too; the gate's own floor by default.
+    """
+
+    kernel: str | None = None
+    level: str | None = None
+    min_share: float | None = None
+    max_us: float | None = None
+    bound: str | None = None
+    base: str | Path | None = None
+    fail_on: float | None = None
+    floor_us: float | None = None
+
+
+def check(wanted: Wanted) -> None:
+    """Refuse what cannot be meant.
+
+    Raises:
+        InputError: Nothing is asked for, or a value that nothing can meet.
+    """
+    asked = (wanted.min_share, wanted.max_us, wanted.bound, wanted.fail_on)
+    if all(one is None for one in asked):
+        raise InputError("nothing is asked of the kernels", 'for example `min_share=0.7, level="dram"` or `max_us=120`')
+    if wanted.min_share is not None and not 0 < wanted.min_share <= 1:
+        raise InputError(f"min_share is a part of one, not {wanted.min_share!r}", "70 % is 0.7")
+    if wanted.max_us is not None and not wanted.max_us > 0:
+        raise InputError(f"max_us is a time in microseconds, not {wanted.max_us!r}")
+    if wanted.bound is not None and wanted.bound not in BOUNDS:
+        raise InputError(f"no verdict is called {wanted.bound!r}", f"it is one of {', '.join(BOUNDS)}")
+    if (wanted.base is None) != (wanted.fail_on is None):
+        raise InputError("base and fail_on go together", 'for example `base="baseline/", fail_on=0.05`')
+    if wanted.kernel is not None and wanted.kernel.startswith("re:"):
+        try:
+            re.compile(wanted.kernel.removeprefix("re:"))
+        except re.error as error:
+            raise InputError(f"`{wanted.kernel}` is no regular expression: {error}") from None
+
+
+def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
+    """Say what of it the kernels of reports do not meet, a text for each; nothing where all is met.
+
+    Args:
+        paths: Reports and folders of them: recordings of one program or several.
+        wanted: What is asked.
+
+    Raises:
+        InputError: A report cannot be read, or the request cannot be meant.
+    """
+    check(wanted)
+    reports = _read(paths)
+    chosen = _chosen(reports, wanted.kernel)
+    if not any(report.analyses for report in chosen):
+        return [_none_of(reports, wanted.kernel)]
+    kernels = list(_kernels(chosen))
+    found = [text for one in kernels for text in one.unmet(wanted)]
+    return found if wanted.base is None else [*found, *_slower(chosen, wanted)]
+
+
+class _Kernel(Struct, frozen=True):
+    """One kernel of the reports.
+
+    Attributes:
+        whole: All its launches in all recordings added up.
+        mean_launch_ns: Time of the mean launch, the median over the recordings; None where a launch was not timed.
+    """
+
+    whole: Analysis
+    mean_launch_ns: float | None
+
+    def unmet(self, wanted: Wanted) -> Iterator[str]:
+        verdict = self.whole.verdict
+        if self.whole.kernel.failed:
+            yield self._said(f"could not be judged: {self.whole.kernel.status_reason or 'it failed'}")
+            return
+        if wanted.min_share is not None:
+            share, unit = self._share(wanted.level)
+            if share is None:
+                yield self._said(f"was not measured at {unit}, of which at least {percent(wanted.min_share)} is asked")
+            elif share < wanted.min_share:
+                yield self._said(
+                    f"reaches {percent(share)} of {unit}, and at least {percent(wanted.min_share)} is asked"
+                )
+        if wanted.max_us is not None:
+            most = duration(wanted.max_us * 1e3)
+            if self.mean_launch_ns is None:
+                yield self._said(f"was not timed, and at most {most} is asked")
+            elif self.mean_launch_ns > wanted.max_us * 1e3:
+                launches = ", mean launch" if self.whole.launches > 1 else ""
+                yield self._said(f"takes {duration(self.mean_launch_ns)}{launches}, and at most {most} is asked")
+        if wanted.bound is not None and verdict.bound != wanted.bound:
+            yield self._said(f"is {verdict.bound}-bound, and {wanted.bound}-bound is asked")
+
+    def _share(self, level: str | None) -> tuple[float | None, str]:
+        """Return the share of the peak that is meant, and what the unit is called."""
+        if level is None:
+            nearest = self.whole.verdict.bottleneck
+            return (nearest.share, _label(nearest.resource, self.whole)) if nearest else (None, "any unit")
+        place = self.whole.levels.get(level) or self.whole.pipes.get(level)
+        return (place.share if place else None), _label(level, self.whole)
+
+    def _said(self, what: str) -> str:
+        kernel = self.whole.kernel
+        place = place_of_move(self.whole)
+        lines = (
+            f"{cut_name(plain_name(kernel.name), NAME_WIDTH)} {what}",
+            f"  verdict: {wall_sentence(self.whole)}",
+            f"  first move: {first_move(self.whole)}{f' ({place})' if place else ''}",
+            f"  report: {kernel.source}, result {kernel.index}",
+        )
+        return "\n".join(printable(line, "?") for line in lines)
+
+
+def _label(resource: str | None, analysis: Analysis) -> str:
+    return resource_label(resource, analysis.kernel.gpu) if resource else "its busiest unit"
+
+
+def _read(paths: Iterable[str | Path]) -> list[AnalyzedReport]:
+    found = analyze_paths(paths)
+    for source, error in found.failures:
+        raise InputError(f"{source}: {error}", error.hint)
+    return list(found.reports)
+
+
+def _chosen(reports: Iterable[AnalyzedReport], pattern: str | None) -> list[AnalyzedReport]:
+    return [
+        AnalyzedReport(report.run, tuple(one for one in report.analyses if _is_meant(one, pattern)), report.unprofiled)
+        for report in reports
+    ]
+
+
+def _is_meant(analysis: Analysis, pattern: str | None) -> bool:
+    if pattern is None:
+        return True
+    kernel = analysis.kernel
+    if pattern.startswith("re:"):
+        return re.search(pattern.removeprefix("re:"), kernel.name) is not None
+    return any(fnmatchcase(name, pattern) for name in (kernel.function_name, kernel.name, plain_name(kernel.name)))
+
+
+def _none_of(reports: Sequence[AnalyzedReport], pattern: str | None) -> str:
+    names = dict.fromkeys(plain_name(one.kernel.name) for report in reports for one in report.analyses)
+    if not names:
+        return "the report holds no kernel"
+    shown = [f"  {printable(cut_name(name, NAME_WIDTH))}" for name in list(names)[:NAMED]]
+    more = [f"  and {count(len(names) - NAMED, 'other')}"] if len(names) > NAMED else []
+    return "\n".join([f"no kernel is called `{printable(pattern or '')}`; there are:", *shown, *more])
+
+
+def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
+    """Add the launches of each kernel up; one that failed stands for itself."""
+    recordings: defaultdict[tuple[str, str | None], list[list[Analysis]]] = defaultdict(list)
+    for report in reports:
+        of_report: defaultdict[tuple[str, str | None], list[Analysis]] = defaultdict(list)
+        for one in timed(report.analyses):
+            of_report[one.kernel.name, one.kernel.gpu].append(one)
+        for key, analyses in of_report.items():
+            recordings[key].append(analyses)
+        yield from (_Kernel(one, None) for one in report.analyses if one.kernel.failed)
+    for found in recordings.values():
+        times = [aggregate(analyses).kernel.duration_ns for analyses in found]
+        known = [time for time in times if time is not None]
+        whole = aggregate([one for analyses in found for one in analyses])
+        yield _Kernel(whole, median(known) if len(known) == len(times) else None)
+
+
+def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:
+    """Hold the reports against others, as the gate of `compare` does with a floor and for each kernel.
+
+    Raises:
+        InputError: The others cannot be read, share no program, or were not collected alike.
+    """
+    base = _chosen(_read([str(wanted.base)]), wanted.kernel)
+    floor = {} if wanted.floor_us is None else {"floor_ns": wanted.floor_us * 1e3}
+    gate = Gate(wanted.fail_on or 0.0, per_kernel=True, **floor)
+    for pair in pair_programs(base, head, ("base", "head")).pairs:
+        if reasons := refusals(pair):
+            raise InputError(f"{pair.program}: {'; '.join(reasons)}")
+        compared = Compared(pair.program, compare(Side("base", pair.base.reports), Side("head", pair.head.reports)))
+        gated = gate.judge([compared])
+        yield from (printable(line) for line in gated.failures)
+        yield from (printable(line) for line in gated.unjudged)

@@ -1,0 +1,138 @@
+"""The plugin of pytest: a test passes only if the report that it names or writes meets what its marks ask.
+
+    @pytest.mark.roofline("out/adamw.ncu-rep", kernel="adamw*", level="dram", min_share=0.7)
+    def test_adamw_fills_the_memory(): ...
+
+    @pytest.mark.roofline(max_us=120)
+    def test_adamw_is_quick(roofline):
+        subprocess.run(["ncu", "--export", roofline.path, "./adamw"], check=True)
+
+pytest imports this file at every start: nothing but pytest is imported with it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+    from rooflens.gating.judging import Wanted
+
+_MARK = (
+    "roofline(*reports, kernel=None, level=None, min_share=None, max_us=None, bound=None, base=None, fail_on=None, "
+    "floor_us=None): hold the kernels of these reports, or of the one that the test writes, to shares, times and walls"
+)
+
+
+class Roofline:
+    """What the fixture `roofline` gives to a test.
+
+    Attributes:
+        path: Where the test may write its report: what is there when it ends is judged by its marks.
+    """
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self.path = path
+        self._root = root
+        self._named: list[Path] = []
+
+    def add(self, *reports: str | Path) -> None:
+        """Name reports, or folders of them, that the marks judge when the test ends; relative to pytest's root."""
+        self._named += [self._root / report for report in reports]
+
+    def judge(self, *reports: str | Path, **wanted: Any) -> None:
+        """Judge reports here and now.
+
+        Args:
+            *reports: Reports or folders of them, relative to pytest's root; by default those of the test.
+            **wanted: As for the mark: `kernel`, `level`, `min_share`, `max_us`, `bound`, `base`, `fail_on`, `floor_us`.
+
+        Raises:
+            pytest.fail.Exception: Something is not met, or cannot be judged.
+        """
+        __tracebackhide__ = True
+        _fail_unless_met([self._root / report for report in reports] or self.reports, wanted, self._root)
+
+    @property
+    def reports(self) -> list[Path]:
+        """The reports of the test so far: those it named, and the one it wrote."""
+        packed = self.path.with_suffix(".ncu-repz")
+        return [*self._named, *(path for path in (self.path, packed) if path.exists())]
+
+
+_GIVEN = pytest.StashKey[Roofline]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell pytest of the mark."""
+    config.addinivalue_line("markers", _MARK)
+
+
+@pytest.fixture
+def roofline(request: pytest.FixtureRequest, tmp_path: Path) -> Roofline:
+    """Give a place for a report, and a way to name others; what the test's marks ask is judged when it ends."""
+    given = Roofline(tmp_path / "report.ncu-rep", request.config.rootpath)
+    request.node.stash[_GIVEN] = given
+    return given
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a mark that cannot be meant before the test runs, for it may take long."""
+    for mark in item.iter_markers("roofline"):
+        _wanted(mark.kwargs, item.config.rootpath)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Judge the reports when the test has passed."""
+    done = yield
+    given = item.stash.get(_GIVEN, None)
+    root = item.config.rootpath
+    for mark in item.iter_markers("roofline"):
+        named = [root / report for report in mark.args]
+        _fail_unless_met(named or (given.reports if given else []), mark.kwargs, root)
+    return done
+
+
+def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path) -> None:
+    __tracebackhide__ = True
+    from rooflens.errors import RooflensError
+    from rooflens.gating.judging import unmet
+
+    wanted = _wanted(kwargs, root)
+    if not reports:
+        pytest.fail(
+            "roofline: there is no report to judge: name one in the mark, or take the fixture `roofline` and write to "
+            "`roofline.path` or name one with `roofline.add`",
+            pytrace=False,
+        )
+    try:
+        found = unmet(reports, wanted)
+    except RooflensError as error:
+        pytest.fail(f"roofline: {error}{f' (hint: {error.hint})' if error.hint else ''}", pytrace=False)
+    if found:
+        pytest.fail("\n".join(f"roofline: {text}" for text in found), pytrace=False)
+
+
+def _wanted(kwargs: Mapping[str, Any], root: Path) -> Wanted:
+    """Read what a mark asks.
+
+    Raises:
+        pytest.UsageError: It asks what there is not, or what nothing can meet.
+    """
+    from rooflens.errors import InputError
+    from rooflens.gating.judging import Wanted, check
+
+    try:
+        base = {"base": root / kwargs["base"]} if kwargs.get("base") else {}
+        wanted = Wanted(**{**kwargs, **base})
+        check(wanted)
+    except (InputError, TypeError) as error:
+        hint = getattr(error, "hint", "")
+        raise pytest.UsageError(f"mark roofline: {error}{f' (hint: {hint})' if hint else ''}") from error
+    return wanted

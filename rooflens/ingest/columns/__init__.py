@@ -1,0 +1,1 @@
+"""Read thousands of kernels at once, in columns, straight into rows of the store."""

@@ -1,0 +1,152 @@
+"""Read the kernels of a report in columns, straight into rows of the store: what thousands have in common is done once.
+
+Kernels are taken apart together where they are encoded alike (`rooflens.ingest.columns.walking`), their counters are
+resolved and held against what can be in columns, and the columns are those of the tables. No record is made of one.
+Whatever is out of the ordinary is left to the reader of single results: kernels with anything by instruction, by
+opcode or sampled, with impossible values, that failed or are damaged, and results that are no kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rooflens.ingest.columns.alike import take
+from rooflens.ingest.columns.kernels import kernel_tables
+from rooflens.ingest.columns.layouts import learn
+from rooflens.ingest.columns.walking import PADDING, Buffer
+from rooflens.ingest.reports.container import KERNEL
+from rooflens.ingest.reports.report import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from rooflens.ingest.columns.alike import Alike
+    from rooflens.ingest.columns.layouts import Layout
+    from rooflens.ingest.columns.walking import Matched, Offsets
+    from rooflens.ingest.metrics.raw import RawTable
+    from rooflens.ingest.reports.container import Container
+    from rooflens.ingest.reports.direct import Direct
+    from rooflens.ingest.reports.results import RawResult
+
+_MOST_AT_ONCE, _MOST_BYTES_AT_ONCE = 1_000, 32 << 20
+"""So many results are taken apart together."""
+
+_LEAST_ALIKE = 16
+"""Fewer kernels are read one by one: columns cost what some kernels do."""
+
+_MOST_TRIES, _MOST_LEARNT = 4, 64
+"""So many layouts are learnt of results that are looked at together, and so many of a report: there are a handful."""
+
+
+def read_rows(direct: Direct, raw: RawTable | None, container: Container) -> Iterator[RawResult | Rows]:
+    """Read the results of a report, many at once where that can be.
+
+    Args:
+        direct: Reads single results.
+        raw: Takes every stored value; None where those are not kept.
+        container: What the report says of itself.
+
+    Raises:
+        InputError: One is damaged.
+        UnknownContentError: One holds something unknown.
+    """
+    return _ColumnReader(direct, raw, container).results()
+
+
+class _ColumnReader:
+    """Reads the results of one report; arguments as those of `read_rows`."""
+
+    def __init__(self, direct: Direct, raw: RawTable | None, container: Container) -> None:
+        self._direct = direct
+        self._raw = raw
+        self._container = container
+        self._layouts: list[Layout] = []
+        self._learnt_count = 0
+
+    def results(self) -> Iterator[RawResult | Rows]:
+        """Read all results; rows come before the single results that stand among them."""
+        for indices in self._batches():
+            rows, left = self._together(indices)
+            yield from rows
+            yield from map(self._direct.result, left)
+
+    def _batches(self) -> Iterator[range]:
+        """Divide the results into those that are looked at together."""
+        everything = self._direct.indices
+        start, batch_bytes = everything.start, 0
+        for index in everything:
+            place = self._direct.place(index)
+            size = place.end - place.start
+            if index > start and (index - start >= _MOST_AT_ONCE or batch_bytes + size > _MOST_BYTES_AT_ONCE):
+                yield range(start, index)
+                start, batch_bytes = index, 0
+            batch_bytes += size
+        yield range(start, everything.stop)
+
+    def _together(self, indices: range) -> tuple[list[Rows], list[int]]:
+        """Return the rows of results that are alike, and the numbers of the others, in their order."""
+        waiting = np.array([index for index in indices if self._direct.place(index).kind == KERNEL], np.int64)
+        if len(waiting) < _LEAST_ALIKE:
+            return [], [*indices]
+        encoded = _Encoded(self._direct, indices)
+        rows: list[Rows] = []
+        is_left = np.ones(len(indices), np.bool_)
+        known, tries = [*self._layouts], _MOST_TRIES
+        while len(waiting) >= _LEAST_ALIKE and (known or tries):
+            if known:
+                layout = known.pop(0)
+            else:
+                tries -= 1
+                learnt = self._learn(int(waiting[0]))
+                if learnt is None:
+                    waiting = waiting[1:]
+                    continue
+                layout = learnt
+            found = encoded.match(layout, waiting)
+            taken = waiting[found.which]
+            if len(taken) >= _LEAST_ALIKE:
+                alike = take(self._direct, layout, found, taken, encoded.buffer.data)
+                taken = alike.values.indices  # others may be of another layout all the same
+                tables, are_plain = self._rows(alike)
+                rows += map(Rows, tables)
+                is_left[taken[are_plain] - indices.start] = False
+            waiting = np.setdiff1d(waiting, taken)
+        return rows, (np.nonzero(is_left)[0] + indices.start).tolist()
+
+    def _rows(self, alike: Alike) -> tuple[list[pa.Table], NDArray[np.bool_]]:
+        """Make rows of kernels of one layout; return those, and which kernels they are of."""
+        tables, are_plain = kernel_tables(alike, self._container.digest, synthetic=self._container.synthetic)
+        if self._raw is not None and are_plain.any():
+            self._raw.add_columns(alike.values if are_plain.all() else alike.values.some(are_plain))
+        return tables, are_plain
+
+    def _learn(self, index: int) -> Layout | None:
+        if self._learnt_count >= _MOST_LEARNT:
+            return None
+        self._learnt_count += 1
+        layout = learn(self._direct, index)
+        if layout is not None:
+            self._layouts.insert(0, layout)
+        return layout
+
+
+class _Encoded:
+    """The bytes of results that follow each other."""
+
+    def __init__(self, direct: Direct, indices: range) -> None:
+        places = [direct.place(index) for index in indices]
+        begin = places[0].start
+        self.buffer = Buffer(direct.encoded(indices, PADDING))
+        self._first = indices.start
+        self._starts = np.array([place.start for place in places], np.int64) - begin
+        self._ends = np.array([place.end for place in places], np.int64) - begin
+
+    def match(self, layout: Layout, indices: Offsets) -> Matched:
+        """Take the results of some numbers apart that have a layout."""
+        at = indices - self._first
+        return layout.shape.match(self.buffer, self._starts[at], self._ends[at])

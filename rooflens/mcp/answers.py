@@ -1,0 +1,179 @@
+"""What the tools answer: Markdown of a bounded size, with a page after it where there is more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens import format as fmt
+from rooflens.errors import InputError, UsageError
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.compare import compare as compare_sides
+from rooflens.model.compare.gate import Compared
+from rooflens.model.compare.pairing import pair_programs, refusals, warnings
+from rooflens.model.launches import by_stake, most_at_stake
+from rooflens.model.predict.forecast import swept
+from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.roofline.datasheets import matching_datasheets
+from rooflens.model.selecting import Selection, select
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.summary import wall
+from rooflens.report.text import comparison, forecast
+from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, hot_table, short_name, tokens_of
+from rooflens.report.text.hotspots import listings
+from rooflens.report.text.markdown_parts import code, code_cell, prose, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.mcp.root import Root
+    from rooflens.model.launches import Group
+    from rooflens.model.records import Analysis, AnalyzedReport, Grain
+    from rooflens.model.roofline.datasheets import Datasheet
+
+MOST_TOKENS = 4000
+"""No answer is longer, whatever is asked for."""
+
+PAGE_TOKENS = 1000
+ROWS = 25
+MOST_ROWS = 100
+_GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
+
+
+class Answers:
+    """Answers about the reports below one folder."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def list_reports(self, folder: str = ".", offset: int = 0) -> str:
+        """List reports with their sizes, and stores."""
+        inputs = self._root.inputs(folder)
+        rows = [f"{code(job.source or job.path.name)} {fmt.si(job.path.stat().st_size, 'B')}" for job in inputs.jobs]
+        rows += [f"{code(name)} store" for name in self._root.stores()] if folder == "." else []
+        return _rows(rows, offset, ROWS)
+
+    def open_report(self, path: str, kernel: str = "", nvtx: str = "", max_tokens: int = 600) -> str:
+        """Digest a report: the kernels with most to win, each with verdict, shares, evidence, move and hot lines."""
+        found = self._root.analyzed(path)
+        reports = select(found.reports, _selection(kernel, nvtx)) if found.reports else ()
+        return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=found.failures)
+
+    def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
+        """List kernels in the order of what can be won, each with its time, verdict and key."""
+        reports = self._reports(path, kernel, nvtx)
+        kernels = by_stake(build_content(reports, "", default_thresholds()).groups)
+        rows = [_kernel_row(place, group) for place, group in enumerate(kernels, start=1)]
+        headings = ("#", "kernel", "time", "share", "verdict", "up to", "key")
+        shown = rows[max(offset, 0) : max(offset, 0) + ROWS]
+        return _more(table(headings, shown, ("#", "time", "share")), max(offset, 0) + len(shown), len(rows))
+
+    def explain_kernel(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:
+        """Explain one kernel: the one that is meant, or with most to win; in pages."""
+        chosen = self._chosen(path, kernel, nvtx)
+        whole = next(one for one in self._reports(path) if one.run.digest == chosen.kernel.digest)
+        return _page(explain(whole, chosen), offset)
+
+    def hotspots(self, path: str, kernel: str = "", by: str = "", top: int = 10) -> str:
+        """List the lines, instructions or functions of one kernel that take its time."""
+        if by not in {"", *_GRAINS}:
+            raise UsageError(f"`{by}` is none of {', '.join(_GRAINS)}", "leave it out for lines where they are known")
+        chosen = self._chosen(path, kernel, "")
+        grain = next((grain for grain in _GRAINS if grain == by), None)
+        shown = listings([chosen], grain, min(max(top, 1), MOST_ROWS))
+        if not shown:
+            raise InputError("the report holds no samples or counts by instruction of this kernel", "`ncu --set full`")
+        head = f"{code(short_name(chosen.kernel.name))}, {fmt.duration(chosen.kernel.duration_ns)}"
+        return _page(f"{head}\n\n{hot_table(chosen.kernel, shown[0].hotspots)}", 0)
+
+    def compare(self, base: str, head: str, kernel: str = "", offset: int = 0) -> str:
+        """Compare two recordings of a program."""
+        sides = (self._reports(base, kernel), self._reports(head, kernel))
+        compared = []
+        for pair in pair_programs(*sides, (base, head)).pairs:
+            if reasons := refusals(pair):
+                raise InputError(f"{pair.program}: {'; '.join(reasons)}", "compare what was collected alike")
+            result = compare_sides(pair.base, pair.head, DEFAULT_THRESHOLD)
+            compared.append(Compared(pair.program, result, warnings(pair)))
+        return _page(comparison.to_markdown(compared), offset)
+
+    def predict(self, operation: str, sizes: Mapping[str, int], dtype: str = "bf16", gpu: str = "h100-sxm") -> str:
+        """Predict an operation on a GPU by formula and datasheet, before anything is measured."""
+        found = OPERATIONS.get(operation)
+        if found is None:
+            raise InputError(f"no operation is called `{operation}`", f"there are: {', '.join(OPERATIONS)}")
+        known = {size.name: size.default for size in found.sizes}
+        unknown = [name for name in sizes if name.replace("-", "_") not in known]
+        given = {name.replace("-", "_"): str(value) for name, value in sizes.items()}
+        missing = [name for name, usual in known.items() if usual is None and name not in given]
+        if unknown or missing:
+            listed = ", ".join(name if usual is None else f"{name}={usual}" for name, usual in known.items())
+            raise UsageError(f"sizes of `{operation}` are: {listed}", "give each that has no default")
+        written = {name: given.get(name, str(usual)) for name, usual in known.items()}
+        return _page(forecast.WRITERS["md"]([swept(found, written, dtype, _datasheet(gpu))]), 0)
+
+    def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
+        found = self._root.analyzed(path)
+        if not found.reports and found.failures:
+            raise found.failures[0][1]
+        return select(found.reports, _selection(kernel, nvtx))
+
+    def _chosen(self, path: str, kernel: str, nvtx: str) -> Analysis:
+        reports = self._reports(path, kernel, nvtx)
+        chosen = most_at_stake([analysis for report in reports for analysis in report.analyses])
+        if chosen is None:
+            raise InputError(f"`{path}` holds no kernel", "`list_reports` names other reports")
+        return chosen
+
+
+def _selection(kernel: str, nvtx: str) -> Selection:
+    """Take patterns of a client; regular expressions are for people, as they can be made to run without end."""
+    if any(pattern.startswith("re:") for pattern in (kernel, nvtx)):
+        raise UsageError("no regular expressions here", "a glob such as `flash*` chooses several kernels")
+    return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
+
+
+def _kernel_row(place: int, group: Group) -> tuple[str, ...]:
+    distances = group.worst.analysis.verdict.distances
+    return (
+        str(place),
+        code_cell(short_name(group.shown)) + (f" x{group.launch_count:,}" if group.launch_count > 1 else ""),
+        fmt.duration(group.duration_ns),
+        prose(fmt.percent(group.time_share)),
+        prose(wall(group.worst)),
+        fmt.factor(distances.potential or distances.headroom),
+        code_cell(group.worst.analysis.key),
+    )
+
+
+def _datasheet(name: str) -> Datasheet:
+    found = matching_datasheets(name)
+    if len(found) != 1:
+        listed = ", ".join(gpu.id for gpu in found[:ROWS]) or "h100-sxm, b200, a100-sxm4-80gb, ..."
+        raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")
+    return found[0]
+
+
+def _rows(rows: Sequence[str], offset: int, count: int) -> str:
+    start = max(offset, 0)
+    shown = rows[start : start + count]
+    return _more("\n".join(f"- {row}" for row in shown), start + len(shown), len(rows))
+
+
+def _page(text: str, offset: int) -> str:
+    """Cut a text to a page: whole lines from one of them on."""
+    lines = text.splitlines()
+    start = end = max(offset, 0)
+    size = 0
+    while end < len(lines):
+        size += tokens_of(f"{lines[end]}\n")
+        if size > PAGE_TOKENS and end > start:
+            break
+        end += 1
+    return _more(fmt.cut_end("\n".join(lines[start:end]), 3 * MOST_TOKENS), end, len(lines), "line")
+
+
+def _more(text: str, shown: int, total: int, noun: str = "row") -> str:
+    if shown >= total:
+        return text
+    return f"{text}\n\ntruncated, {fmt.count(total - shown, f'more {noun}')}: offset={shown}"

@@ -1,0 +1,137 @@
+"""The folder that a client may read: paths are of it, and no link leads out of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from rooflens.analyzing import Analyzed, analyze_inputs
+from rooflens.errors import InputError
+from rooflens.ingest.ncu.sidecar import sidecar
+from rooflens.ingest.reports.inputs import find_inputs
+from rooflens.ingest.reports.pool import Job
+from rooflens.model.store import MARKER
+from rooflens.streaming import analyze_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.ingest.reports.inputs import Inputs
+
+Stamp = tuple[tuple[str, int, int], ...]
+"""Path, time of the last change in nanoseconds and size in bytes of each file that was read."""
+
+_LISTED = "`list_reports` names the reports"
+_KEPT = 8
+"""Places whose analyses are kept: a client asks several things of one report."""
+
+MOST_KERNELS = 20_000
+"""A place with more kernels is for the command line: all analyses are held in memory here, some 15 kB each."""
+
+
+class Root:
+    """Reads reports, folders of them and stores below one folder, and keeps what it analyzed last."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder.
+
+        Raises:
+            InputError: It is none.
+        """
+        self.folder = folder.resolve()
+        if not self.folder.is_dir():
+            raise InputError(f"`{folder}` is no folder", "give the folder that holds your reports with --root")
+        self._kept: OrderedDict[str, tuple[Stamp, Analyzed]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def inside(self, given: str) -> Path:
+        """Return the place that a path stands for.
+
+        Raises:
+            InputError: It is no path, or leads out of the folder.
+        """
+        try:
+            place = (self.folder / given).resolve()
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(f"`{given}` is no path", _LISTED) from error
+        if not place.is_relative_to(self.folder):
+            raise InputError(f"`{given}` is outside the folder that this server reads", _LISTED)
+        return place
+
+    def name(self, place: Path) -> str:
+        """Name a place as clients do: from the folder on."""
+        return place.relative_to(self.folder).as_posix()
+
+    def inputs(self, given: str) -> Inputs:
+        """Find the reports of a file or a folder; links that lead out of the folder are passed over.
+
+        Raises:
+            InputError: The path leads out, or holds no report.
+        """
+        place = self.inside(given)
+        try:
+            found = find_inputs([str(place)])
+        except InputError as error:
+            raise InputError(self._without_folder(str(error)), error.hint) from error
+        jobs = tuple(Job(job.path, self._shown(job.path)) for job in found.jobs if self._is_inside(job.path))
+        if not jobs:
+            raise InputError(f"no reports in `{given}`", _LISTED)
+        return replace(found, jobs=jobs)
+
+    def stores(self) -> list[str]:
+        """Name the stores in the folder itself and in the folders below it."""
+        return sorted(
+            self._shown(marker.parent) or "."
+            for marker in (self.folder / MARKER, *self.folder.glob(f"*/{MARKER}"))
+            if marker.is_file() and self._is_inside(marker)
+        )
+
+    def analyzed(self, given: str) -> Analyzed:
+        """Analyze a report, a folder of them, or a store; what did not change since is not read again.
+
+        Raises:
+            InputError: The path leads out, holds no report, or too many kernels.
+        """
+        place = self.inside(given)
+        with self._lock:
+            stamp = tuple(self._stamps(place))
+            kept = self._kept.pop(str(place), None)
+            found = kept[1] if kept and kept[0] == stamp else self._read(place, given)
+            self._kept[str(place)] = stamp, found
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _read(self, place: Path, given: str) -> Analyzed:
+        if not (place / MARKER).is_file():
+            return analyze_inputs(self.inputs(given))
+        if not all(map(self._is_inside, place.rglob("*"))):
+            raise InputError(f"the store `{given}` has links that lead out of the folder", "name another place")
+        from rooflens.model.store.store import Store  # noqa: PLC0415 - loads pyarrow: only where there is a store
+
+        parts = Store.existing(place).index().parts.values()
+        kernels = sum(run.kernel_count for part in parts for run in part.runs.values())
+        if kernels > MOST_KERNELS:
+            raise InputError(f"`{given}` holds {kernels:,} kernels", "`rooflens analyze --store` reads as many")
+        return analyze_store(place)
+
+    def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:
+        files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+        for path in (*files, *(sidecar(path) for path in files)):
+            if path.exists():
+                status = path.stat()
+                yield str(path), status.st_mtime_ns, status.st_size
+
+    def _is_inside(self, path: Path) -> bool:
+        return all(one.resolve().is_relative_to(self.folder) for one in (path, sidecar(path)))
+
+    def _shown(self, path: Path) -> str:
+        return Path(os.path.relpath(path, self.folder)).as_posix()
+
+    def _without_folder(self, message: str) -> str:
+        return message.replace(f"{self.folder}{os.sep}", "").replace(str(self.folder), ".")

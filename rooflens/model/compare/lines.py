@@ -1,0 +1,94 @@
+"""Which source lines a kernel's lost time stands at: samples of the program counter on both sides, weighed by time.
+
+A line is the same on both sides where its file's name and its text are, the first with the first, the second with the
+second; where a report holds no text, where its number is. What samples alone explain is no difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from rooflens.model.compare.compare import Change
+    from rooflens.model.records import Analysis, Hotspot
+
+LEAST_PART = 0.1
+"""Lines with less than this part of what their kernel lost are not told."""
+
+SIGMAS = 3.0
+"""Samples are counts: a difference below so many of their standard deviations is chance."""
+
+
+class SlowerLine(Struct, frozen=True):
+    """A line that takes more of its kernel's time than it did.
+
+    Attributes:
+        hotspot: The line in the head's report.
+        before_ns: What it took; None where the base's report has no such line among its hottest.
+        after_ns: What it takes; both are of the times that the kernel's change is told by.
+        by_text: Both sides know the line's text; otherwise the base's line is the one of this number.
+    """
+
+    hotspot: Hotspot
+    before_ns: float | None
+    after_ns: float
+    by_text: bool
+
+    @property
+    def lost_ns(self) -> float:
+        """Time that it takes more."""
+        return self.after_ns - (self.before_ns or 0.0)
+
+
+def slower_lines(change: Change) -> tuple[SlowerLine, ...]:
+    """Find the lines at which a kernel that takes longer lost its time, most first; none where samples are missing."""
+    speed, base, head = change.speed, change.base, change.head
+    before_ns, after_ns, lost_ns = speed.base.median_ns, speed.head.median_ns, speed.lost_ns
+    if base is None or head is None or not before_ns or not after_ns or lost_ns <= 0:
+        return ()
+    by_text = all(any(line.text for line in _lines(one)) for one in (base, head))
+    known = _timed(base, before_ns, by_text=by_text)
+    found = []
+    for key, (line, time_ns, error_ns) in _timed(head, after_ns, by_text=by_text).items():
+        was = known.get(key)
+        slower = SlowerLine(line, was[1] if was else None, time_ns, by_text)
+        chance_ns = SIGMAS * math.hypot(error_ns, was[2] if was else 0.0)
+        if known and (was or by_text) and slower.lost_ns > max(LEAST_PART * lost_ns, chance_ns):
+            found.append(slower)
+    return tuple(sorted(found, key=lambda one: -one.lost_ns))
+
+
+def _lines(analysis: Analysis) -> list[Hotspot]:
+    return [spot for spot in analysis.kernel.hotspots if spot.by == "line" and spot.file and spot.line]
+
+
+def _timed(analysis: Analysis, time_ns: float, *, by_text: bool) -> dict[Hashable, tuple[Hotspot, float, float]]:
+    """Give each line its part of a kernel's time, and what one standard deviation of its samples is worth."""
+    total = analysis.kernel.code_totals.get("samples")
+    if not total:
+        return {}
+    lines = [line for line in _lines(analysis) if line.measures.get("samples")]
+    return {
+        key: (line, time_ns * samples / total, time_ns * math.sqrt(samples) / total)
+        for key, line in _keyed(lines, by_text=by_text)
+        for samples in (line.measures["samples"],)
+    }
+
+
+def _keyed(lines: Iterable[Hotspot], *, by_text: bool) -> Iterable[tuple[Hashable, Hotspot]]:
+    seen: defaultdict[Hashable, int] = defaultdict(int)
+    for line in sorted(lines, key=lambda one: (one.file or "", one.line or 0)):
+        name = PurePosixPath((line.file or "").replace("\\", "/")).name
+        if not by_text:
+            yield (name, line.line), line
+            continue
+        same = (name, (line.text or "").strip())
+        seen[same] += 1
+        yield (*same, seen[same]), line

@@ -1,0 +1,228 @@
+"""Choose launches by kernel and by NVTX range: what `--kernel` and `--nvtx` mean, in every command and in the API.
+
+A launch is chosen where one of the kernel patterns, if there are any, and one of the NVTX patterns, if there are any,
+meet it. A kernel pattern is
+
+- a key of `rooflens.model.keys`, which is one launch;
+- a glob with `*` or `?`, which covers the name of the function, the whole name, or a key;
+- `re:` and a regular expression, which is found anywhere in the name;
+- any other text, which stands anywhere in the name, in capitals or not.
+
+A name that a table has cut with `…` is a glob too. An NVTX pattern is a glob which covers any range that was open at
+the launch, or several from outside in (`step*/forward`), or a regular expression over all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rooflens.errors import NoMatchError, UsageError
+from rooflens.format import cut_name, plain_name, printable
+from rooflens.model.keys import function_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rooflens.model.records import Analysis, AnalyzedReport
+
+    Matcher = Callable[[str], bool]
+
+_REGEX = "re:"
+_CUT = "…"
+_SUGGESTED = 3
+_NAME_WIDTH = 60
+_COMPARED = 2000
+_LIKENESS = 0.6
+"""How alike a name must be to what was typed to be suggested, 0 to 1."""
+_LOOSE = re.compile(r"[*?…]|-[0-9a-f]{6}(?:#\d+)?$")
+"""What is left out of a pattern before it is compared: signs of globs, and the digits of a key."""
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+class Selection(Struct, frozen=True):
+    """Which launches are wanted; all where there is no pattern.
+
+    Attributes:
+        kernel: Patterns of kernels.
+        nvtx: Patterns of NVTX ranges.
+    """
+
+    kernel: tuple[str, ...] = ()
+    nvtx: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.kernel or self.nvtx)
+
+
+def select(reports: Iterable[AnalyzedReport], selection: Selection | None) -> tuple[AnalyzedReport, ...]:
+    """Keep the launches that are wanted, and the reports that hold any.
+
+    Raises:
+        NoMatchError: No launch is wanted; the hint names kernels that are called alike.
+        UsageError: A pattern cannot be read.
+    """
+    if not selection:
+        return tuple(reports)
+    chooser = Chooser(selection)
+    found = tuple(report for report in map(chooser.chosen, reports) if report.analyses)
+    chooser.check()
+    return found
+
+
+class Chooser:
+    """Choose launches report by report, and remember what there was, to say so where nothing is wanted."""
+
+    def __init__(self, selection: Selection) -> None:
+        """Read the patterns.
+
+        Raises:
+            UsageError: One of them is empty, or no regular expression.
+        """
+        self._kernel = {pattern: _name_matcher(pattern) for pattern in selection.kernel}
+        self._keys = {pattern: _key_matcher(pattern) for pattern in selection.kernel}
+        self._nvtx = {pattern: _range_matcher(pattern) for pattern in selection.nvtx}
+        self._names: dict[str, frozenset[str]] = {}
+        self._ranges: dict[str, frozenset[str]] = {}
+        self._met: set[str] = set()
+        self._chosen = 0
+
+    def chosen(self, report: AnalyzedReport) -> AnalyzedReport:
+        """Leave out the launches of a report, or of a piece of one, that are not wanted."""
+        wanted = tuple(analysis for analysis in report.analyses if self._is_wanted(analysis))
+        self._chosen += len(wanted)
+        return replace(report, analyses=wanted)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Patterns that have met no launch so far."""
+        return tuple(pattern for pattern in (*self._kernel, *self._nvtx) if pattern not in self._met)
+
+    def check(self) -> None:
+        """Refuse a choice of nothing, once all reports have come.
+
+        Raises:
+            NoMatchError: No launch was wanted.
+        """
+        if self._chosen:
+            return
+        if not self._names:
+            raise NoMatchError("there is no kernel to choose from", "`rooflens doctor` says how to record some")
+        for what, patterns, seen in (("kernel", self._kernel, self._shown()), ("NVTX range", self._nvtx, self._open())):
+            if patterns and not self._met.intersection(patterns):
+                raise NoMatchError(f"no {what} matches {_either(patterns)}", _hint(patterns, seen))
+        kernels, ranges = _either(self._kernel), _either(self._nvtx)
+        raise NoMatchError(
+            f"no kernel that matches {kernels} was launched in a range that matches {ranges}",
+            "leave one of the two out",
+        )
+
+    def _is_wanted(self, analysis: Analysis) -> bool:
+        kernel = analysis.kernel
+        if kernel.name not in self._names:
+            self._names[kernel.name] = _meeting(self._kernel, _called(kernel.name, kernel.function_name))
+        opened = kernel.nvtx_range or ""
+        if opened not in self._ranges:
+            self._ranges[opened] = _meeting(self._nvtx, (opened,)) if opened else frozenset()
+        by_name = self._names[kernel.name] | _meeting(self._keys, (analysis.key,))
+        by_range = self._ranges[opened]
+        self._met |= by_name | by_range
+        return (bool(by_name) or not self._kernel) and (bool(by_range) or not self._nvtx)
+
+    def _shown(self) -> list[str]:
+        return list(dict.fromkeys(function_of(name) for name in self._names))
+
+    def _open(self) -> list[str]:
+        return list(dict.fromkeys(part for opened in self._ranges for part in opened.split("/") if part))
+
+
+def _name_matcher(pattern: str) -> Matcher:
+    if pattern.startswith(_REGEX):
+        return _regex(pattern, "--kernel")
+    return _covers(pattern) if _is_glob(pattern, "--kernel") else lambda name: pattern.casefold() in name.casefold()
+
+
+def _key_matcher(pattern: str) -> Matcher:
+    if pattern.startswith(_REGEX):
+        return lambda _: False
+    return _covers(pattern)
+
+
+def _range_matcher(pattern: str) -> Matcher:
+    if pattern.startswith(_REGEX):
+        return _regex(pattern, "--nvtx")
+    _is_glob(pattern, "--nvtx")
+    found = re.compile(f"(?:^|/){_translated(pattern)}(?:/|$)", re.IGNORECASE | re.DOTALL)
+    return lambda opened: found.search(opened) is not None
+
+
+def _regex(pattern: str, option: str) -> Matcher:
+    try:
+        found = re.compile(pattern.removeprefix(_REGEX))
+    except re.error as error:
+        raise UsageError(f"{option} {pattern}: no regular expression: {error}", "a glob needs no `re:`") from error
+    return lambda text: found.search(text) is not None
+
+
+def _is_glob(pattern: str, option: str) -> bool:
+    if not pattern.strip():
+        raise UsageError(f"{option} is empty", "leave it out for all of them")
+    return any(sign in pattern for sign in ("*", "?", _CUT))
+
+
+def _covers(pattern: str) -> Matcher:
+    """Match whole texts; what a table has cut may stand for anything, and so may the namespaces before it."""
+    before = "(?:.*::|.* )?" if _CUT in pattern else ""
+    found = re.compile(before + _translated(pattern), re.IGNORECASE | re.DOTALL)
+    return lambda text: found.fullmatch(text) is not None
+
+
+def _translated(pattern: str) -> str:
+    """Write a glob as a regular expression; brackets stand for themselves, as names have them."""
+    return "".join({"*": ".*", _CUT: ".*", "?": "."}.get(sign) or re.escape(sign) for sign in pattern)
+
+
+def _called(name: str, function_name: str) -> tuple[str, ...]:
+    """Return what a kernel may be called: as its report does, as tables do, and by its function."""
+    return tuple(dict.fromkeys((name, plain_name(name), function_of(name), function_name)))
+
+
+def _meeting(matchers: Mapping[str, Matcher], texts: Iterable[str]) -> frozenset[str]:
+    """Return the patterns that meet one of some texts."""
+    return frozenset(pattern for pattern, matches in matchers.items() if any(map(matches, texts)))
+
+
+def _either(patterns: Iterable[str]) -> str:
+    return " or ".join(f"`{pattern}`" for pattern in patterns)
+
+
+def _hint(patterns: Iterable[str], seen: Sequence[str]) -> str:
+    """Name what is called alike, or else what there is."""
+    if not seen:
+        return "the reports hold no NVTX ranges: `ncu --nvtx` records them"
+    alike = list(dict.fromkeys(name for pattern in patterns for name in _alike(pattern, seen)))
+    if alike:
+        return f"did you mean {_either(_printed(alike))}?"
+    more = f", and {len(seen) - _SUGGESTED} more" if len(seen) > _SUGGESTED else ""
+    return f"there are: {', '.join(_printed(seen[:_SUGGESTED]))}{more}"
+
+
+def _alike(pattern: str, seen: Sequence[str]) -> list[str]:
+    """Return the names nearest to what was typed: as a whole, by their beginning, or by one of their words."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
+
+    typed = _LOOSE.sub("", pattern.removeprefix(_REGEX)).casefold()
+    forms: dict[str, str] = {}
+    for name in seen[:_COMPARED]:
+        folded = name.casefold()
+        for form in (folded, folded[: len(typed)], *_WORD.findall(folded)):
+            forms.setdefault(form, name)
+    near = get_close_matches(typed, forms, _SUGGESTED, _LIKENESS)
+    return list(dict.fromkeys(forms[form] for form in near))
+
+
+def _printed(names: Iterable[str]) -> list[str]:
+    return [printable(cut_name(name, _NAME_WIDTH)) for name in names]

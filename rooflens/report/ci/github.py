@@ -1,0 +1,131 @@
+"""A comparison for a pull request on GitHub: Markdown for the job summary and a comment, and annotations of lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rooflens.format import count, cut_name, duration, percent, plain_name
+from rooflens.model.compare.across import TWO
+from rooflens.model.compare.gate import Gate
+from rooflens.model.compare.lines import slower_lines
+from rooflens.model.compare.sentences import growth_words
+from rooflens.report.ci.annotations import Annotation, inert
+from rooflens.report.ci.places import in_checkout
+from rooflens.report.text.comparison import gate_lines, to_markdown
+from rooflens.report.text.markdown_parts import code_cell, prose, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rooflens.model.compare.across import Sides
+    from rooflens.model.compare.compare import Change
+    from rooflens.model.compare.gate import Compared, Gated
+    from rooflens.model.compare.lines import SlowerLine
+
+MAX_CHARACTERS = 60_000
+"""A comment holds 65,536, a step's summary 1 MiB."""
+
+MAX_ANNOTATIONS = 10
+"""GitHub shows so many of each level and step."""
+
+NAME_WIDTH = 60
+"""Characters of a kernel's name in a table of lines."""
+
+
+class LineOf(Struct, frozen=True):
+    """A line that got slower, and the kernel it stands in.
+
+    Attributes:
+        is_judged: Both sides hold several recordings, and the kernel is slower beyond their noise.
+    """
+
+    change: Change
+    line: SlowerLine
+    is_judged: bool
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File as the report has it, and number."""
+        return self.line.hotspot.file or "", self.line.hotspot.line or 0
+
+    @property
+    def words(self) -> str:
+        """Say what it took and takes."""
+        before = duration(self.line.before_ns) if self.line.before_ns is not None else "not among the hottest before"
+        return f"{before} -> {duration(self.line.after_ns)}"
+
+
+def hot_lines(compared: Sequence[Compared], floor_ns: float) -> list[LineOf]:
+    """Find the lines of all slower kernels, most time lost first: those judged, then those of single runs.
+
+    Slower is what a gate would call so that failed at the smallest change that counts.
+    """
+    found = []
+    for one in compared:
+        for judged in Gate(one.comparison.threshold, per_kernel=True, floor_ns=floor_ns).judge([one]).judged:
+            timing, change = judged.timing, judged.change
+            grew = (timing.change or 0.0) > judged.fail_on and timing.lost_ns > judged.floor_ns
+            if change is not None and (judged.failed or (judged.outcome == "single" and grew)):
+                found += [LineOf(change, line, judged.failed) for line in slower_lines(change)]
+    return sorted(found, key=lambda one: (not one.is_judged, -one.line.lost_ns))
+
+
+def annotations_of(lines: Sequence[LineOf]) -> list[Annotation]:
+    """Annotate each line once, where it lost most: a warning where its kernel was judged, a notice for single runs."""
+    places: dict[tuple[str, int], LineOf] = {}
+    for one in lines:
+        places.setdefault(one.place, one)
+    return [_annotation(one) for one in list(places.values())[:MAX_ANNOTATIONS]]
+
+
+def _annotation(one: LineOf) -> Annotation:
+    kernel = f"the kernel {growth_words(one.change.speed)}"
+    single = "" if one.is_judged else f"; {one.change.speed.runs}, so that noise is not known"
+    same = "" if one.line.by_text else "; lines are told apart by their numbers"
+    file, line = one.place
+    return Annotation(
+        level="warning" if one.is_judged else "notice",
+        file=file,
+        line=line,
+        title=f"slower: {plain_name(one.change.name)}",
+        text=f"this line: {one.words}; {kernel}{single}{same}",
+    )
+
+
+def to_summary(
+    compared: Sequence[Compared], gated: Gated | None, sides: Sides, lines: Sequence[LineOf], root: Path
+) -> str:
+    """Write the job summary: the gate first, then what became of each program, and the lines that got slower.
+
+    Programs with small differences give way where a comment would be too long.
+    """
+    ordered = sorted(compared, key=lambda one: -abs(one.comparison.total.lost_ns))
+    head = ["## rooflens", *([gate_lines(gated)] if gated else []), *([_table(lines, root)] if lines else [])]
+    blocks, size = [], sum(map(len, head))
+    for shown, one in enumerate(ordered):
+        block = to_markdown([one], None, TWO if shown else sides)
+        if shown and size + len(block) > MAX_CHARACTERS:
+            blocks.append(f"and {count(len(ordered) - shown, 'program')} with smaller differences: truncated")
+            break
+        blocks.append(block)
+        size += len(block)
+    return inert("\n\n".join([*head, *blocks]))
+
+
+def _table(lines: Sequence[LineOf], root: Path) -> str:
+    """List the lines that got slower."""
+    rows = [
+        (
+            code_cell(f"{in_checkout(one.place[0], root) or one.place[0]}:{one.place[1]}"),
+            code_cell(cut_name(plain_name(one.change.name), NAME_WIDTH)),
+            prose(one.words),
+            percent(one.line.lost_ns / one.change.speed.lost_ns),
+        )
+        for one in lines[:MAX_ANNOTATIONS]
+    ]
+    written = table(("line", "kernel", "time", "of what the kernel lost"), rows, ("of what the kernel lost",))
+    more = f"\n\nand {count(len(lines) - MAX_ANNOTATIONS, 'line')} more" if len(lines) > MAX_ANNOTATIONS else ""
+    return f"**Lines that got slower**\n\n{written}{more}"

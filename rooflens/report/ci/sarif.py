@@ -1,0 +1,174 @@
+"""SARIF 2.1.0 (OASIS): the findings that stand at lines of the code, as code scanning and editors read them."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from rooflens import __version__
+from rooflens.format import cut_name, factor, percent, plain_name, printable
+from rooflens.model.findings.table import RULES
+from rooflens.report.ci.places import in_checkout, is_absolute
+from rooflens.report.text.data import json_text
+from rooflens.report.text.markdown_parts import prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from rooflens.model.findings.rule import FindingRule
+    from rooflens.model.records import Analysis, Finding, Place, Severity
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT = "SRCROOT"
+"""What the root of the checkout is called in addresses."""
+
+DOC = "docs/findings.md"
+_SAID = re.compile(r"Say that,? ")
+"""How the docstring of every rule begins; what follows is what the finding means."""
+
+NAME_WIDTH = 100
+
+_LEVELS: Mapping[Severity, tuple[Literal["fail", "informational"], Literal["warning", "note", "none"]]] = {
+    "limiter": ("fail", "warning"),
+    "contributes": ("fail", "note"),
+    "note": ("informational", "none"),
+}
+"""Severity -> kind and level. None is an error: code that is slow is not wrong, and code scanning blocks on errors."""
+
+
+def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
+    """Write one result for each finding that stands at a line, at its worst line; its other lines are related.
+
+    Args:
+        analyses: Kernels, in any order.
+        root: The checkout, from which its files are named.
+    """
+    found = [
+        (analysis, finding, lines)
+        for analysis in analyses
+        for finding in analysis.findings
+        if (lines := [place for place in finding.where if place.hotspot.file and place.hotspot.line])
+    ]
+    rules = _Rules(finding for _, finding, _ in found)
+    document = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "rooflens", "version": __version__, "rules": rules.written}},
+                "columnKind": "unicodeCodePoints",
+                "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the checkout."}}},
+                "results": [_result(*one, rules, root) for one in found],
+            }
+        ],
+    }
+    return json_text(document)
+
+
+class _Rules:
+    """The rules of the results, in the order of their first one."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        known = {rule.id: rule for rule in RULES}
+        titles = {finding.id: finding.title for finding in findings}
+        self.positions = {identifier: at for at, identifier in enumerate(titles)}
+        self.written = [_rule(identifier, title, known.get(identifier)) for identifier, title in titles.items()]
+
+
+def _rule(identifier: str, title: str, rule: FindingRule | None) -> dict[str, Any]:
+    short = _sentence(title)
+    doc = _sentence(_SAID.sub("", " ".join((inspect.getdoc(rule.find) or "").split()), count=1)) if rule else short
+    anchor = f"{DOC}#{identifier}-{title.replace(' ', '-')}" if rule else DOC
+    return {
+        "id": identifier,
+        "name": "".join(part.capitalize() for part in identifier.split("_")),
+        "shortDescription": {"text": _message(short)},
+        "fullDescription": {"text": _message(f"{doc.partition('. ')[0].removesuffix('.')}.")},
+        "help": {"text": _message(f"{doc} See {anchor}."), "markdown": f"{prose(doc)}\n\nMore: [{DOC}]({anchor})"},
+        "properties": {"tags": ["performance", "gpu"]},
+    }
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _result(analysis: Analysis, finding: Finding, lines: Sequence[Place], rules: _Rules, root: Path) -> dict[str, Any]:
+    kind, level = _LEVELS[finding.severity]
+    worst, *others = lines
+    result = {
+        "ruleId": finding.id,
+        "ruleIndex": rules.positions[finding.id],
+        "kind": kind,
+        "level": level,
+        "message": {"text": _message(_text(analysis, finding, worst))},
+        "locations": [_location(worst, root, analysis)],
+        "partialFingerprints": {"rooflens/v1": _fingerprint(analysis, finding, worst, root)},
+        "properties": {
+            "severity": finding.severity,
+            "confidence": finding.confidence,
+            "speedupUpTo": finding.speedup_up_to,
+            "kernel": printable(analysis.kernel.name),
+            "gpu": analysis.kernel.gpu,
+            "report": analysis.kernel.source,
+            "index": analysis.kernel.index,
+        },
+    }
+    if others:
+        related = [_location(place, root) for place in others]
+        for number, (location, place) in enumerate(zip(related, others, strict=True)):
+            location |= {"id": number, "message": {"text": f"{percent(place.share)} of it"}}
+        result["relatedLocations"] = related
+    return result
+
+
+def _text(analysis: Analysis, finding: Finding, worst: Place) -> str:
+    gain = f", up to {factor(finding.speedup_up_to)} faster without" if finding.speedup_up_to else ""
+    name = cut_name(plain_name(analysis.kernel.name), NAME_WIDTH)
+    return f"{name}: {finding.title}{gain}; {percent(worst.share)} of it here. {_sentence(finding.move)}."
+
+
+def _location(place: Place, root: Path, analysis: Analysis | None = None) -> dict[str, Any]:
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": _artifact(place.hotspot.file or "", root),
+            "region": {"startLine": place.hotspot.line},
+        }
+    }
+    if analysis is not None:
+        name = printable(analysis.kernel.function_name)
+        location["logicalLocations"] = [{"name": name, "kind": "function"}]
+    return location
+
+
+def _artifact(file: str, root: Path) -> dict[str, str]:
+    """Name a file from the root of the checkout, else by its whole path as an address."""
+    known = in_checkout(file, root)
+    if known is not None:
+        return {"uri": _address(known), "uriBaseId": ROOT}
+    path = file.replace("\\", "/")
+    if is_absolute(path):
+        return {"uri": f"file:///{_address(path.lstrip('/'), ':')}"}
+    return {"uri": _address(path), "uriBaseId": ROOT}
+
+
+def _address(path: str, safe: str = "") -> str:
+    return quote(path, f"/{safe}", errors="replace")
+
+
+def _fingerprint(analysis: Analysis, finding: Finding, worst: Place, root: Path) -> str:
+    """Tell a finding that stays from a new one: lines move, and numbers of a kernel's template arguments do not."""
+    hotspot = worst.hotspot
+    file = in_checkout(hotspot.file or "", root) or hotspot.file
+    parts = (finding.id, analysis.kernel.function_name, file, hotspot.text or str(hotspot.line))
+    return hashlib.sha256("\n".join(part or "" for part in parts).encode("utf-8", "replace")).hexdigest()
+
+
+def _message(text: str) -> str:
+    """Escape a plain message: brackets would be a link in it, and braces a placeholder."""
+    text = printable(text).replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,7 @@
+"""The report in a few hundred bytes a kernel, and all of one kernel: Markdown for a model or a chat message."""
+
+from rooflens.report.text.digest.explained import explain, hot_table
+from rooflens.report.text.digest.kernel import short_name
+from rooflens.report.text.digest.whole import DEFAULT_TOKENS, LEAST_TOKENS, digest, tokens_of
+
+__all__ = ["DEFAULT_TOKENS", "LEAST_TOKENS", "digest", "explain", "hot_table", "short_name", "tokens_of"]

@@ -1,0 +1,242 @@
+"""All that matters of one kernel: what limits it, why, where, what to try in which order, and what would confirm it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rooflens import format as fmt
+from rooflens.model.findings.table import RULES
+from rooflens.model.hotspots import leading_stall, places
+from rooflens.model.launches import cautions, notes
+from rooflens.model.needs import untold
+from rooflens.model.records import LEVELS, ratio
+from rooflens.model.roofline.provenance import level_sources, pipe_sources
+from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
+from rooflens.report.labels import UNITS, evidence_words, flag_label, place_label, stall_label
+from rooflens.report.text.digest.kernel import code_of, costing, plain, shares
+from rooflens.report.text.markdown_parts import code, code_cell, prose, table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflens.model.records import Analysis, AnalyzedReport, Evidence, Finding, Hotspot, Kernel
+
+PIPES_SHOWN = 4
+LINES_SHOWN = 5
+NOTES_SHOWN = 4
+RULES_SHOWN = 3
+UNTOLD_SHOWN = 6
+
+_NAME_WIDTH = 200
+_CODE_WIDTH = 100
+_LEAST_HOT = 0.01
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
+
+
+def explain(report: AnalyzedReport, analysis: Analysis) -> str:
+    """Write all that matters of one kernel in Markdown, with the counters behind it; no text of a report is mark-up.
+
+    Args:
+        report: The report it stands in, which says what part of the time it takes.
+        analysis: The launch.
+    """
+    parts = (section(report, analysis) for section in _SECTIONS)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _head(report: AnalyzedReport, analysis: Analysis) -> str:
+    kernel = analysis.kernel
+    name = code(fmt.cut_middle(fmt.plain_name(kernel.name).strip() or "(no name)", _NAME_WIDTH))
+    file = PurePath(report.run.source.replace("\\", "/")).name
+    clock = kernel.counters.get("sm_clock_hz")
+    machine = (
+        kernel.gpu or "",
+        f"CC {kernel.compute_capability}" if kernel.compute_capability else "",
+        f"SM {fmt.si(clock, 'Hz')}" if clock else "",
+    )
+    lines = (
+        f"Result {kernel.index} of {code(file)}, key {code(analysis.key)}. {plain(', '.join(filter(None, machine)))}",
+        plain(_time(report, analysis)),
+        plain(_launch(analysis)),
+        "**Synthetic data**: written by a generator, not recorded on a GPU." if kernel.synthetic else "",
+    )
+    return f"# {name}\n\n" + "\\\n".join(line for line in lines if line)
+
+
+def _time(report: AnalyzedReport, analysis: Analysis) -> str:
+    """Say how long it takes, and what part of the report's GPU time all launches of this name take."""
+    alike = [one for one in report.analyses if one.kernel.name == analysis.kernel.name and not one.kernel.failed]
+    total_ns = sum(one.gpu_time_ns or 0.0 for one in report.analyses if not one.kernel.failed)
+    all_ns = sum(one.gpu_time_ns or 0.0 for one in alike)
+    launches = sum(one.launches for one in alike)
+    share = f"{fmt.percent(all_ns / total_ns)} of the report's GPU time" if total_ns else "share of GPU time not known"
+    if launches > 1:
+        return (
+            f"{fmt.duration(analysis.kernel.duration_ns)} this launch, {fmt.duration(all_ns)} in {launches:,}: {share}"
+        )
+    return f"{fmt.duration(analysis.kernel.duration_ns)}, {share}"
+
+
+def _launch(analysis: Analysis) -> str:
+    kernel, counters = analysis.kernel, analysis.kernel.counters
+    sizes = [
+        f"{name} {'x'.join(map(str, size))}" for name, size in (("grid", kernel.grid), ("block", kernel.block)) if size
+    ]
+    numbers = [
+        fmt.quantity(counters[name], unit)
+        if unit != "B"
+        else f"{fmt.si(counters[name], 'B')} of shared memory per block"
+        for name, unit in (
+            ("registers_per_thread", "registers per thread"),
+            ("smem_per_block_bytes", "B"),
+            ("waves", "waves"),
+        )
+        if counters.get(name)
+    ]
+    occupancy = [
+        f"{name.partition('_')[0]} occupancy {fmt.percent(min(1.0, counters[name]))}"
+        for name in ("achieved_occupancy", "theoretical_occupancy")
+        if name in counters
+    ]
+    opened = [f"NVTX {kernel.nvtx_range}"] if kernel.nvtx_range else []
+    return ", ".join((*sizes, *numbers, *occupancy, *opened))
+
+
+def _verdict(_: AnalyzedReport, analysis: Analysis) -> str:
+    verdict, distances = analysis.verdict, analysis.verdict.distances
+    floor = f"; no less than {fmt.duration(distances.floor_ns)} with today's arithmetic" if distances.floor_ns else ""
+    told = distance_words(verdict, analysis.kernel.gpu)
+    why = f"No further bound: {distances.why_null}." if distances.why_null else ""
+    far = f"{told[:1].upper()}{told[1:]}{floor}." if told else ""
+    lines = (f"**{plain(without_move(verdict))}** Confidence {verdict.confidence}.", plain(far), plain(why))
+    return "\n".join(line for line in lines if line)
+
+
+def _units(_: AnalyzedReport, analysis: Analysis) -> str:
+    """Tabulate the busy units, each with its rate, its peak and the stored metrics that both came from."""
+    rows = [_unit(analysis, name, share) for name, share in shares(analysis, PIPES_SHOWN)]
+    headings = ("unit", "share", "rate", "peak", "counters")
+    return f"## How busy each unit is\n\n{table(headings, rows, headings[1:4])}" if rows else ""
+
+
+def _unit(analysis: Analysis, name: str, share: float) -> tuple[str, ...]:
+    label = resource_label(name, analysis.kernel.gpu)
+    if name in LEVELS:
+        level, sources = analysis.levels[name], level_sources(analysis, name)
+        rate, peak = fmt.si(level.bytes_per_s, "B/s"), fmt.si(level.peak_bytes_per_s, "B/s")
+    else:
+        pipe, sources = analysis.pipes[name], pipe_sources(analysis, name)
+        rate, peak = (
+            fmt.si(value, f"{UNITS.get(pipe.unit, pipe.unit)}/s") for value in (pipe.amount_per_s, pipe.peak_per_s)
+        )
+    source = "; ".join(dict.fromkeys(part for part in (sources.amount, sources.peak, sources.share) if part))
+    return prose(label), plain(fmt.percent(share)), rate, peak, code_cell(source) or fmt.MISSING
+
+
+def _findings(_: AnalyzedReport, analysis: Analysis) -> str:
+    """Write why it is slow, worst first, with the numbers and where they come from; then what costs no time."""
+    found = costing(analysis)
+    lines = [f"{place}. {_finding(finding)}" for place, finding in enumerate(found, start=1)]
+    rest = [finding for finding in analysis.findings if finding.severity == "note"]
+    if rest:
+        named = "; ".join(plain(finding.title) for finding in rest[:NOTES_SHOWN])
+        more = f"; {len(rest) - NOTES_SHOWN} more" if len(rest) > NOTES_SHOWN else ""
+        lines.append(f"\nTrue, but not what costs time: {named}{more}.")
+    return "## Why\n\n" + "\n".join(lines).strip("\n") if lines else ""
+
+
+def _finding(finding: Finding) -> str:
+    gain = f", up to {fmt.factor(finding.speedup_up_to)}" if finding.speedup_up_to is not None else ""
+    numbers = "; ".join(map(_number, finding.evidence))
+    where = ", ".join(
+        f"{code(place_label(place.hotspot))} {plain(fmt.percent(place.share))}" for place in finding.where[:2]
+    )
+    head = f"**{plain(finding.title)}** (`{finding.id}`, {finding.severity}{gain}, confidence {finding.confidence})"
+    return f"{head}: {numbers}{f'; at {where}' if where else ''}."
+
+
+def _number(evidence: Evidence) -> str:
+    return f"{plain(evidence_words(evidence))} {f'({code(evidence.source)})' if evidence.source else ''}".strip()
+
+
+def _lines(_: AnalyzedReport, analysis: Analysis) -> str:
+    """Tabulate where its warps stand."""
+    hot = [place for place in places(analysis.kernel, "samples", LINES_SHOWN) if place.share >= _LEAST_HOT]
+    return f"## Where\n\n{hot_table(analysis.kernel, [place.hotspot for place in hot])}" if hot else ""
+
+
+def hot_table(kernel: Kernel, hotspots: Iterable[Hotspot]) -> str:
+    """Tabulate hot spots: their parts of the kernel's samples, what warps wait for there, place and code."""
+    total = kernel.code_totals.get("samples")
+    rows = [
+        (
+            plain(fmt.percent(ratio(spot.measures.get("samples"), total))),
+            _waits(spot),
+            code_cell(place_label(spot)),
+            code_cell(fmt.cut_end(code_of(spot), _CODE_WIDTH)),
+        )
+        for spot in hotspots
+    ]
+    return table(("samples", "waits for", "place", "code"), rows, ("samples",))
+
+
+def _waits(hotspot: Hotspot) -> str:
+    reason = leading_stall(hotspot)
+    return plain(stall_label(reason)) if reason else fmt.MISSING
+
+
+def _moves(_: AnalyzedReport, analysis: Analysis) -> str:
+    """List what to try, each with what it could give alone and what would confirm it."""
+    made = {finding.move: finding for finding in reversed(analysis.findings)}
+    lines = [
+        f"{place}. {_move(move, made.get(move), analysis)}" for place, move in enumerate(analysis.verdict.advice, 1)
+    ]
+    if not lines:
+        return ""
+    again = f"After each: profile the same way, then `rooflens compare BEFORE AFTER --kernel {analysis.key}`."
+    return "## What to try, in this order\n\n" + "\n".join((*lines, "", again))
+
+
+def _move(move: str, finding: Finding | None, analysis: Analysis) -> str:
+    words = f"{plain(f'{move[:1].upper()}{move[1:]}')}."
+    if finding is None:
+        return words
+    before_ns, factor = analysis.kernel.duration_ns, finding.speedup_up_to
+    best = (
+        f" Alone, {fmt.duration(before_ns)} becomes {fmt.duration(before_ns / factor)} at best."
+        if before_ns and factor
+        else ""
+    )
+    rule = next((rule for rule in RULES if rule.id == finding.id), None)
+    confirm = next((part for part in rule.said if part.startswith("Confirm ")), "") if rule else ""
+    confirm = _SENTENCES.split(confirm)[0]
+    return f"{words}{best}{f' {plain(confirm)}' if confirm else ''}"
+
+
+def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
+    """Say what makes numbers other than they look, what the report cannot tell, and what NVIDIA's rules estimate."""
+    rules = sorted(
+        (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
+    )
+    said = ", ".join(
+        f"{plain(rule.title or rule.identifier)} {fmt.given_percent(rule.speedup_pct or 0.0)}"
+        for rule in rules[:RULES_SHOWN]
+    )
+    missing = [told.rule.id for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
+    lines = [
+        *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
+        *([f"This report cannot tell: {_some(missing)}."] if missing else []),
+        *([f"NVIDIA's rules estimate (time that would go): {said}."] if said else []),
+    ]
+    return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
+
+
+def _some(ids: Sequence[str]) -> str:
+    more = f", and {len(ids) - UNTOLD_SHOWN} more findings" if len(ids) > UNTOLD_SHOWN else ""
+    return ", ".join(map(code, ids[:UNTOLD_SHOWN])) + more
+
+
+_SECTIONS = (_head, _verdict, _findings, _lines, _moves, _units, _doubts)
+"""What an explanation holds, from top to bottom."""

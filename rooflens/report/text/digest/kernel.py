@@ -1,0 +1,171 @@
+"""What a digest says of one kernel: a block of a few lines, or one; nothing out of a report in it is mark-up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens import format as fmt
+from rooflens.model.hotspots import hottest
+from rooflens.model.launches import cautions
+from rooflens.model.records import ratio
+from rooflens.model.totals import first_move
+from rooflens.model.verdict.sentences import distance_words, resource_label, without_move
+from rooflens.report.labels import evidence_words, flag_label, flag_name, place_label
+from rooflens.report.summary import wall
+from rooflens.report.text.markdown_parts import code, prose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflens.model.launches import Group
+    from rooflens.model.records import Analysis, Finding, Hotspot
+    from rooflens.report.content import Content
+
+NAME_WIDTH = 64
+SENTENCE_WIDTH = 220
+MOVE_WIDTH = 280
+FINDING_WIDTH = 120
+FLAG_WIDTH = 160
+SOURCE_WIDTH = 56
+
+HOT_SHOWN = 2
+FINDINGS_SHOWN = 2
+NUMBERS_SHOWN = 2
+PIPES_SHOWN = 2
+
+LEAST_SHARE = 0.01
+"""A unit that is less busy than this is not named."""
+
+_EXTREMES = (("<0.1 %", "under 0.1 %"), (">99 %", "over 99 %"))
+"""How `format.percent` writes what is nearly none or all, and the same without signs that Markdown escapes."""
+
+_SAME_WORK = frozenset({"lsu"})
+"""Pipes whose share is that of a memory level's stage."""
+
+
+def block(place: int, group: Group, page: Content) -> str:
+    """Write one kernel: what limits it, how far it is from its limits, why, the one move, and the hottest lines."""
+    worst = group.worst.analysis
+    on = f" on {code(fmt.cut_end(group.gpu, NAME_WIDTH))}" if len(page.gpus) > 1 else ""
+    of = f" in {code(fmt.cut_middle(group.report, NAME_WIDTH))}" if len(page.runs) > 1 else ""
+    return "\n".join(
+        (
+            f"## {place}. {code(short_name(group.shown))}{on}{of}: {plain(takes(group))}",
+            f"{plain(without_move(worst.verdict), SENTENCE_WIDTH)} Confidence {worst.verdict.confidence}.",
+            *(f"- {line}" for line in _lines(group)),
+        )
+    )
+
+
+def row(place: int, group: Group) -> str:
+    """Write one kernel in a line: its time, what limits it, and how much faster it could be."""
+    factor = group.worst.analysis.verdict.distances.potential or group.worst.analysis.verdict.distances.headroom
+    more = f", up to {fmt.factor(factor)}" if factor is not None else ""
+    words = plain(f"{takes(group)}; {wall(group.worst)}{more}", SENTENCE_WIDTH)
+    return f"{place}. {code(short_name(group.shown))}: {words}"
+
+
+def _lines(group: Group) -> Iterator[str]:
+    worst = group.worst.analysis
+    if told := distance_words(worst.verdict, group.gpu):
+        yield plain(told)
+    if shares := shares_words(worst):
+        yield f"shares: {plain(shares)}"
+    if found := [_finding(finding, worst) for finding in costing(worst)[:FINDINGS_SHOWN]]:
+        yield f"why: {'; '.join(found)}"
+    if worst.verdict.advice:
+        yield f"try: {fitted(first_move(worst), MOVE_WIDTH)}"
+    if hot := hot_words(worst):
+        yield f"hot: {hot}"
+    if flags := cautions(worst):
+        yield f"careful: {careful(flags)}"
+    yield f"key: {code(worst.key)}"
+
+
+def careful(flags: Sequence[str]) -> str:
+    """Say what makes a verdict other than it looks: one trap in a sentence, more by their names."""
+    if len(flags) == 1:
+        return plain(flag_label(flags[0]), FLAG_WIDTH)
+    return plain(", ".join(map(flag_name, flags)), FLAG_WIDTH)
+
+
+def short_name(name: str) -> str:
+    """Cut a kernel's name to what tells it from others; never empty."""
+    return fmt.cut_name(name.strip() or "(no name)", NAME_WIDTH)
+
+
+def takes(group: Group) -> str:
+    """Say how long all launches of a kernel take, and which part of the GPU time that is."""
+    part = group.time_share
+    share = "" if part is None or part == 1 else f", {fmt.percent(part)} of GPU time"
+    launches = f" in {fmt.count(group.launch_count, 'launch')}" if group.launch_count > 1 else ""
+    return f"{fmt.duration(group.duration_ns)}{launches}{share}"
+
+
+def shares_words(analysis: Analysis) -> str:
+    """List how busy the memory levels and the busiest pipes are, the busiest first, then occupancy."""
+    words = [f"{resource_label(name, analysis.kernel.gpu)} {fmt.percent(share)}" for name, share in shares(analysis)]
+    occupancy = analysis.kernel.counters.get("achieved_occupancy")
+    return ", ".join([*words, *([f"occupancy {fmt.percent(min(1.0, occupancy))}"] if occupancy is not None else [])])
+
+
+def shares(analysis: Analysis, pipes_shown: int = PIPES_SHOWN) -> list[tuple[str, float]]:
+    """Return memory levels and the busiest pipes with their shares of peak, the busiest first, idle ones left out."""
+    levels = [(name, level.share) for name, level in analysis.levels.items() if level.share is not None]
+    pipes = [
+        (name, pipe.share) for name, pipe in analysis.pipes.items() if pipe.share is not None and name not in _SAME_WORK
+    ]
+    busiest = sorted(pipes, key=lambda pair: -pair[1])[:pipes_shown]
+    return sorted((pair for pair in (*levels, *busiest) if pair[1] >= LEAST_SHARE), key=lambda pair: -pair[1])
+
+
+def costing(analysis: Analysis) -> list[Finding]:
+    """Return the findings that cost time, worst first."""
+    return [finding for finding in analysis.findings if finding.severity != "note"]
+
+
+def _finding(finding: Finding, analysis: Analysis) -> str:
+    """Name a finding with what it could give, and its first numbers where the move does not have them."""
+    gain = f" (up to {fmt.factor(finding.speedup_up_to)})" if finding.speedup_up_to is not None else ""
+    told = finding.move == first_move(analysis)
+    numbers = "" if told else ", ".join(map(evidence_words, finding.evidence[:NUMBERS_SHOWN]))
+    return plain(f"{finding.title}{gain}{f': {numbers}' if numbers else ''}", FINDING_WIDTH)
+
+
+def hot_words(analysis: Analysis) -> str:
+    """Name the hottest lines, or instructions where no line is known, each with its part of the samples and its code.
+
+    A second line of the same file is named by its number.
+    """
+    spots = hottest(analysis.kernel.hotspots, "samples", HOT_SHOWN)
+    total = analysis.kernel.code_totals.get("samples")
+    words = []
+    for before, spot in zip((None, *spots), spots, strict=False):
+        label = place_label(spot)
+        if before is not None and spot.by == "line" and spot.file == before.file:
+            label = f":{spot.line}"
+        text = code(fmt.cut_end(code_of(spot), SOURCE_WIDTH))
+        share = fmt.percent(ratio(spot.measures.get("samples"), total))
+        words.append(" ".join(part for part in (code(label), plain(share), text) if part))
+    return "; ".join(words)
+
+
+def code_of(spot: Hotspot) -> str:
+    """Return the source line of a place, else its instruction, on one line."""
+    return " ".join((spot.text or spot.sass or "").split())
+
+
+def plain(text: str, width: int | None = None) -> str:
+    """Write words in Markdown, cut to a width before they are escaped."""
+    for short, long in _EXTREMES:
+        text = text.replace(short, long)
+    return prose(text if width is None else fmt.cut_end(text, width))
+
+
+def fitted(move: str, width: int) -> str:
+    """Write a move; where it is too long, a command in it is cut and stays a command."""
+    said, tick, command = move.partition("`")
+    inner, closed, rest = command.rpartition("`")
+    if len(move) <= width or not tick or not closed or "`" in inner:
+        return plain(move, width)
+    return plain(f"{said}`{fmt.cut_end(inner, max(width - len(said) - len(rest), 0))}`{rest}")

@@ -1,0 +1,167 @@
+"""The digest of reports: what ran, then each kernel in a few lines, those with most to win first, up to a size."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rooflens import format as fmt
+from rooflens.model.launches import bound_times_ns, by_stake, time_part
+from rooflens.model.totals import first_move
+from rooflens.model.verdict.thresholds import default_thresholds
+from rooflens.report.content import build_content
+from rooflens.report.labels import BOUND_LABELS
+from rooflens.report.program import program_lines
+from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
+from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
+from rooflens.report.text.markdown_parts import code
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rooflens.errors import InputError
+    from rooflens.model.launches import Group
+    from rooflens.model.records import AnalyzedReport
+    from rooflens.report.content import Content
+
+BYTES_PER_TOKEN = 3
+"""What a token is taken for: models differ, and text full of numbers and names takes more tokens than prose does."""
+
+DEFAULT_TOKENS = 1500
+LEAST_TOKENS = 200
+
+ROWS_PART = 0.25
+"""Part of the size that is kept for kernels which get one line each, where there are that many."""
+
+_CUT_BYTES = 200
+"""Kept for the line that says what was cut."""
+
+_NAMED = 3
+_TITLE_WIDTH = 100
+_LINE_WIDTH = 240
+_READING = "Factors are upper bounds and do not add up; shares are of the report's own peaks at the profiled clock."
+
+
+def digest(
+    reports: Sequence[AnalyzedReport],
+    max_tokens: int = DEFAULT_TOKENS,
+    top: int | None = None,
+    unread: Sequence[tuple[str, InputError]] = (),
+) -> str:
+    """Write what matters of reports in Markdown, for a model or a chat message.
+
+    Kernels with most to win come first, with verdict, shares, evidence, one move and two hot lines; what matters less
+    gets one line, and what has no room is counted. No text of a report is read as mark-up.
+
+    Args:
+        reports: The reports, or what was chosen of them.
+        max_tokens: How long it may be, in tokens as `tokens_of` estimates them; at least `LEAST_TOKENS`.
+        top: At most so many kernels.
+        unread: Path and error of each report that could not be read.
+    """
+    page = build_content(reports, _title(reports), default_thresholds(), unread)
+    limit_bytes = max(max_tokens, LEAST_TOKENS) * BYTES_PER_TOKEN
+    head = _head(page, limit_bytes // 2)
+    kernels = by_stake(page.groups)
+    blocks, rows = _shown(page, kernels[:top], limit_bytes - _size(head) - _size(_READING) - _CUT_BYTES)
+    left = kernels[len(blocks) + len(rows) :]
+    reading = _READING if blocks or rows else ""
+    parts = (head, *blocks, "\n".join(rows), _cut(left, limit_bytes // BYTES_PER_TOKEN), reading)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def tokens_of(text: str) -> int:
+    """Estimate the tokens that a model takes for a text: one for each three bytes, which is more than most need."""
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
+
+
+def _size(text: str) -> int:
+    """Return the bytes of a part with the empty line after it."""
+    return len(text.encode("utf-8", "replace")) + 2
+
+
+def _title(reports: Sequence[AnalyzedReport]) -> str:
+    """Name the reports without their folders."""
+    names = [PurePath(report.run.source.replace("\\", "/")).name for report in reports]
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "") or "no report"
+
+
+def _head(page: Content, most_bytes: int) -> str:
+    """Write what ran, where, and how its time divides: as many lines as there is room for."""
+    kept = f"# {code(fmt.cut_middle(page.title, _TITLE_WIDTH))}"
+    for line in _head_lines(page):
+        more = f"{kept}\n{line}"
+        if _size(more) > most_bytes:
+            break
+        kept = more
+    return kept
+
+
+def _head_lines(page: Content) -> Iterator[str]:
+    if words := synthetic_words(page):
+        yield f"**Synthetic data.** {plain(words, _LINE_WIDTH)}"
+    told = "; ".join(part for part in (", ".join(facts(page)), ", ".join(counts(page))) if part)
+    if told:
+        yield f"{plain(told, _LINE_WIDTH)}."
+    times_ns = sorted(bound_times_ns(page.counted).items(), key=lambda item: -item[1])
+    if len(times_ns) > 1:
+        shares = (f"{fmt.percent(ns / page.total_ns)} {BOUND_LABELS[bound]}" for bound, ns in times_ns)
+        yield f"GPU time: {plain(', '.join(shares), _LINE_WIDTH)}."
+    if page.failed_count:
+        names = _named(dict.fromkeys(code(short_name(launch.shown)) for launch in page.failed))
+        why = "; ".join(reason for reason, _ in failure_counts(page.analyses)) or "its counters hold no number"
+        launches = fmt.count(page.failed_count, "launch")
+        yield f"Failed, and in no number here: {launches} of {names}: {plain(why, _LINE_WIDTH)}."
+        if not page.groups:
+            yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
+    if page.unread:
+        yield f"Not read: {_named(code(PurePath(source).name) for source, _ in page.unread)}."
+    yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
+
+
+def _named(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - _NAMED
+    return ", ".join(listed[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _shown(page: Content, kernels: Sequence[Group], room_bytes: int) -> tuple[list[str], list[str]]:
+    """Write as many kernels as there is room for: those worth it as a block each, the next ones as a line each."""
+    blocks: list[str] = []
+    for group in worth(kernels):
+        text = block(len(blocks) + 1, group, page)
+        later = _rows(kernels, len(blocks) + 1, int(room_bytes * ROWS_PART))
+        if _size(text) + sum(map(_size, later)) > room_bytes:
+            break
+        blocks.append(text)
+        room_bytes -= _size(text)
+    return blocks, _rows(kernels, len(blocks), room_bytes)
+
+
+def worth(kernels: Sequence[Group]) -> Iterator[Group]:
+    """Return the kernels of which more than a line is worth reading, by what the first one has at stake."""
+    return (group for group in kernels if group.at_stake_ns >= RANKED_FROM_SHARE * kernels[0].at_stake_ns)
+
+
+def _rows(kernels: Sequence[Group], start: int, room_bytes: int) -> list[str]:
+    rows: list[str] = []
+    for place in range(start, len(kernels)):
+        text = row(place + 1, kernels[place])
+        room_bytes -= _size(text)
+        if room_bytes < 0:
+            break
+        rows.append(text)
+    return rows
+
+
+def _cut(left: Sequence[Group], tokens: int) -> str:
+    """Say what was left out, where something was."""
+    if not left:
+        return ""
+    part = time_part(left)
+    share = "" if part is None else f" with {plain(fmt.percent(part))} of GPU time"
+    return (
+        f"truncated, {fmt.count(len(left), 'more kernel')}{share}: `--kernel NAME` shows one, `--max-tokens` and "
+        f"`--top` show more (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+    )

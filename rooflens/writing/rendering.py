@@ -1,0 +1,125 @@
+"""One file about all kernels, in any format: the door of `rooflens report`, and of `Report.save`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from rooflens.guarding import write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflens.analyzing import Analyzed
+    from rooflens.model.predict.expectations import Prediction, Rule
+    from rooflens.model.records import Analysis, AnalyzedReport, Run
+
+
+class Expected(Struct, frozen=True):
+    """Predictions of whole reports by digest, and of kernels by name."""
+
+    reports: Mapping[str, Prediction] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+
+
+class Rendered(Struct, frozen=True):
+    """A file's content.
+
+    Attributes:
+        notes: What a picture does not show, in words.
+    """
+
+    data: bytes
+    notes: tuple[str, ...] = ()
+
+
+def render(
+    found: Analyzed, style: str, *, title: str, expected: Expected | None = None, dark: bool = False
+) -> Rendered:
+    """Write the analyses in one of the formats; a kernel that cannot be written is a failed one.
+
+    Args:
+        found: The reports.
+        style: `html`, `md`, `png`, `svg`, `json` or `csv`.
+        title: What ran, in the words of the caller.
+        expected: What kernels must compute and move, for a page; by default what bundled workloads are known to.
+        dark: Draw a picture for a dark page.
+
+    Raises:
+        InputError: A picture has nothing to show, or no kernel alone is to blame that it cannot be written.
+    """
+    expected = expected or Expected(bundled([report.run for report in found.reports]))
+    return write_all(
+        found.reports,
+        found.limits,
+        lambda reports: _rendered(replace(found, reports=reports), style, title, expected, dark=dark),
+    )
+
+
+def _rendered(found: Analyzed, style: str, title: str, expected: Expected, *, dark: bool) -> Rendered:
+    if style == "json":
+        from rooflens.report.text.json_csv import to_json
+
+        return _encoded(to_json(_analyses(found.reports), found.reports) + "\n")
+    if style == "csv":
+        from rooflens.report.text.json_csv import to_csv
+
+        return _encoded(to_csv(_analyses(found.reports)))
+    if style == "html":
+        from rooflens.report.page.page import render_page
+
+        text = render_page(
+            found.reports,
+            title=title,
+            limits=found.limits,
+            unread=found.failures,
+            predictions=expected.reports,
+            rules=expected.rules,
+        )
+        return _encoded(text)
+    from rooflens.report.content import build_content
+
+    page = build_content(found.reports, title, found.limits, found.failures)
+    if style == "md":
+        from rooflens.report.text.markdown import render_markdown
+
+        return _encoded(render_markdown(page))
+    from rooflens.report.roofline.picture import draw_rooflines
+
+    picture = draw_rooflines(page, dark=dark)
+    return Rendered(picture.png() if style == "png" else _encoded(picture.svg).data, picture.notes)
+
+
+def _analyses(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
+    return [analysis for report in reports for analysis in report.analyses]
+
+
+def _encoded(text: str) -> Rendered:
+    return Rendered(text.encode("utf-8", "replace"))
+
+
+def default_title(runs: Sequence[Run]) -> str:
+    """Name a page after its reports."""
+    from rooflens.ingest.reports.inputs import ENDINGS
+
+    names = [Path(run.source).name for run in runs]
+    for ending in ENDINGS:
+        names = [name.removesuffix(ending) for name in names]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def bundled(runs: Sequence[Run]) -> dict[str, Prediction]:
+    """Predict, by digest, the reports whose command line ran a bundled workload."""
+    from rooflens.model.predict.expectations import predict_case
+    from rooflens.workloads.recognize import recognize
+
+    recognized = {run.digest: found for run in runs if (found := recognize(run.command_line)) is not None}
+    return {
+        digest: predict_case(
+            one.workload.name, one.case, None if one.as_listed else one.parameters, one.iterations, one.source
+        )
+        for digest, one in recognized.items()
+    }

@@ -1,0 +1,64 @@
+"""A program as a user writes it, which `make lint` checks with `mypy --strict`, and a test runs.
+
+Each `type: ignore` is a mistake that the checker must find: it says so where it does not.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import rooflens as rl
+
+
+def worst(report: rl.Report) -> rl.Kernel:
+    """Find the kernel in which most time can be won."""
+    return max(report, key=lambda kernel: (kernel.verdict.potential or 1.0) * (kernel.time_share or 0.0))
+
+
+def describe(kernel: rl.Kernel) -> str:
+    """Say what is known of it, each thing with its type."""
+    verdict: rl.Verdict = kernel.verdict
+    headroom: float | None = verdict.headroom
+    dram_share: float | None = kernel.levels["dram"].share
+    where: list[int | None] = [spot.line for spot in kernel.hotspots(by="line")]
+    moves: list[str] = [finding.move for finding in kernel.findings]
+    metric: float | int | str | None = kernel.metric("dram_bytes")
+    sampled: float | None = series.interval_ns if (series := kernel.timeline()) else None
+    return f"{kernel.key} {verdict.bound} {headroom} {dram_share} {where} {len(moves)} {metric} {sampled}"
+
+
+@rl.profile(tier="quick")
+def double(value: int) -> int:
+    """Stand for what launches kernels."""
+    return 2 * value
+
+
+def main(path: str) -> None:
+    """Use every verb."""
+    report = rl.open(path, kernel=["attention_*", "flash*"])
+    first: rl.Kernel = report[0]
+    some: rl.Report = report["attention_*"]
+    assert len(some) < len(report)
+    assert [kernel.key for kernel in report[:1]] == [first.key]
+    sys.stdout.write(describe(worst(report)))
+    comparison = rl.compare(report, Path(path), threshold=0.05)
+    failed: tuple[str, ...] = comparison.failed(0.05)
+    forecast = rl.predict("gemm", gpu="h100-sxm", m=4096, n=4096, k=4096, dtype="bf16")
+    sys.stdout.write(f"{failed} {forecast.regime} {report.to_arrow().num_rows} {report.to_polars().height}")
+
+
+def mistakes(report: rl.Report) -> None:
+    """Make mistakes; this is checked and never run."""
+    report[0].to_pandas()  # type: ignore[attr-defined]  # that is a kernel
+    report["gemm*"].verdict  # type: ignore[attr-defined]  # noqa: B018 - that is a report
+    report[0].hotspots(by="block")  # type: ignore[arg-type]  # there is no such grain
+    report[0].verdict.headroom + 1  # type: ignore[operator]
+    rl.profile(tier="all")  # type: ignore[call-overload]  # there is no such tier
+    double("two")  # type: ignore[arg-type]  # a decorated function keeps its types
+    rl.ingest("reports")  # type: ignore[call-arg]  # into which store?
+    rl.analyze("report")  # type: ignore[attr-defined]  # there is no such verb
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,46 @@
+"""A typed program over the API runs as it is checked, and what docs/api.md writes works."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rooflens as rl
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+
+
+def test_the_typed_program_runs(fixtures: Path) -> None:
+    """What `make lint` checks the types of gives the worst kernel, an empty gate and the regime of a forecast."""
+    report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+    argv = [sys.executable, str(HERE / "client.py"), str(report)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.stderr == ""
+    assert done.stdout.endswith("() compute 4 4")
+
+
+@pytest.mark.thorough
+def test_the_typed_program_is_right_and_its_mistakes_are_found() -> None:
+    """`mypy --strict` takes the program, and finds every mistake in it: one that it lets pass it would tell of."""
+    argv = [sys.executable, "-m", "mypy", "--strict", str(HERE / "client.py")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)  # noqa: S603 - ours
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_page_of_the_api_names_what_there_is() -> None:
+    """Whatever docs/api.md says of a report, a kernel or a verb is there, and every verb and property is in it."""
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for owner, kind in (("report", rl.Report), ("kernel", rl.Kernel), ("rl", rl), ("comparison", rl.Comparison)):
+        for name in re.findall(rf"\b{owner}\.([a-z]\w*)", text):
+            assert hasattr(kind, name), f"{owner}.{name}"
+    rows = " ".join(line for line in text.splitlines() if line.startswith("|"))
+    for kind in (rl.Report, rl.Kernel, rl.Verdict):
+        for name in vars(kind):
+            assert name.startswith("_") or re.search(rf"\.{name}\b", rows), f"{kind.__name__}.{name}"
+    for name in ("open", "compare", "predict", "ingest", "profile"):
+        assert f"`rl.{name}(" in rows

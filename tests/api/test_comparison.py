@@ -1,0 +1,107 @@
+"""Comparisons, forecasts and stores from Python, held against the commands."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+import rooflens as rl
+from rooflens.cli.group import main
+from rooflens.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def recorded(folder: Path, *times_ns: float) -> Path:
+    """Write recordings of one kernel, each with its time."""
+    folder.mkdir()
+    for i, time_ns in enumerate(times_ns):
+        metrics = {
+            "gpu__time_duration.sum": time_ns,
+            "launch__grid_size": 4096,
+            "launch__waves_per_multiprocessor": 4.0,
+        }
+        write_report(folder / f"gemm_{i}.ncu-rep", ReportSpec([KernelSpec("gemm()", metrics)]))
+    return folder
+
+
+def test_what_became_slower_fails(tmp_path: Path) -> None:
+    """Beyond the limit and beyond the noise of both sides a program fails, and not below the limit."""
+    base = recorded(tmp_path / "base", 1_000_000.0, 1_010_000.0, 1_020_000.0)
+    head = recorded(tmp_path / "head", 1_200_000.0, 1_210_000.0, 1_220_000.0)
+    comparison = rl.compare(base, head)
+    assert comparison.factor == pytest.approx(1.01 / 1.21)
+    assert len(comparison.failed(0.05)) == 1
+    assert comparison.failed(0.25) == ()
+    assert rl.compare(head, base).failed(0.05) == ()
+    assert [change.timing.change for change in comparison.changes] == [pytest.approx(1.21 / 1.01 - 1)]
+
+
+def test_a_single_recording_fails_nothing_and_says_why(tmp_path: Path) -> None:
+    """Twice the time in one recording a side is no failure: its noise is not known, and that is said."""
+    base, head = recorded(tmp_path / "base", 1_000_000.0), recorded(tmp_path / "head", 2_000_000.0)
+    comparison = rl.compare(rl.open(base), rl.open(head))
+    assert comparison.failed(0.05) == ()
+    assert any("noise is not known" in warning for warning in comparison.warnings)
+
+
+def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
+    """The dictionary, the Markdown and the files are what `compare` writes."""
+    base, head = recorded(tmp_path / "base", 1e6, 1.01e6), recorded(tmp_path / "head", 1.2e6, 1.21e6)
+    comparison = rl.compare(base, head)
+    for style in ("json", "md", "html"):
+        written = tmp_path / f"command.{style}"
+        done = CliRunner().invoke(main, ["compare", str(base), str(head), "-o", str(written)])
+        assert done.exit_code == 0, done.stderr
+        assert comparison.save(tmp_path / f"saved.{style}").read_text() == written.read_text()
+    assert comparison.to_dict() == json.loads((tmp_path / "command.json").read_text())
+    assert comparison._repr_markdown_() == comparison.to_markdown()
+
+
+def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
+    """Sides of which one was not timed are no comparison unless asked for, nor is a side with a damaged report."""
+    base = recorded(tmp_path / "base", 1e6)
+    head = write_report(tmp_path / "gemm.ncu-rep", ReportSpec([KernelSpec("gemm()", {"launch__grid_size": 4096})]))
+    with pytest.raises(InputError, match="the head holds no kernel with a duration") as raised:
+        rl.compare(base, head)
+    assert "anyway=True" in raised.value.hint
+    assert rl.compare(base, head, anyway=True).warnings
+    recorded(tmp_path / "side", 1e6)
+    (tmp_path / "side" / "bad.ncu-rep").write_bytes(b"NVR\0")
+    with pytest.warns(UserWarning, match="could not be read"), pytest.raises(InputError, match="cannot be read whole"):
+        rl.compare(tmp_path / "side", base)
+
+
+def test_a_forecast_is_that_of_the_command() -> None:
+    """`predict` gives the numbers of `rooflens predict`, and names what was meant where nothing is called so."""
+    written = CliRunner().invoke(
+        main, ["predict", "gemm", "--m", "512", "--n", "256", "--k", "128", "--gpu", "h100-sxm", "--format", "json"]
+    )
+    told = json.loads(written.stdout)
+    forecast = rl.predict("gemm", gpu="h100-sxm", m=512, n=256, k=128)
+    assert (forecast.flop, forecast.t_lower_s, forecast.regime) == (told["flop"], told["t_lower_s"], told["regime"])
+    assert forecast.flop == 2 * 512 * 256 * 128
+    with pytest.raises(UsageError) as raised:
+        rl.predict("gem", m=1, n=1, k=1)
+    assert "`gemm`" in raised.value.hint
+    with pytest.raises(InputError, match="no GPU is called `h1000`"):
+        rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
+    with pytest.raises(UsageError, match="needs the size `k`"):
+        rl.predict("gemm", m=1, n=1)
+
+
+def test_reports_are_stored_by_any_executor(fixtures: Path, tmp_path: Path) -> None:
+    """`ingest` counts what it stored and what it skipped, and takes an executor of the caller's."""
+    report = fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+    with ThreadPoolExecutor(1) as executor:
+        first = rl.ingest(report, tmp_path / "store", executor)
+    again = rl.ingest([report], tmp_path / "store", raw="none")
+    assert (first.report_count, first.kernel_count, first.failures) == (1, 4, [])
+    assert (again.report_count, again.skipped_count) == (0, 1)
+    assert len(rl.open(tmp_path / "store")) == 4

@@ -1,0 +1,108 @@
+"""Every example of the Python API runs, and there is one for whatever it can be asked for."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
+
+import rooflens as rl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.ncu_rep_writer import MetricValue
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(path.stem for path in (ROOT / "rooflens" / "api").glob("*.py") if path.stem != "__init__")
+PROFILED = "rooflens.api.profiling."
+"""What profiles is a script of its own, which runs twice."""
+
+
+def examples() -> Iterator[doctest.DocTest]:
+    """Find the docstrings of the API that hold examples."""
+    for name in MODULES:
+        for found in doctest.DocTestFinder(exclude_empty=True).find(import_module(f"rooflens.api.{name}")):
+            if found.examples:
+                yield found
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    """Give all that the API offers: its names, and what their classes offer, Python's own methods too."""
+    for name in rl.__all__:
+        one = getattr(rl, name)
+        if name in {"__version__", "RooflensError", "ingest"}:  # a text, an error of all rooms, and a room
+            continue
+        yield name, one
+        if inspect.isclass(one):
+            yield from ((f"{name}.{key}", value) for key, value in vars(one).items() if not key.startswith("_"))
+    yield "ingest", import_module("rooflens.api.verbs").ingest
+    yield "Report.__getitem__", rl.Report.__getitem__
+    yield "Report.__arrow_c_stream__", rl.Report.__arrow_c_stream__
+
+
+@pytest.fixture(scope="module")
+def clone(fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with the stored reports, as in a clone, and a report of instructions with their samples."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "fixtures").symlink_to(fixtures)
+    metrics: dict[str, MetricValue] = {
+        "gpu__time_duration.sum": 2000.0,
+        "launch__grid_size": 4,
+        "launch__block_size": 40,
+        "smsp__pcsamp_sample_count": Instances({4096: 2, 4112: 7}, 9),
+        "inst_executed": Instances({4096: 4, 4112: 2, 4128: 1}, 7),
+    }
+    write_report(folder / "sampled.ncu-rep", ReportSpec([KernelSpec("kernel()", metrics)]))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "example", [one for one in examples() if not one.name.startswith(PROFILED)], ids=lambda one: one.name
+)
+def test_an_example_runs_as_it_is_written(
+    example: doctest.DocTest, clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An example of a docstring prints what stands below it, from the root of a clone."""
+    monkeypatch.chdir(clone)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # IPython puts its own in its place
+    monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda *_, **__: None)
+    runner = doctest.DocTestRunner(optionflags=doctest.REPORT_NDIFF)
+    said: list[str] = []
+    runner.run(example, out=said.append)
+    assert not runner.failures, "".join(said)
+
+
+@pytest.mark.parametrize(
+    "example", [one for one in examples() if one.name.startswith(PROFILED)], ids=lambda one: one.name
+)
+def test_an_example_of_profiling_runs_as_a_script(example: doctest.DocTest, gpu_box: Path) -> None:
+    """An example that profiles, put into a file, prints what stands below it, and the program runs twice for it."""
+    script = gpu_box / "example.py"
+    lines = [f"print(repr({one.source.strip()}))\n" if one.want else one.source for one in example.examples]
+    script.write_text("".join(lines), encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert (done.stdout, done.stderr) == ("".join(one.want for one in example.examples), "")
+
+
+@pytest.mark.parametrize(("name", "one"), list(public()), ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_public_is_described(name: str, one: Any) -> None:
+    """Each name has a docstring; what is called has its arguments and its errors in it, and an example."""
+    described = inspect.getdoc(one) or ""
+    assert described, name
+    if inspect.isclass(one) or isinstance(one, (FunctionType, MethodType)):
+        assert ">>> " in described, name
+    if isinstance(one, FunctionType):
+        told = {"self", "function", "requested_schema"}
+        for argument in inspect.signature(one).parameters:
+            assert argument in told or f"{argument}: " in described or f"{argument}`" in described, (
+                f"{name}({argument})"
+            )

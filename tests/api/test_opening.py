@@ -1,0 +1,131 @@
+"""What `rooflens.open` opens, and what becomes of what cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from support.packing import pack
+
+import rooflens as rl
+from rooflens.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def attention(fixtures: Path) -> Path:
+    """Return a stored report of four kernels."""
+    return fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+
+
+@pytest.fixture
+def sweep(fixtures: Path) -> Path:
+    """Return a stored report of one kernel."""
+    return fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
+
+
+def names(report: rl.Report) -> list[str]:
+    """Return the functions of the kernels, in order."""
+    return [kernel.function_name for kernel in report]
+
+
+def test_kernels_are_sorted_by_falling_time(attention: Path) -> None:
+    """The kernel that takes most is the first one."""
+    times_ns = [kernel.gpu_time_ns or 0.0 for kernel in rl.open(attention)]
+    assert times_ns == sorted(times_ns, reverse=True)
+    assert len(set(times_ns)) == 4
+
+
+def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_path: Path) -> None:
+    """A file, what ncu or gzip compressed, a folder and a store hold the same kernels with the same keys."""
+    (tmp_path / "zipped.ncu-rep.gz").write_bytes(gzip.compress(attention.read_bytes()))
+    pack(attention, tmp_path / "packed.ncu-repz")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copy(attention, folder)
+    rl.ingest([attention, sweep], tmp_path / "store")
+    keys = [kernel.key for kernel in rl.open(attention)]
+    for place in (tmp_path / "zipped.ncu-rep.gz", tmp_path / "packed.ncu-repz", folder):
+        assert [kernel.key for kernel in rl.open(place)] == keys
+    stored = rl.open(str(tmp_path / "store"))
+    assert {kernel.key for kernel in stored} == {*keys, rl.open(sweep)[0].key}
+
+
+def test_an_export_opens(tmp_path: Path) -> None:
+    """A CSV export of ncu is a report; the GPU that it does not name is given."""
+    (tmp_path / "gemm.csv").write_text(
+        '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size",'
+        '"Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+        '"0","1","a","h","gemm","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0","Command line profiler metrics",'
+        '"gpu__time_duration.sum","nsecond","2048"\n',
+        encoding="utf-8",
+    )
+    kernel = rl.open(tmp_path / "gemm.csv", gpu="NVIDIA H200")[0]
+    assert (kernel.name, kernel.duration_ns, kernel.gpu) == ("gemm", 2048.0, "NVIDIA H200")
+    assert kernel.metric("gpu__time_duration.sum") == 2048.0
+
+
+def test_a_report_in_a_file_and_in_a_store_counts_once(attention: Path, tmp_path: Path) -> None:
+    """What is given as a file and stands in a store too is one report, and a remark says so."""
+    rl.ingest(attention, tmp_path / "store")
+    report = rl.open(attention, tmp_path / "store")
+    assert len(report) == 4
+    assert report.warnings == ("1 report came twice and counted once",)
+
+
+def test_a_damaged_report_costs_no_other(attention: Path, tmp_path: Path) -> None:
+    """A warning tells that a report could not be read, `failures` which and why, and the others are open."""
+    shutil.copy(attention, tmp_path)
+    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0")
+    with pytest.warns(UserWarning, match="1 of 2 reports could not be read"):
+        report = rl.open(tmp_path)
+    assert len(report) == 4
+    ((source, error),) = report.failures
+    assert source == str(tmp_path / "bad.ncu-rep")
+    assert "1 report unread" in repr(report)
+    assert str(error) in report._repr_html_()
+
+
+def test_what_is_wrong_is_raised_where_nothing_can_be_read(tmp_path: Path) -> None:
+    """One damaged report raises what is wrong with it, with a hint that a traceback shows."""
+    (tmp_path / "bad.ncu-rep").write_bytes(b"NVR\0")
+    with pytest.raises(InputError) as raised:
+        rl.open(tmp_path / "bad.ncu-rep")
+    assert raised.value.__notes__ == [f"hint: {raised.value.hint}"]
+
+
+def test_nothing_to_open_is_said(tmp_path: Path) -> None:
+    """No path, and one that leads nowhere, raise errors of rooflens."""
+    with pytest.raises(UsageError, match="no report given"):
+        rl.open()
+    with pytest.raises(rl.RooflensError, match="does not exist"):
+        rl.open(tmp_path / "nothing.ncu-rep")
+
+
+def test_kernels_are_chosen_when_opened(attention: Path) -> None:
+    """`kernel` takes a pattern or several, and a kernel keeps its share of all that was opened."""
+    whole, some = rl.open(attention), rl.open(attention, kernel=["flash*", "attention_scale*"])
+    assert names(some) == names(whole)[:2]
+    assert [kernel.time_share for kernel in some] == [kernel.time_share for kernel in whole[:2]]
+    assert sum(kernel.time_share or 0.0 for kernel in whole) == pytest.approx(1.0)
+
+
+def test_a_name_that_no_kernel_has_raises(attention: Path) -> None:
+    """A name that is nearly right raises an error whose hint has the right one."""
+    report = rl.open(attention)
+    for ask in (lambda: rl.open(attention, kernel="flash_atention_forward"), lambda: report["flash_atention_forward"]):
+        with pytest.raises(InputError) as raised:
+            ask()
+        assert "flash_attention_forward" in raised.value.hint
+
+
+def test_reading_tells_nothing_twice(attention: Path) -> None:
+    """A sound report warns of nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rl.open(attention).warnings == ()

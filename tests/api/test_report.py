@@ -1,0 +1,205 @@
+"""What an opened report can be asked for, held against the commands that say the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from support.ncu_rep_writer import KernelSpec, ReportSpec, write_report
+
+import rooflens as rl
+from rooflens.cli.group import main
+from rooflens.errors import InputError, UsageError
+from rooflens.ingest.reports.read import ReadOptions, read_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>\x1b[31m\u202egemm'
+
+
+@pytest.fixture(scope="module")
+def attention(fixtures: Path) -> Path:
+    """Return a stored report of four kernels."""
+    return fixtures / "synthetic" / "attention.synthetic.ncu-rep"
+
+
+@pytest.fixture(scope="module")
+def report(attention: Path) -> rl.Report:
+    """Open it."""
+    return rl.open(attention)
+
+
+def printed(*arguments: object) -> str:
+    """Return what a command prints."""
+    done = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def test_the_dictionary_is_the_json_of_the_command(attention: Path, report: rl.Report) -> None:
+    """`to_dict` is the document that `analyze --format json` prints, and a kernel's is one of its kernels."""
+    document = json.loads(printed("analyze", attention, "--format", "json"))
+    assert report.to_dict() == document
+    assert report[0].to_dict() == document["kernels"][report[0].index]
+
+
+@pytest.mark.parametrize("ending", ["md", "json", "svg", "html", "csv"])
+def test_a_saved_file_is_that_of_the_command(attention: Path, report: rl.Report, ending: str, tmp_path: Path) -> None:
+    """`save` writes what `report -o` writes, and `analyze` for a table."""
+    saved = report.save(tmp_path / f"saved.{ending}").read_text(encoding="utf-8")
+    if ending == "csv":
+        assert saved == printed("analyze", attention, "--format", "csv")
+        return
+    printed("report", attention, "-o", tmp_path / f"written.{ending}")
+    assert saved == (tmp_path / f"written.{ending}").read_text(encoding="utf-8")
+
+
+def test_no_file_is_written_over(report: rl.Report, attention: Path, tmp_path: Path) -> None:
+    """A file that is there stays unless `force` says otherwise, and a report stays even then."""
+    file = tmp_path / "page.json"
+    file.write_text("mine")
+    with pytest.raises(UsageError, match="exists"):
+        report.save(file)
+    assert file.read_text() == "mine"
+    report.save(file, force=True)
+    assert json.loads(file.read_text()) == report.to_dict()
+    with pytest.raises(UsageError, match="names no format"):
+        report.save(tmp_path / "page.docx")
+    with pytest.raises(UsageError, match="names no format"):
+        report.save(attention, force=True)
+    hidden = tmp_path / "report.html"
+    hidden.write_bytes(attention.read_bytes())
+    with pytest.raises(UsageError, match="is a report"):
+        report.save(hidden, force=True)
+
+
+def test_a_part_of_a_report_is_one(report: rl.Report) -> None:
+    """Slices and patterns give reports of fewer kernels, with the same keys; what is made of them holds no others."""
+    some = report["attention_*_gemm"]
+    assert [kernel.key for kernel in some] == [k.key for k in report if k.function_name.endswith("_gemm")]
+    assert {kernel["name"] for kernel in some.to_dict()["kernels"]} == {k.function_name for k in some}
+    assert [kernel.key for kernel in report[1:3]] == [kernel.key for kernel in report][1:3]
+    assert some.to_arrow().num_rows == 2
+    assert len(report[:0]) == 0
+    with pytest.raises(IndexError):
+        report[4]
+
+
+def test_a_verdict_says_what_the_json_says(report: rl.Report) -> None:
+    """Each property of a verdict is the value under its name in the JSON."""
+    for kernel in report:
+        written = kernel.to_dict()["verdict"]
+        for name in (
+            "bound",
+            "resource",
+            "at_roof",
+            "cause",
+            "headroom",
+            "potential",
+            "potential_by_reuse",
+            "floor_ns",
+        ):
+            value = getattr(kernel.verdict, name)
+            assert value == written[name] or value == pytest.approx(written[name]), name
+        assert list(kernel.verdict.advice) == written["advice"]
+        assert kernel.verdict.sentence in repr(kernel.verdict)
+
+
+def test_metrics_are_those_that_the_report_stores(attention: Path, report: rl.Report) -> None:
+    """`metrics` gives each number that the reader finds in the report, with the counters that are made of them."""
+    raw: Any = read_report(attention, "x", ReadOptions(raw="values")).raw
+    rows = [row for row in raw.to_pylist() if row["kernel_index"] == report[0].index]
+    stored = {
+        row["name"]: next(row[key] for key in ("value_double", "value_uint64", "value_string") if row[key] is not None)
+        for row in rows
+    }
+    found = report[0].metrics()
+    assert {name: found[name] for name in stored} == stored
+    assert found.keys() - stored.keys() == report[0].analysis.kernel.counters.keys()
+    assert set(report[0].metrics("sm__*")) == {name for name in stored if name.startswith("sm__")}
+    name = next(iter(report[0].metrics("dram__*")))
+    assert report[0].metric(name) == stored[name]
+
+
+def test_metrics_come_from_a_store_as_from_the_file(attention: Path, report: rl.Report, tmp_path: Path) -> None:
+    """Kernels of a store have the metrics that their report had."""
+    rl.ingest(attention, tmp_path / "store")
+    stored = rl.open(tmp_path / "store")
+    assert [kernel.metrics() for kernel in stored] == [kernel.metrics() for kernel in report]
+
+
+def test_a_metric_that_no_kernel_has_is_an_error(report: rl.Report) -> None:
+    """A counter that was not measured is None; a name that nothing has raises, with the name that comes close."""
+    assert report[0].metric("spill_inst") is None
+    with pytest.raises(InputError) as raised:
+        report[0].metric("gpu__time_duration.sun")
+    assert raised.value.hint == "did you mean `gpu__time_duration.sum`?"
+
+
+def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures: Path, tmp_path: Path) -> None:
+    """Numbers of another report under the same name never stand beside the verdicts of the first."""
+    file = tmp_path / "one.ncu-rep"
+    file.write_bytes(attention.read_bytes())
+    opened = rl.open(file)
+    file.write_bytes((fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep").read_bytes())
+    with pytest.raises(InputError, match="not what it was"):
+        opened[0].metrics()
+
+
+def test_the_table_in_a_notebook_is_inert(tmp_path: Path) -> None:
+    """Nothing of a hostile name is markup, script or an order to a terminal; each kernel has its row."""
+    file = write_report(tmp_path / "x.ncu-rep", ReportSpec([KernelSpec(HOSTILE, {"gpu__time_duration.sum": 2000.0})]))
+    html = rl.open(file)._repr_html_()
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.extend([tag, *(name for name, _ in attrs)])  # type: ignore[method-assign]
+    parser.feed(html)
+    assert set(tags) == {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td", "style"}
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e]", html)
+    assert tags.count("tr") == 2
+    assert "style" not in re.findall(r"<(\w+)", html)
+    assert not re.search("[\x1b\u202e]", repr(rl.open(file)[0]))
+
+
+def test_a_long_table_is_cut_and_says_so(tmp_path: Path) -> None:
+    """A notebook lists the first fifty kernels of a GPU, and counts the others."""
+    kernels = [KernelSpec(f"kernel_{i}()", {"gpu__time_duration.sum": 2000.0}) for i in range(53)]
+    html = rl.open(write_report(tmp_path / "x.ncu-rep", ReportSpec(kernels)))._repr_html_()
+    assert html.count("<tr>") == 51
+    assert "3 more" in html
+
+
+def test_a_page_in_a_frame_cannot_reach_the_notebook(report: rl.Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`show` gives the whole page, escaped, to a frame that has an origin of its own."""
+    shown: list[str] = []
+    monkeypatch.setattr("rooflens.api.notebook.display", lambda: lambda data, **_: shown.append(data["text/html"]))
+    report.show(height=300)
+    (frame,) = shown
+    sources: list[str | None] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda _, attrs: sources.append(dict(attrs)["srcdoc"])  # type: ignore[method-assign]
+    parser.feed(frame)
+    assert 'sandbox="allow-scripts allow-downloads"' in frame
+    assert sources[0].startswith("<!doctype html>")
+    assert len(sources) == 1
+
+
+def test_no_page_is_shown_outside_of_a_notebook(report: rl.Report) -> None:
+    """A script that asks for the frame is told of `save`."""
+    with pytest.raises(UsageError) as raised:
+        report.show()
+    assert 'report.save("page.html")' in raised.value.hint
+
+
+def test_a_chart_stands_at_the_level_asked_for(report: rl.Report) -> None:
+    """The picture of another level is another picture, one of them is the default, and there are no other levels."""
+    at = {level: report.chart(level).svg for level in ("dram", "l2", "all")}
+    assert len({*at.values()}) == 3
+    assert report.chart()._repr_svg_() in at.values()
+    with pytest.raises(UsageError, match="no level `l3`"):
+        report.chart("l3")

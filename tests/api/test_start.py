@@ -1,0 +1,51 @@
+"""What `import rooflens` costs: next to nothing, until something is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAVY = {"altair", "click", "google", "IPython", "jinja2", "msgspec", "multiprocessing", "ncu_report", "numpy"}
+HEAVY |= {"pandas", "polars", "pyarrow", "rich", "subprocess", "typing", "vl_convert"}
+
+
+def modules_after(code: str) -> set[str]:
+    """Return what is imported once a program of one line has run."""
+    program = f"import sys; before = {{*sys.modules}}\n{code}\nprint(*({{*sys.modules}} - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_the_import_costs_nothing_of_others() -> None:
+    """`import rooflens` imports nothing but itself: no third-party module, and nothing costly of Python's own."""
+    loaded = modules_after("import rooflens")
+    assert loaded <= {"rooflens", "importlib", "__future__", "warnings"}
+    assert not loaded & HEAVY
+
+
+def test_names_are_known_before_they_are_imported() -> None:
+    """`dir` lists all public names, and asking for one that there is not is an AttributeError."""
+    assert not modules_after("import rooflens; assert {*rooflens.__all__} <= {*dir(rooflens)}") & HEAVY
+    import rooflens  # noqa: PLC0415 - what the test is about
+
+    with pytest.raises(AttributeError, match="no attribute `analyse`"):
+        rooflens.analyse  # noqa: B018
+
+
+def test_opening_imports_no_library_of_tables_or_charts(fixtures: Path) -> None:
+    """Verdicts of a report come without pyarrow, pandas, Altair, NVIDIA's module or IPython."""
+    file = str(fixtures / "synthetic" / "attention.synthetic.ncu-rep")
+    loaded = modules_after(f"import rooflens; rooflens.open({file!r})[0].verdict.sentence")
+    assert not loaded & {"altair", "IPython", "ncu_report", "numpy", "pandas", "polars", "pyarrow", "vl_convert"}
+
+
+def test_a_room_is_a_verb_too() -> None:
+    """`rooflens.ingest` can be called whether or not something of the room was imported before."""
+    for before in ("", "import rooflens.ingest.loading.load; "):
+        modules_after(f"{before}import rooflens; assert callable(rooflens.ingest)")

@@ -1,0 +1,92 @@
+"""`analyze --format digest` and `explain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from support.chips import H200
+from support.fixture_kernels import triad
+from support.ncu_rep_writer import ReportSpec, write_report
+from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli.group import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report of three kernels, the first of them launched twice."""
+    path = tmp_path_factory.mktemp("digest") / "step.ncu-rep"
+    times_ns = (("gemm", 500_000), ("gemm", 900_000), ("copy", 300_000), ("fill", 200_000))
+    specs = [replace(kernel_spec(replace(triad(H200), duration_ns=ns)), name=name) for name, ns in times_ns]
+    write_report(path, ReportSpec(kernels=tuple(specs)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(report: Path) -> Path:
+    """Ingest it."""
+    folder = report.parent / "store"
+    assert run("ingest", report, "--store", folder).exit_code == 0
+    return folder
+
+
+def test_the_digest_is_the_same_from_file_and_store(report: Path, store: Path) -> None:
+    """Both print the kernels, those with most to win first, and the choice of kernels holds for it too."""
+    done = run("analyze", "--format", "digest", report)
+    assert done.exit_code == 0
+    assert done.stdout.startswith("# `step.ncu-rep`\n")
+    assert "## 1. `gemm`: 1.40 ms in 2 launches" in done.stdout
+    assert run("analyze", "--format", "digest", "--store", store).stdout == done.stdout
+    assert "gemm" not in run("analyze", "--format", "digest", report, "--kernel", "copy").stdout
+
+
+def test_the_size_of_a_digest_is_chosen(report: Path) -> None:
+    """`--top` and `--max-tokens` cut, and say so; the second is refused for other formats."""
+    assert "truncated, 2 more kernels" in run("analyze", "--format", "digest", report, "--top", 1).stdout
+    small = run("analyze", "--format", "digest", report, "--max-tokens", 200)
+    assert len(small.stdout.encode()) <= 600
+    assert run("analyze", report, "--max-tokens", 200).exit_code == 2
+    assert run("analyze", "--format", "digest", report, "--max-tokens", 10).exit_code == 2
+
+
+def test_a_report_that_cannot_be_read_is_named_in_the_digest(report: Path, tmp_path: Path) -> None:
+    """The digest says which report is missing from it; the exit code is 1."""
+    broken = tmp_path / "broken.ncu-rep"
+    broken.write_bytes(report.read_bytes()[:3000])
+    done = run("analyze", "--format", "digest", report, broken)
+    assert done.exit_code == 1
+    assert "Not read: `broken.ncu-rep`." in done.stdout
+
+
+def test_one_kernel_is_explained_by_name_and_by_key(report: Path, store: Path) -> None:
+    """A name means its launch with most to win, a key its own; shares are of the whole report, from a store too."""
+    by_name = run("explain", report, "--kernel", "gemm")
+    assert by_name.exit_code == 0
+    assert by_name.stderr == ""
+    assert by_name.stdout.startswith("# `gemm`\n\nResult 1 of `step.ncu-rep`")
+    assert ": 74 % of the report's GPU time" in by_name.stdout
+    key = by_name.stdout.partition("key `")[2].partition("`")[0]
+    assert key.endswith("#2")
+    for place in ((report,), ("--store", store)):
+        assert run("explain", *place, "--kernel", key).stdout == by_name.stdout
+        assert "Result 0 of" in run("explain", *place, "--kernel", key.removesuffix("#2")).stdout
+
+
+def test_without_a_choice_the_first_kernel_is_explained(report: Path) -> None:
+    """The kernel with most to win, and the others are counted on stderr."""
+    done = run("explain", report)
+    assert done.stdout.startswith("# `gemm`\n")
+    assert done.stderr == "2 other kernels left out: `--kernel NAME` chooses\n"

@@ -1,0 +1,151 @@
+"""Hold that `--kernel` and `--nvtx` mean the same in every command, from files and from a store."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from support.chips import H200
+from support.fixture_kernels import triad
+from support.ncu_rep_writer import KernelSpec, NvtxRange, ReportSpec, write_report
+from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli.group import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+LAUNCHES = (
+    ("void ns::gemm<64>(float *)", "forward", 8, 900_000),
+    ("adamw_kernel2", "optimizer", 8, 400_000),
+    ("void ns::gemm<64>(float *)", "forward", 8, 800_000),
+    ("void ns::gemm<64>(float *)", "backward", 8, 700_000),
+)
+
+
+def run(*arguments: object) -> Result:
+    """Run the command line."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def launches(slower: int = 0) -> tuple[KernelSpec, ...]:
+    """Make the launches of a step; all of them slower by so many nanoseconds."""
+    return tuple(
+        replace(
+            kernel_spec(replace(triad(H200), duration_ns=time_ns + slower)),
+            name=name,
+            grid=(grid, 1, 1),
+            ranges=(NvtxRange(opened),),
+        )
+        for name, opened, grid, time_ns in LAUNCHES
+    )
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a report of a step."""
+    path = tmp_path_factory.mktemp("selecting") / "step.ncu-rep"
+    write_report(path, ReportSpec(kernels=launches()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(report: Path) -> Path:
+    """Ingest it."""
+    folder = report.parent / "store"
+    assert run("ingest", report, "--store", folder).exit_code == 0
+    return folder
+
+
+def kernels(*arguments: object) -> list[dict[str, Any]]:
+    """Return the kernels that `analyze --format json` prints."""
+    done = run("analyze", "--format", "json", *arguments)
+    assert done.exit_code == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["kernels"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "places"),
+    [
+        (("--kernel", "gemm"), [0, 2, 3]),
+        (("--kernel", "adamw*", "--kernel", "nothing"), [1]),
+        (("--nvtx", "forward"), [0, 2]),
+        (("--kernel", "gemm", "--nvtx", "*ward"), [0, 2, 3]),
+    ],
+)
+def test_files_and_stores_give_the_same_choice(
+    report: Path, store: Path, options: tuple[str, ...], places: list[int]
+) -> None:
+    """The chosen launches, their keys and their verdicts are those of the whole report, wherever it is read from."""
+    whole = kernels(report)
+    assert kernels(report, *options) == [whole[place] for place in places]
+    assert kernels("--store", store, *options) == [whole[place] for place in places]
+
+
+def test_keys_are_the_same_from_file_store_and_part_of_a_store(report: Path, store: Path) -> None:
+    """Launches keep their keys where a condition lets only some of them be read, and each key chooses its launch."""
+    keys = [kernel["key"] for kernel in kernels(report)]
+    assert len(set(keys)) == len(keys)
+    assert keys[2] == f"{keys[0]}#2"
+    assert [kernel["key"] for kernel in kernels("--store", store)] == keys
+    short = kernels("--store", store, "--where", "duration_ns < 850000")
+    assert [kernel["key"] for kernel in short] == keys[1:]
+    for place, key in enumerate(keys):
+        assert [kernel["index"] for kernel in kernels(report, "--kernel", key)] == [place]
+    rows = csv.DictReader(io.StringIO(run("analyze", "--format", "csv", report).stdout))
+    assert [row["key"] for row in rows] == keys
+
+
+@pytest.mark.parametrize("command", ["analyze", "report", "hotspots", "explain"])
+def test_an_unknown_kernel_ends_alike_everywhere(command: str, report: Path, store: Path, tmp_path: Path) -> None:
+    """Each command that reads says which kernel is meant, with exit code 1 and nothing on stdout or on disk."""
+    page = tmp_path / "page.html"
+    output = ("-o", page) if command == "report" else ()
+    for place in ((report,), ("--store", store)):
+        done = run(command, *place, "--kernel", "adamx", *output)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert done.stderr.endswith("error: no kernel matches `adamx`\n\nhint: did you mean `adamw_kernel2`?\n")
+        assert run(command, *place, "--kernel", "re:(", *output).exit_code == 2
+    assert not page.exists()
+
+
+def test_a_table_and_a_page_hold_the_choice_only(report: Path, store: Path, tmp_path: Path) -> None:
+    """The table from a store and the page count the chosen kernels, and no others."""
+    done = run("analyze", "--store", store, "--kernel", "adamw")
+    assert "adamw_kernel2" in done.stdout
+    assert "gemm" not in done.stdout
+    page = tmp_path / "page.md"
+    assert run("report", report, "--kernel", "adamw", "-o", page).exit_code == 0
+    assert "gemm" not in page.read_text("utf-8")
+
+
+def test_a_comparison_is_of_the_choice(report: Path, tmp_path: Path) -> None:
+    """Both sides are filtered: the gate judges the time of what was chosen; a side without it is named."""
+    write_report(tmp_path / "step.ncu-rep", ReportSpec(kernels=launches(slower=200_000)))
+    done = run("compare", report, tmp_path / "step.ncu-rep", "--kernel", "adamw*", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "gemm" not in done.stdout
+    assert "adamw_kernel2" in done.stdout
+    assert run("compare", report, tmp_path / "step.ncu-rep", "--kernel", "zzz").exit_code == 1
+
+
+def test_a_history_follows_the_choice_through_its_names(tmp_path: Path) -> None:
+    """A kernel that was renamed is found by its older name, with all of its runs."""
+    for day, name in enumerate(("old_name", "new_name"), start=1):
+        spec = replace(launches()[0], name=name, ranges=None)
+        session = replace(ReportSpec(kernels=()).session, created_unix_s=86_400 * day)
+        write_report(tmp_path / f"app_{day}.ncu-rep", ReportSpec(kernels=(spec, *launches()[1:]), session=session))
+    assert run("ingest", tmp_path, "--store", tmp_path / "store").exit_code == 0
+    done = run("history", "--store", tmp_path / "store", "--kernel", "old_name", "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    (followed,) = json.loads(done.stdout)["kernels"]
+    assert len(followed["runs"]) == 2
+    assert run("history", "--store", tmp_path / "store", "--kernel", "zzz").exit_code == 1

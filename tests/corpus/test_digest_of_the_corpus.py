@@ -1,0 +1,81 @@
+"""How long digests of published reports are, and that each says what it must."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from statistics import median
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rooflens.model.analyze import analyze
+from rooflens.model.launches import identity
+from rooflens.model.records import AnalyzedReport, timed
+from rooflens.report.text.digest import DEFAULT_TOKENS, digest, explain, tokens_of
+
+if TYPE_CHECKING:
+    from rooflens.ingest.loading.load import Loaded
+
+
+@pytest.fixture(scope="module")
+def reports(loaded: Loaded) -> list[AnalyzedReport]:
+    """Analyze every report of the corpus."""
+    return [AnalyzedReport(run, tuple(map(analyze, kernels))) for run, kernels in loaded.reports]
+
+
+@pytest.fixture(scope="module")
+def single(reports: list[AnalyzedReport]) -> list[AnalyzedReport]:
+    """Make a report of each kernel, with its launches."""
+    found: list[AnalyzedReport] = []
+    for report in reports:
+        kernels = defaultdict(list)
+        for analysis in timed(report.analyses):
+            kernels[identity(analysis)].append(analysis)
+        found += [AnalyzedReport(report.run, tuple(launches)) for launches in kernels.values()]
+    return found
+
+
+def test_a_kernel_takes_under_900_bytes_at_the_median(single: list[AnalyzedReport]) -> None:
+    """The digest of a kernel, its report's heading included, stays under 900 bytes at the median and 1,500 at most."""
+    sizes = [len(digest([one]).encode()) for one in single]
+    assert len(sizes) > 60
+    assert median(sizes) < 900
+    assert max(sizes) < 1500
+
+
+def test_a_report_of_154_launches_takes_under_6_kb(reports: list[AnalyzedReport]) -> None:
+    """Its launches are those of five kernels, and all of them are there."""
+    (large,) = (report for report in reports if len(report.analyses) == 154)
+    text = digest([large])
+    assert len(text.encode()) < 6000
+    assert "154 launches" in text
+    assert "truncated" not in text
+
+
+def test_no_digest_of_a_report_is_over_its_size(reports: list[AnalyzedReport]) -> None:
+    """Every report, and all of them together, keep to the default size; with all of them something is cut."""
+    for report in reports:
+        assert tokens_of(digest([report])) <= DEFAULT_TOKENS, report.run.source
+    whole = digest(reports)
+    assert tokens_of(whole) <= DEFAULT_TOKENS
+    assert "truncated, " in whole
+
+
+def test_a_digest_says_verdict_and_move_and_an_explanation_more(single: list[AnalyzedReport]) -> None:
+    """Each kernel has a confidence and something to try, and is explained in under 8 kB."""
+    for one in single:
+        text = digest([one])
+        assert "Confidence " in text
+        assert "\n- try: " in text
+        explained = explain(one, one.analyses[0])
+        assert "## What to try, in this order" in explained
+        assert len(explained.encode()) < 8000
+
+
+def test_the_line_and_the_move_of_a_known_kernel_are_first(reports: list[AnalyzedReport]) -> None:
+    """The slow kernel of a weather model, the line that NVIDIA marks in it, and that its divisions are to go."""
+    (report,) = (one for one in reports if one.run.source.endswith("MW_Baseline.ncu-rep"))
+    first = digest([report]).partition("\n## 2.")[0]
+    assert "## 1. `compute_tendencies_x_279_gpu`" in first
+    assert "multiply by reciprocals" in first
+    assert "- hot: `miniWeather_mpi_openacc.F90:288`" in first

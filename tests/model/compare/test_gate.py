@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.errors import UsageError
+from rooflens.model.compare.compare import Side, Spread, Timing, compare
+from rooflens.model.compare.gate import Compared, Gate, parse_floor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.records import Analysis
+
+
+def timing(before_us: Sequence[float], after_us: Sequence[float], under_wave: float = 0.0) -> Timing:
+    """Time something on both sides, in microseconds."""
+    return Timing(Spread(tuple(t * 1e3 for t in before_us)), Spread(tuple(t * 1e3 for t in after_us)), under_wave)
+
+
+def kernel(duration_us: float, waves: float | None = None, name: str = "k") -> Analysis:
+    """Make a kernel of a duration and a grid of so many waves."""
+    one = samples.every_verdict()[0]
+    counters = {**one.kernel.counters, "duration_ns": duration_us * 1e3} | ({} if waves is None else {"waves": waves})
+    return replace(one, kernel=replace(one.kernel, name=name, function_name=name, counters=counters))
+
+
+def program(before: Sequence[Sequence[Analysis]], after: Sequence[Sequence[Analysis]]) -> Compared:
+    """Compare recordings of a program, each a list of its kernels."""
+    base, head = (Side(name, tuple(map(samples.report, side))) for name, side in (("base", before), ("head", after)))
+    return Compared("app", compare(base, head))
+
+
+@pytest.mark.parametrize(
+    ("text", "nanoseconds"),
+    [("2us", 2000), ("2 µs", 2000), ("2μs", 2000), ("500ns", 500), ("0.1ms", 1e5), ("1s", 1e9), ("0", 0), ("0us", 0)],
+)
+def test_a_floor_is_a_time_with_its_unit(text: str, nanoseconds: float) -> None:
+    """Every unit people write is read, both letters for micro too; nothing needs no unit."""
+    assert parse_floor(text) == pytest.approx(nanoseconds)
+
+
+@pytest.mark.parametrize("text", ["2", "", "us", "-2us", "2 days", "5%", "1e3us", "nan us"])
+def test_what_is_no_floor_is_refused(text: str) -> None:
+    """A number without a unit is no time, nor is one below zero."""
+    with pytest.raises(UsageError, match="a floor is a time with its unit"):
+        parse_floor(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "under_wave", "floor_ns", "outcome"),
+    [
+        ([100, 101], [107, 108], 0.0, 0.0, "slower"),
+        ([100, 101], [107, 108], 0.0, 6999.0, "slower"),  # the medians, 100.5 and 107.5, are 7 µs apart
+        ([100, 101], [107, 108], 0.0, 7001.0, "same"),
+        ([100, 101], [107, 108], 0.5, 0.0, "same"),  # 5 % becomes 7.5 % where half the time is below one wave
+        ([100, 101], [109, 110], 0.5, 0.0, "slower"),
+        ([100, 101], [109, 110], 1.0, 0.0, "same"),
+        ([100, 101], [112, 113], 1.0, 0.0, "slower"),
+        ([107, 108], [100, 101], 0.0, 7001.0, "same"),
+        ([107, 108], [100, 101], 0.0, 6999.0, "faster"),
+        ([100, 108], [107, 120], 0.0, 0.0, "same"),  # the ranges meet
+        ([100], [200], 0.0, 0.0, "single"),
+        ([], [200, 201], 0.0, 0.0, "unknown"),
+    ],
+)
+def test_one_function_decides(
+    before: list[float], after: list[float], under_wave: float, floor_ns: float, outcome: str
+) -> None:
+    """A change needs disjoint ranges, a part beyond the limit and a time beyond the floor; the limit widens."""
+    assert timing(before, after, under_wave).outcome(0.05, floor_ns) == outcome
+
+
+def test_time_below_one_wave_widens_by_its_part() -> None:
+    """Of 100 µs in the base 25 are in a grid below one wave; a kernel alone has 0 or 1; unknown waves are none."""
+    sides = [[kernel(25, 0.5, "small"), kernel(60, 3.0, "large"), kernel(15, None, "other")]]
+    found = program(
+        sides, [[kernel(200, 9.0, "small"), kernel(60, 0.1, "large"), kernel(15, None, "other")]]
+    ).comparison
+    assert found.total.under_wave == pytest.approx(0.25)
+    assert {change.name: change.speed.under_wave for change in found.changes} == {"small": 1, "large": 0, "other": 0}
+
+
+def test_the_floor_lets_a_short_kernel_through_and_says_so() -> None:
+    """30 % of 3 µs are less than 2 µs: the gate holds, and names what it let through; without a floor it fails."""
+    compared = program([[kernel(3.0)], [kernel(3.01)]], [[kernel(3.9)], [kernel(3.91)]])
+    gated = Gate(0.05).judge([compared])
+    assert (gated.word, gated.failures) == ("holds", [])
+    assert gated.let_through == [
+        (
+            "app: GPU time takes 30.0 % more (3.00 µs [3.00 µs, 3.01 µs] -> 3.90 µs [3.90 µs, 3.91 µs]): "
+            "900 ns, no more than the floor of 2 µs"
+        )
+    ]
+    assert Gate(0.05, floor_ns=0).judge([compared]).failed
+
+
+def test_a_grid_below_one_wave_needs_twice_the_change() -> None:
+    """8 % more fails a grid of 2 waves, and not one of half a wave, which the gate names; 11 % fail both."""
+    for waves, growth, failed in ((2.0, 1.08, True), (0.5, 1.08, False), (0.5, 1.11, True)):
+        sides = [[[kernel(t * f, waves)] for t in (1000, 1001)] for f in (1.0, growth)]
+        gated = Gate(0.05).judge([program(*sides)])
+        assert gated.failed is failed
+        assert [line.partition("): ")[2] for line in gated.let_through] == (
+            [] if failed else ["no more than 10 %, the limit where grids do not fill the GPU once"]
+        )
+
+
+def test_launches_share_the_floor_where_counts_differ() -> None:
+    """The mean launch loses 0.5 µs: ten launches lose 5 µs and fail, two lose 1 µs and do not."""
+    for launches, failed in ((10, True), (2, False)):
+        before = [[kernel(3.0 + e)] * launches for e in (0, 0.01)]
+        after = [[kernel(3.5 + e)] * (launches + 1) for e in (0, 0.01)]
+        judged = Gate(0.05, per_kernel=True).judge([program(before, after)]).judged
+        assert [one.failed for one in judged if one.change] == [failed]
+
+
+def test_what_does_not_fail_again_is_taken_back() -> None:
+    """Of two kernels that fail, the one that fails again stays; the other is let through with its new time."""
+    base = [[kernel(100 + e, name="a"), kernel(100 + e, name="b")] for e in (0, 0.1)]
+    first, second = (
+        Gate(0.05, per_kernel=True).judge(
+            [program(base, [[kernel(t + e, name=n) for n, t in times] for e in (0, 0.1)])]
+        )
+        for times in ((("a", 120), ("b", 120)), (("a", 120), ("b", 101)))
+    )
+    assert [one.what[2] for one in first.judged if one.failed] == ["", "a", "b"]
+    gated = first.confirmed_by(second, 2)
+    assert [one.what[2] for one in gated.judged if one.failed] == ["", "a"]
+    assert gated.confirmed == 2
+    assert [line for line in gated.let_through if "recorded anew, takes 1.0 % more" in line] == gated.let_through
+    assert first.confirmed_by(Gate(0.05).judge([]), 0).failures == first.failures  # not recorded: nothing is taken back
+
+
+def test_single_runs_are_not_judged_and_named() -> None:
+    """A gate over a program with one run each is not judged; beside one that holds it says which."""
+    single = program([[kernel(100)]], [[kernel(200)]])
+    assert Gate(0.05).judge([single]).word == "not judged"
+    same = replace(program([[kernel(1)], [kernel(2)]], [[kernel(1)], [kernel(2)]]), program="other")
+    gated = Gate(0.05).judge([single, same])
+    assert (gated.word, gated.unjudged) == ("holds", ["app: a single run on a side, so that the gate cannot judge it"])

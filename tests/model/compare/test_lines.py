@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from support import samples
+
+from rooflens.model.compare.compare import Change, Side, compare
+from rooflens.model.compare.lines import slower_lines
+from rooflens.model.records import Analysis, Hotspot
+
+Line = tuple[int, float, str | None]
+"""Number, samples, text."""
+
+
+def kernel(duration_us: float, lines: list[Line], total: float = 10_000.0, file: str = "/src/k.cu") -> Analysis:
+    """Make a kernel whose samples stand at some lines."""
+    one = samples.every_verdict()[0]
+    hotspots = tuple(Hotspot("line", file, line, text=text, measures={"samples": at}) for line, at, text in lines)
+    return replace(
+        one,
+        kernel=replace(
+            one.kernel,
+            counters={**one.kernel.counters, "duration_ns": duration_us * 1e3},
+            hotspots=hotspots,
+            code_totals={"samples": total},
+        ),
+    )
+
+
+def changed(before: Analysis, after: Analysis) -> Change:
+    """Compare one kernel with itself, one run each."""
+    sides = (Side(name, (samples.report([one]),)) for name, one in (("base", before), ("head", after)))
+    (change,) = compare(*sides).changes
+    return change
+
+
+def test_a_line_that_moved_is_known_by_its_text() -> None:
+    """`load` moved from line 10 to 12 and takes 60 of 120 µs, where it took 20 of 80; `store` stayed at 40 µs."""
+    before = kernel(80, [(10, 2500, "load"), (11, 5000, "store")])
+    after = kernel(120, [(12, 5000, " load"), (13, 3333, "store")], file="C:\\build\\k.cu")
+    (line,) = slower_lines(changed(before, after))
+    assert (line.hotspot.line, line.by_text) == (12, True)
+    assert (line.before_ns, line.after_ns) == (pytest.approx(20e3), pytest.approx(60e3))
+
+
+def test_without_text_numbers_tell_lines_apart() -> None:
+    """No text: line 10 is line 10, and a line that the base has not is no news, for lines may have moved."""
+    before = kernel(80, [(10, 2500, None), (11, 5000, None)])
+    after = kernel(120, [(10, 5000, None), (12, 4000, None)])
+    (line,) = slower_lines(changed(before, after))
+    assert (line.hotspot.line, line.by_text, line.lost_ns) == (10, False, pytest.approx(40e3))
+
+
+def test_a_new_line_is_told_where_texts_are_known() -> None:
+    """A line that no text of the base equals is new: it took nothing that is known before."""
+    before = kernel(80, [(10, 8000, "load")])
+    after = kernel(120, [(10, 5333, "load"), (11, 4000, "wait")])
+    (line,) = slower_lines(changed(before, after))
+    assert (line.hotspot.line, line.before_ns) == (11, None)
+
+
+def test_equal_lines_are_matched_in_their_order() -> None:
+    """Of two lines with one text the second got slower."""
+    before = kernel(100, [(10, 2000, "a += b"), (20, 2000, "a += b")])
+    after = kernel(140, [(11, 1400, "a += b"), (21, 4000, "a += b")])
+    assert [line.hotspot.line for line in slower_lines(changed(before, after))] == [21]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (kernel(100, [(10, 5000, "a")]), kernel(100, [(10, 9000, "a")])),  # as fast as before
+        (kernel(100, [(10, 5000, "a")]), kernel(50, [(10, 9000, "a")])),
+        (kernel(100, []), kernel(120, [(10, 5000, "a")])),  # nothing to hold it against
+        (kernel(100, [(10, 5000, "a")], 0.0), kernel(120, [(10, 5000, "a")], 0.0)),
+        (kernel(100, [(10, 4, "a")], 10), kernel(120, [(10, 5, "a")], 10)),  # four samples and five are chance
+        (kernel(100, [(10, 100, "a")]), kernel(120, [(10, 110, "a")])),  # 0.3 of the 20 µs that it lost
+    ],
+)
+def test_what_no_line_explains_is_not_pinned_to_one(before: Analysis, after: Analysis) -> None:
+    """No slower kernel, no samples, too few of them, or too small a part: no line is named."""
+    assert slower_lines(changed(before, after)) == ()

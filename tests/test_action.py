@@ -1,0 +1,294 @@
+"""The action without GitHub: its steps' scripts run in bash, with the variables that a runner would set."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from ruamel.yaml import YAML
+from support.chips import H200
+from support.fixture_kernels import triad
+from support.ncu_rep_writer import ReportSpec, write_report
+from support.synthetic_kernels import kernel_spec
+
+from rooflens.cli.group import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT = Path(__file__).parent.parent
+ACTION = YAML(typ="safe").load(ROOT / "action.yml")
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+BOT = "github-actions[bot]"
+_EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
+
+
+class Runner:
+    """What of a runner the action needs: inputs, outputs of steps, its files and variables."""
+
+    def __init__(self, folder: Path, inputs: Mapping[str, str], **variables: str) -> None:
+        self.folder = folder
+        self.inputs = {name: str(one.get("default", "")) for name, one in ACTION["inputs"].items()} | dict(inputs)
+        self.outputs: dict[str, str] = {}
+        self.ran: list[str] = []
+        self.log = ""
+        event = folder / "event.json"
+        event.write_text(json.dumps({"pull_request": {"number": 7}}))
+        for name in ("summary.md", "output"):
+            (folder / name).touch()
+        bin_folder = Path(sys.executable).parent
+        self._variables = {
+            "PATH": f"{bin_folder}:/usr/bin:/bin",
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(folder),
+            "ROOFLENS_HOME": str(folder / "home"),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_OUTPUT": str(folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+            "GITHUB_REPOSITORY": "me/app",
+            "GITHUB_WORKSPACE": str(folder),
+            "RUNNER_TEMP": str(folder),
+            **variables,
+        }
+
+    def run(self) -> int:
+        """Run the steps as composite actions do: to the first that fails; return its exit status."""
+        for name, step in STEPS.items():
+            if "if" in step and not self._holds(step["if"]):
+                continue
+            self.ran.append(name)
+            environment = self._variables | {key: self._filled(value) for key, value in step["env"].items()}
+            done = subprocess.run(  # noqa: S603 - the action's own scripts
+                ["/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+                env=environment,
+                cwd=self.folder,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.log += done.stdout + done.stderr
+            if "id" in step:
+                lines = (self.folder / "output").read_text().splitlines()
+                self.outputs |= dict(line.split("=", 1) for line in lines)
+            if done.returncode:
+                return done.returncode
+        return 0
+
+    @property
+    def summary(self) -> str:
+        """The job summary."""
+        return (self.folder / "summary.md").read_text()
+
+    def _filled(self, text: str) -> str:
+        return _EXPRESSION.sub(lambda match: self._value(match[1]), text)
+
+    def _value(self, expression: str) -> str:
+        kind, _, name = expression.partition(".")
+        if kind == "inputs":
+            return "secret" if name == "token" else self.inputs[name]
+        assert expression.startswith("steps.compare.outputs."), expression
+        return self.outputs.get(expression.rpartition(".")[2], "")
+
+    def _holds(self, condition: str) -> bool:
+        terms = _EXPRESSION.sub(r"\1", condition).split(" && ")
+        pairs = (re.fullmatch(r"(\S+) (==|!=) '(.*)'", term) for term in terms)
+        return all((self._value(m[1]) == m[3]) is (m[2] == "==") for m in pairs if m)
+
+
+@pytest.fixture
+def github() -> Iterator[HTTPServer]:
+    """Stand in for GitHub's comments of one pull request: `comments` on the server holds them."""
+    server = HTTPServer(("127.0.0.1", 0), _Comments)
+    server.comments = []  # type: ignore[attr-defined]
+    server.refuses = False  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+class _Comments(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        page = int(self.path.rpartition("page=")[2])
+        self._answer(200, self.server.comments[(page - 1) * 100 : page * 100])  # type: ignore[attr-defined]
+
+    def do_POST(self) -> None:
+        assert self.path == "/repos/me/app/issues/7/comments"
+        comment = {"id": 1000 + len(self._known), "user": {"login": BOT}, **self._content()}
+        self._known.append(comment)
+        self._answer(403 if self.server.refuses else 201, comment)  # type: ignore[attr-defined]
+
+    def do_PATCH(self) -> None:
+        number = int(self.path.removeprefix("/repos/me/app/issues/comments/"))
+        comment = next(one for one in self._known if one["id"] == number)
+        comment |= self._content()
+        self._answer(200, comment)
+
+    @property
+    def _known(self) -> list[dict[str, Any]]:
+        assert self.headers["Authorization"] == "Bearer secret"
+        return self.server.comments  # type: ignore[attr-defined,no-any-return]
+
+    def _content(self) -> dict[str, str]:
+        content: dict[str, str] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        return content
+
+    def _answer(self, status: int, document: object) -> None:
+        text = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Keep quiet."""
+
+
+def record(folder: Path, times_ns: list[int]) -> str:
+    """Write one report of a triad for each time."""
+    folder.mkdir(parents=True)
+    for i, time_ns in enumerate(times_ns):
+        spec = kernel_spec(replace(triad(H200), duration_ns=time_ns))
+        write_report(folder / f"triad_{i}.ncu-rep", ReportSpec(kernels=(spec,)))
+    return str(folder)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> str:
+    """Three recordings of about 1 ms."""
+    return record(tmp_path / "base side", [1_000_000, 1_005_000, 1_010_000])
+
+
+def url(server: HTTPServer) -> str:
+    """Return the address of the stand-in."""
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def test_a_regression_fails_with_one_comment_that_stays_one(base: str, tmp_path: Path, github: HTTPServer) -> None:
+    """Slower: exit 5, summary and comment say so; on the next push the same comment holds the new words, exit 0."""
+    comments = github.comments  # type: ignore[attr-defined]
+    comments += [{"id": i, "user": {"login": "a"}, "body": "hello"} for i in range(100)]
+    comments.append({"id": 200, "user": {"login": "mallory"}, "body": "<!-- rooflens: rooflens -->\nmine"})
+    slow = record(tmp_path / "slow", [1_100_000, 1_110_000, 1_120_000])
+    (tmp_path / "first").mkdir()
+    runner = Runner(tmp_path / "first", {"base": base, "head": slow, "package": "none"}, GITHUB_API_URL=url(github))
+    assert runner.run() == 5, runner.log
+    assert runner.ran == ["Install rooflens", "Compare", "Comment", "Judge"]
+    assert (runner.outputs["exit-code"], runner.outputs["failed"]) == ("5", "true")
+    assert "**The gate failed**" in runner.summary
+    assert "takes 10.4 % more" in runner.summary
+    assert comments[-1]["body"] == f"<!-- rooflens: rooflens -->\n{runner.summary}"
+    amount = len(comments)
+
+    (tmp_path / "second").mkdir()
+    again = Runner(tmp_path / "second", {"base": base, "head": base, "package": "none"}, GITHUB_API_URL=url(github))
+    assert again.run() == 0, again.log
+    assert again.outputs["failed"] == "false"
+    assert len(comments) == amount
+    assert "**The gate holds**" in comments[-1]["body"]
+    assert comments[-2]["body"].endswith("mine")
+
+
+def test_what_cannot_be_compared_fails_without_a_comment(base: str, tmp_path: Path, github: HTTPServer) -> None:
+    """A side that is not there: the command's own exit code and error, no comment."""
+    runner = Runner(tmp_path, {"base": base, "head": "gone", "package": "none"}, GITHUB_API_URL=url(github))
+    assert runner.run() == 1
+    assert runner.ran == ["Install rooflens", "Compare", "Judge"]
+    assert "error: " in runner.log
+    assert runner.outputs["summary"] == ""
+
+
+def test_a_comment_that_may_not_be_written_fails_nothing(base: str, tmp_path: Path, github: HTTPServer) -> None:
+    """A pull request from a fork: a warning, and the gate decides."""
+    github.refuses = True  # type: ignore[attr-defined]
+    runner = Runner(tmp_path, {"base": base, "head": base, "package": "none"}, GITHUB_API_URL=url(github))
+    assert runner.run() == 0
+    assert "::warning::the comment was not written (HTTP Error 403" in runner.log
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({"fail-on": "$(touch pwned)"}, "--fail-on takes a per cent, not `$(touch pwned)`"),
+        ({"floor": "`touch pwned`"}, "a floor is a time with its unit"),
+        ({"threshold": "3%; touch pwned"}, "--threshold takes a per cent"),
+        ({"head": "--help"}, "--help"),
+        ({"head": '"; touch pwned; "'}, "error: "),
+        ({"package": "--index-url=http://127.0.0.1:1/ x; touch pwned"}, "ERROR: "),
+    ],
+)
+def test_inputs_are_words_and_never_commands(base: str, tmp_path: Path, inputs: dict[str, str], words: str) -> None:
+    """Shell text in any input reaches rooflens as it is, and runs nothing."""
+    runner = Runner(tmp_path, {"base": base, "head": base, "package": "none", "comment": "false"} | inputs)
+    assert runner.run() in {1, 2}
+    assert words in runner.log
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_no_script_holds_an_expression() -> None:
+    """What GitHub puts in the place of an expression would be shell text: variables carry all of it."""
+    assert [name for name, step in STEPS.items() if "${{" in step["run"]] == []
+    assert set(STEPS) == {"Install rooflens", "Compare", "Comment", "Judge"}
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("action.yml", "github-actions"),
+        ("examples/ci/github-workflow.yml", "github-workflows"),
+        ("examples/ci/gitlab-ci.yml", "gitlab-ci"),
+    ],
+)
+def test_the_files_are_what_github_and_gitlab_take(file: str, schema: str) -> None:
+    """They hold to the published schemas of actions, workflows and pipelines."""
+    known = json.loads((files("check_jsonschema.builtin_schemas.vendor") / f"{schema}.json").read_text("utf-8"))
+    jsonschema.validators.validator_for(known)(known).validate(YAML(typ="safe").load(ROOT / file))
+
+
+@pytest.mark.parametrize("file", ["github-workflow.yml", "gitlab-ci.yml"])
+def test_the_examples_call_what_there_is(file: str) -> None:
+    """Inputs of the action that the example gives exist, and so does each option of a command."""
+    text = (ROOT / "examples" / "ci" / file).read_text(encoding="utf-8")
+    for command, options in re.findall(r"rooflens (\w+)([^\n]*)", text):
+        if command in {"compare", "collect"}:
+            shown = CliRunner().invoke(main, [command, "--help"]).stdout
+            assert set(re.findall(r"--[a-z-]+", options.partition(" -- ")[0])) <= set(re.findall(r"--[a-z-]+", shown))
+    if file == "github-workflow.yml":
+        steps = YAML(typ="safe").load(text)["jobs"]["regression"]["steps"]
+        (used,) = (step["with"] for step in steps if "rooflens@" in step.get("uses", ""))
+        assert set(used) <= set(ACTION["inputs"])
+
+
+@pytest.mark.corpus
+def test_the_published_pair_goes_through_the_action(corpus: Path, tmp_path: Path, github: HTTPServer) -> None:
+    """MW_Baseline against MW_DivToMult: faster, one run each, so not judged; backwards the slower line is told."""
+    base, head = (str(corpus / f"GPU_workshop__MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))
+    runner = Runner(tmp_path, {"base": base, "head": head, "package": "none"}, GITHUB_API_URL=url(github))
+    assert runner.run() == 0, runner.log
+    assert "**The gate could not judge**" in runner.summary
+    assert "fp64 divisions" in runner.summary
+    (comment,) = github.comments  # type: ignore[attr-defined]
+    assert comment["body"].endswith(runner.summary)
+    assert len(comment["body"]) < 65_536
+    (tmp_path / "back").mkdir()
+    (tmp_path / "back" / "miniWeather_mpi_openacc.F90").touch()
+    back = Runner(tmp_path / "back", {"base": head, "head": base, "package": "none", "comment": "false"})
+    assert back.run() == 0, back.log
+    assert (
+        "::notice file=miniWeather_mpi_openacc.F90,line=288,title=slower%3A compute_tendencies_x_279_gpu::" in back.log
+    )
+    assert Path(back.outputs["summary"]).exists()
