@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -62,6 +64,19 @@ def test_the_notice_names_every_repository_and_licence(folder: Path, entries: di
     notice = (folder / "NOTICE").read_text(encoding="utf-8")
     for entry in entries.values():
         assert f"{entry['repository']}, {entry['licence']}\n    {entry['copyright']}\n" in notice
+
+
+def test_the_demo_is_of_real_figures(folder: Path) -> None:
+    """`make demo` reads every published report, and no synthetic one."""
+    make = shutil.which("make")
+    if make is None:
+        pytest.skip("make is not installed")
+    root = folder.parents[1]
+    asked = [make, "-n", "demo"]
+    printed = subprocess.run(asked, cwd=root, capture_output=True, text=True, check=True).stdout  # noqa: S603 - ours
+    read = re.findall(r"fixtures/\S+\.ncu-rep", printed)
+    assert {f"fixtures/published/{name}" for name in publish.PUBLISHED} <= set(read)
+    assert not [name for name in read if "synthetic" in name]
 
 
 def test_they_are_small(folder: Path) -> None:
