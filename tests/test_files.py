@@ -115,7 +115,7 @@ def test_nothing_is_written_through_a_link_laid_in_the_way(tmp_path: Path, monke
     """Where the name of the partial file is taken by a link, what the link leads to keeps its content."""
     victim = tmp_path / "victim"
     victim.write_text("old")
-    monkeypatch.setattr("os.urandom", lambda size: bytes(size))
+    monkeypatch.setattr("os.urandom", bytes)
     for name in ("page.html.partial", f".page.html.{bytes(8).hex()}.partial"):
         (tmp_path / name).symlink_to(victim)
     with pytest.raises(InputError, match="File exists"):
