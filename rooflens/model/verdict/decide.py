@@ -105,8 +105,8 @@ class Decision(Struct, frozen=True):
 def decide(case: Case) -> Decision:
     """Decide which wall one kernel hits."""
     memory, compute = memory_bottleneck(case), compute_bottleneck(case)
-    bound, wall = _decide(case, memory, compute)
     top = _top_share(memory, compute)
+    bound, wall = _decide(case, memory, compute, top or 0.0)
     is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
     return Decision(
         bound=bound,
@@ -158,9 +158,10 @@ def _at_roof(case: Case, wall: Bottleneck) -> bool:
     return max(wall.share, attained_share(case, wall) or 0.0) >= limits.at_roof_share
 
 
-def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
+def _decide(
+    case: Case, memory: Bottleneck | None, compute: Bottleneck | None, top: float
+) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
-    top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
     if case.kernel.failed:
         return "unknown", None
     if _is_overhead(case, top):
