@@ -205,7 +205,8 @@ def _by_sector(facts: Facts, side: _Side) -> _Use | None:
 def _by_width(facts: Facts, side: _Side) -> _Use | None:
     """Hold the sectors against the bytes of all threads: an upper bound of what is used, as threads may share bytes."""
     sectors_name, _ = _HARDWARE[side]
-    sectors, asked_bytes = facts.counter(sectors_name), _asked_bytes(facts.kernel, side)
+    sectors = facts.counter(sectors_name)
+    asked_bytes = _asked_bytes(facts.kernel, side) if sectors else None
     if not sectors or not asked_bytes:
         return None
     used_bytes = asked_bytes / sectors

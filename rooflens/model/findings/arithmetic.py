@@ -10,6 +10,7 @@ from rooflens.format import factor, percent, si, si_of
 from rooflens.model.findings.rule import FindingRule, Found, Waste, spared, speedup, weigh
 from rooflens.model.records import Evidence
 from rooflens.model.roofline.datasheets import datasheet_of
+from rooflens.model.roofline.flops import SCALAR_COUNTERS
 from rooflens.model.roofline.opcodes import is_matrix, is_tcgen05
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _PIPES: Mapping[str, tuple[str, ...]] = {"fp32": ("fp32", "fma"), "fp64": ("fp64", "fp64_pipe")}
 _LETTERS: Mapping[str, str] = {"fp32": "f", "fp64": "d"}
-_COUNTED = {dtype: tuple(f"{letter}{op}_threads" for op in ("add", "mul", "fma")) for dtype, letter in _LETTERS.items()}
 _OPCODES: Mapping[str, str] = {
     "FADD": "add",
     "FADD32I": "add",
@@ -135,7 +135,7 @@ def _mix(kernel: Kernel, dtype: str) -> _Mix | None:
                 counts[_OPCODES[base]] += threads
         source = "thread instructions by opcode"
     else:
-        add, mul, fma = (kernel.counters.get(name) for name in _COUNTED[dtype])
+        add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
         if add is None or mul is None or fma is None:
             return None
         counts = {"add": add, "mul": mul, "fma": fma}

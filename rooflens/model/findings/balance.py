@@ -153,8 +153,10 @@ def _most_uneven(facts: Facts, units: tuple[_Unit, ...], of_one: float = 1.0) ->
 def _uneven(facts: Facts, unit: _Unit, of_one: float) -> _Uneven | None:
     counters = facts.kernel.counters
     mean, most = counters.get(unit.mean), counters.get(unit.most)
+    if not mean or not most or most < mean:
+        return None
     elapsed = next((cycles for name in unit.elapsed if (cycles := counters.get(name))), None)
-    if not mean or not most or not elapsed or most < mean:
+    if elapsed is None:
         return None
     sources = facts.kernel.counter_sources
     source = f"{sources.get(unit.most, unit.most)} / {sources.get(unit.mean, unit.mean)}"

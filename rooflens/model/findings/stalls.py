@@ -305,6 +305,8 @@ def stall_shares(facts: Facts) -> dict[str, float]:
     """Return the part of the time between two instructions of a warp by its reason, 0 to 1, as far as measured."""
     counters, stalls = facts.kernel.counters, facts.kernel.stalls
     between = counters.get("warp_latency_cycles")
+    if not between and not stalls:
+        return {}
     issued, samples = counters.get("issued_samples"), counters.get("stall_samples")
     waiting = 1 - issued / samples if issued is not None and samples else 1.0
     shares = {}

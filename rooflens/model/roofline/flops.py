@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 SCALAR_DTYPES = {"fp64": ("d", 1.0), "fp32": ("f", 1.0), "fp16": ("h", 2.0)}
 """Dtype -> letter of its SASS counters, and operations of one add or mul thread instruction (fp16 is packed)."""
+SCALAR_COUNTERS = {
+    dtype: tuple(f"{letter}{op}_threads" for op in ("add", "mul", "fma"))
+    for dtype, (letter, _) in SCALAR_DTYPES.items()
+}
+"""Dtype -> counters of its additions, multiplications, and both at once."""
 
 UPPER_BOUND = "upper_bound"
 """Source of a count that holds more than the work: packed fp16 where constants are loaded by multiply-adds."""
@@ -155,8 +160,8 @@ def _scalar_opcodes(thread_opcodes: Mapping[str, int]) -> dict[str, tuple[float,
 
 def _scalar_sass(kernel: Kernel) -> dict[str, tuple[float, str]]:
     counts = {}
-    for dtype, (letter, packed) in SCALAR_DTYPES.items():
-        add, mul, fma = (kernel.counters.get(f"{letter}{op}_threads") for op in ("add", "mul", "fma"))
+    for dtype, (_, packed) in SCALAR_DTYPES.items():
+        add, mul, fma = map(kernel.counters.get, SCALAR_COUNTERS[dtype])
         if fma is not None:
             source = "estimated" if add is None or mul is None else "sass"
             counts[dtype] = (packed * ((add or 0.0) + (mul or 0.0) + 2 * fma), source)

@@ -71,7 +71,7 @@ def find_occupancy(kernel: Kernel) -> Occupancy:
 def block_limits(kernel: Kernel) -> tuple[tuple[str, float], ...]:
     """Return each resource with the blocks that an SM can hold by it, the scarcest first."""
     counters = kernel.counters
-    return _block_limits(*(counters.get(name) for name in LIMITERS))
+    return _block_limits(*map(counters.get, LIMITERS))
 
 
 @lru_cache(maxsize=1024)
@@ -144,6 +144,10 @@ def warps_of(threads: float) -> int:
 
 
 _REGISTER_UNIT = 256
+_SAME_REGISTERS = 8
+"""Registers are given to a warp 256 at a time: this many values for a thread take as many."""
+_FEWEST_REGISTERS = 16
+"""A thread is advised no fewer."""
 _SCHEDULERS = 4
 _SCHEDULERS_OF_P100 = 2
 
@@ -163,7 +167,8 @@ def _fewer_registers(counters: Mapping[str, float]) -> Step | None:
 @lru_cache(maxsize=1024)
 def _fewer_registers_of(registers: float, block: float, held: float) -> Step | None:
     now = blocks_by_registers(registers, block, held)
-    fewer = range(int(registers) - 1, 15, -1)
+    most = (math.ceil(registers) - 1) // _SAME_REGISTERS * _SAME_REGISTERS
+    fewer = range(most, _FEWEST_REGISTERS - 1, -_SAME_REGISTERS)
     to = next((count for count in fewer if blocks_by_registers(count, block, held) > now), None)
     return None if to is None else Step(registers, to, blocks_by_registers(to, block, held), "registers")
 
@@ -214,8 +219,6 @@ Steps = tuple[tuple[float, float], ...]
 
 MOST_REGISTERS = 255
 MOST_THREADS = 1024
-_SAME_REGISTERS = 8
-"""Registers are given to a warp 256 at a time: this many values for a thread take as many."""
 _BLOCK_SMEM_BYTES = 49_152
 """Shared memory of a block before compute capability 7.0, which cannot opt in to more."""
 _SAME = 0.005

@@ -24,6 +24,7 @@ ACCURACY_FLAGS: dict[Accuracy, str] = {"lower": "smem_bytes_lower_bound", "upper
 """How far an amount can be trusted -> the flag that says so."""
 
 _ASYNC_COPIES_FROM = (8, 0)
+_OF_A_BLOCK = ("smem_static_per_block_bytes", "smem_dynamic_per_block_bytes")
 _WGMMA = "9.0"
 _FILLS_PAST_LSU = ("UBLKCP", "UTMALDG")
 
@@ -41,9 +42,8 @@ def uses_shared_memory(kernel: Kernel) -> bool:
 
     The kilobyte that the driver takes of each block does not count.
     """
-    sizes = [kernel.counters.get(f"smem_{kind}_per_block_bytes") for kind in ("static", "dynamic")]
-    known = [size for size in sizes if size is not None]
-    return any(known) or len(known) < len(sizes)
+    static, dynamic = map(kernel.counters.get, _OF_A_BLOCK)
+    return static != 0 or dynamic != 0
 
 
 def delivered_bytes(kernel: Kernel) -> Delivered | None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Bottleneck, ratio
-from rooflens.model.roofline.flops import SCALAR_DTYPES, UPPER_BOUND
+from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
 from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage, shares_of
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
@@ -148,9 +148,7 @@ _COUNTED = tuple(
     (row.key, row.amount or "") for row in PIPE_ROWS if row.unit == "inst" and row.key not in {"issue", *_NEVER_LEAD}
 )
 """Pipes whose warp instructions are counted, and the counters that do."""
-_SCALAR_THREADS = {
-    dtype: tuple(f"{SCALAR_DTYPES[dtype][0]}{op}_threads" for op in ("add", "mul", "fma")) for dtype in ("fp32", "fp64")
-}
+_SCALAR_THREADS = {dtype: SCALAR_COUNTERS[dtype] for dtype in ("fp32", "fp64")}
 
 
 def _scalar_instructions(kernel: Kernel) -> Iterator[tuple[str, float]]:

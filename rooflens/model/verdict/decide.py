@@ -37,23 +37,27 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 _CONFIDENCE: tuple[Confidence, ...] = ("high", "medium", "low")
-_DOUBTS = (
-    "short_and_replayed",
-    "share_over_one",
-    "clocks_moved",
-    "dram_clock_low",
-    "partial_counters",
-    "no_flop_counters",
-    "one_side_only",
-    "slower_while_profiled",
-    "tensor_flop_estimated",
-    "tensor_flop_unknown",
-    "tensor_counter_reads_zero",
-    "tensor_work_not_measured",
-    "tcgen05_without_operation_counters",
-    "wgmma_count_estimated",
+_DOUBTS = frozenset(
+    {
+        "short_and_replayed",
+        "share_over_one",
+        "clocks_moved",
+        "dram_clock_low",
+        "partial_counters",
+        "no_flop_counters",
+        "one_side_only",
+        "slower_while_profiled",
+        "tensor_flop_estimated",
+        "tensor_flop_unknown",
+        "tensor_counter_reads_zero",
+        "tensor_work_not_measured",
+        "tcgen05_without_operation_counters",
+        "wgmma_count_estimated",
+    }
 )
 """Flags that lower confidence by one step each."""
+_LACKING = frozenset({"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"})
+"""Flags of a report from which more could be learned."""
 _READY = frozenset({"selected", "not_selected"})
 """States of a warp that could go on."""
 WHAT_FILLS_A_UNIT = frozenset(
@@ -101,8 +105,8 @@ class Decision(Struct, frozen=True):
 def decide(case: Case) -> Decision:
     """Decide which wall one kernel hits."""
     memory, compute = memory_bottleneck(case), compute_bottleneck(case)
-    bound, wall = _decide(case, memory, compute)
     top = _top_share(memory, compute)
+    bound, wall = _decide(case, memory, compute, top or 0.0)
     is_provisional = bound in _PROVISIONAL and (memory is None or compute is None)
     return Decision(
         bound=bound,
@@ -154,9 +158,10 @@ def _at_roof(case: Case, wall: Bottleneck) -> bool:
     return max(wall.share, attained_share(case, wall) or 0.0) >= limits.at_roof_share
 
 
-def _decide(case: Case, memory: Bottleneck | None, compute: Bottleneck | None) -> tuple[Bound, Bottleneck | None]:
+def _decide(
+    case: Case, memory: Bottleneck | None, compute: Bottleneck | None, top: float
+) -> tuple[Bound, Bottleneck | None]:
     limits = case.limits
-    top = max((side.share for side in (memory, compute) if side is not None), default=0.0)
     if case.kernel.failed:
         return "unknown", None
     if _is_overhead(case, top):
@@ -226,8 +231,8 @@ def _moves(case: Case, decision: Decision, costing: Sequence[Finding]) -> tuple[
     at_wall = _wall_moves(case, decision)
     first = at_wall[:1] if _is_wall_first(decision, costing) else ()
     moves = (*first, *found) if found else at_wall
-    lacking = {"no_flop_counters", "sol_pair_only", "partial_counters", "one_side_only"} & set(case.flags)
-    collect = advice.collect_moves(case.kernel, case.command_line) if lacking or not moves else ()
+    is_lacking = not _LACKING.isdisjoint(case.flags)
+    collect = advice.collect_moves(case.kernel, case.command_line) if is_lacking or not moves else ()
     return tuple(dict.fromkeys((*moves, *collect)))
 
 
@@ -258,5 +263,5 @@ def _confidence(case: Case, decision: Decision) -> Confidence:
         return "low"
     if decision.is_provisional and _waiting(case) is None:
         return "low"
-    doubts = sum(flag in case.flags for flag in _DOUBTS) + decision.full_for_a_while
+    doubts = len(_DOUBTS.intersection(case.flags)) + decision.full_for_a_while
     return _CONFIDENCE[min(doubts, len(_CONFIDENCE) - 1)]

@@ -133,7 +133,8 @@ def local_part(kernel: Kernel) -> float | None:
         (kernel.counters, ("local_touched_sectors",), ("global_touched_sectors",)),
     )
     for amounts, local_names, global_names in measured:
-        local, other = _known_sum(amounts, local_names), _known_sum(amounts, global_names)
+        local = _known_sum(amounts, local_names)
+        other = None if local is None else _known_sum(amounts, global_names)
         if local is not None and other is not None:
             return local / (local + other) if local else 0.0
     return None

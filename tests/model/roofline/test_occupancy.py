@@ -3,7 +3,16 @@ from __future__ import annotations
 import pytest
 from support.kernels import make_kernel
 
-from rooflens.model.roofline.occupancy import LIMITERS, Curve, Occupancy, find_occupancy, occupancy_curves, tail_share
+from rooflens.model.roofline.occupancy import (
+    LIMITERS,
+    Curve,
+    Occupancy,
+    blocks_by_registers,
+    find_occupancy,
+    next_step,
+    occupancy_curves,
+    tail_share,
+)
 
 LIMITED = {
     "achieved_occupancy": 0.36,
@@ -152,3 +161,15 @@ def test_a_step_of_a_few_points_is_none() -> None:
     curve = curves_of(counters, "8.6", **launch)["block size"]
     assert at(curve, 544) == pytest.approx(34 / 48)
     assert curve.better == (576.0, 36 / 48)
+
+
+@pytest.mark.parametrize("registers", [17, 32, 33, 40, 41, 101, 168, 255])
+@pytest.mark.parametrize("threads", [32, 96, 256, 512, 1024])
+def test_the_step_of_registers_is_the_most_that_let_in_another_block(registers: int, threads: int) -> None:
+    """Found by trying every smaller count, though registers are given in eights."""
+    sm = 65536.0
+    launch = {"registers_per_thread": float(registers), "block_size": float(threads), "sm_registers": sm}
+    now = blocks_by_registers(registers, threads, sm)
+    most = max((count for count in range(16, registers) if blocks_by_registers(count, threads, sm) > now), default=None)
+    step = next_step(make_kernel(launch), "registers")
+    assert (step.to if step else None) == most
