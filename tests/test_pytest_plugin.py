@@ -45,7 +45,7 @@ def test_marks_judge_what_a_test_names_or_writes(outcome: Callable[[str], pytest
         """
         REPORT = "one/triad_0.ncu-rep"
 
-        @pytest.mark.roofline(REPORT, kernel="*triad*", level="dram", min_share=0.5, max_us=1001, bound="memory")
+        @pytest.mark.roofline(REPORT, kernel="TRIAD", level="dram", min_share=0.5, max_us=1001, bound="memory")
         def test_named():
             pass
 
@@ -95,6 +95,7 @@ def test_it():
 UNMET = {
     '"one", kernel="gemm*", max_us=1': "no kernel is called `gemm*`; there are:",
     '"one", level="fp99", min_share=0.1': "was not measured at",
+    '"one", level="hbm", min_share=0.2': "; it was at dram, ",
     '"one", bound="compute"': "is memory-bound, and compute-bound is asked",
     '"gone.ncu-rep", max_us=1': "gone.ncu-rep",
     "max_us=1": "there is no report to judge",

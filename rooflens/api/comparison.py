@@ -15,6 +15,7 @@ from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
 from rooflens.model.compare.paired import compare_pairs
 from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.sentences import total_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,8 @@ class Comparison:
         self._sides = sides
 
     def __repr__(self) -> str:
-        return f"<Comparison of {', '.join(one.program for one in self._compared)}>"
+        said = (f"{one.program}: {total_sentence(one.comparison)}" for one in self._compared)
+        return f"<Comparison of {'; '.join(said)}>"
 
     @property
     def changes(self) -> tuple[Change, ...]:

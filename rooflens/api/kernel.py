@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from rooflens.api.spots import Hotspot
 from rooflens.api.verdict import Verdict
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import cut_name, duration, plain_name
 from rooflens.model.counters.table import NAMES
+from rooflens.model.records import Grain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflens.api.sources import Source
     from rooflens.ingest.metrics.stored import Value
-    from rooflens.model.records import Analysis, Finding, Grain, Level, Phases, Pipe, Series, Status
+    from rooflens.model.records import Analysis, Finding, Level, Phases, Pipe, Series, Status
 
 _NAME_WIDTH = 60
 
@@ -205,10 +206,15 @@ class Kernel:
         Args:
             by: `line`, `sass` or `function`; by default lines where they are known, else instructions.
 
+        Raises:
+            rooflens.errors.UsageError: `by` is none of them.
+
         >>> import rooflens as rl
         >>> [spot.pc for spot in rl.open("sampled.ncu-rep")[0].hotspots()]
         [16, 0, 32]
         """
+        if by is not None and by not in get_args(Grain):
+            raise UsageError(f"there is no `{by}` to list", f"`by` is one of {', '.join(get_args(Grain))}")
         kernel = self._analysis.kernel
         grain = by or ("line" if any(spot.by == "line" for spot in kernel.hotspots) else "sass")
         samples = kernel.code_totals.get("samples")

@@ -225,7 +225,8 @@ def load_analyzed(
         InputError: There is nothing to read, or nothing of it is wanted.
     """
     if bool(paths) == bool(store):
-        raise UsageError("give reports or --store, one of the two", "`rooflens analyze report.ncu-rep`")
+        command = context.info_name if (context := click.get_current_context(silent=True)) else "analyze"
+        raise UsageError("give reports or --store, one of the two", f"`rooflens {command} report.ncu-rep`")
     if where is not None and store is None:
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     choice = Choice.of(selection, on_piece)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from fnmatch import fnmatchcase
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,8 @@ from rooflens.model.compare.compare import Side, compare
 from rooflens.model.compare.gate import Compared, Gate
 from rooflens.model.compare.pairing import pair_programs, refusals
 from rooflens.model.compare.sentences import wall_sentence
-from rooflens.model.records import AnalyzedReport, timed
+from rooflens.model.records import timed
+from rooflens.model.selecting import Chooser, Selection
 from rooflens.model.totals import first_move, place_of_move
 from rooflens.model.verdict.sentences import resource_label
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from rooflens.model.records import Analysis
+    from rooflens.model.records import Analysis, AnalyzedReport
 
 NAME_WIDTH = 100
 NAMED = 8
@@ -42,8 +42,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What is asked of kernels; each of these that is not None must hold.
 
     Attributes:
-        kernel: Which kernels: a pattern as of file names (`adamw*`) for the function or the whole name, or `re:` and a
-            regular expression that is searched for in the whole name; all by default.
+        kernel: Which kernels, as `--kernel` chooses: a part of the name, a glob over it (`adamw*`), `re:` and a regular
+            expression, or the key of one launch; all by default.
         level: Memory level (`dram`, `l2`, `l1`, `smem`) or pipe (`fp32`, `tensor_bf16`) whose share is meant; by
             default the busiest unit.
         min_share: Least share of that peak, 0 to 1.
@@ -127,7 +127,8 @@ class _Kernel(Struct, frozen=True):
         if wanted.min_share is not None:
             share, unit = self._share(wanted.level)
             if share is None:
-                yield self._said(f"was not measured at {unit}, of which at least {percent(wanted.min_share)} is asked")
+                asked = f"of which at least {percent(wanted.min_share)} is asked"
+                yield self._said(f"was not measured at {unit}, {asked}{self._measured()}")
             elif share < wanted.min_share:
                 yield self._said(
                     f"reaches {percent(share)} of {unit}, and at least {percent(wanted.min_share)} is asked"
@@ -149,6 +150,13 @@ class _Kernel(Struct, frozen=True):
             return (nearest.share, _label(nearest.resource, self.whole)) if nearest else (None, "any unit")
         place = self.whole.levels.get(level) or self.whole.pipes.get(level)
         return (place.share if place else None), _label(level, self.whole)
+
+    def _measured(self) -> str:
+        """Name the levels and pipes that a mark can ask for."""
+        levels = (name for name, level in self.whole.levels.items() if level.share is not None)
+        pipes = (name for name, pipe in self.whole.pipes.items() if pipe.share is not None)
+        known = [*levels, *pipes]
+        return f"; it was at {', '.join(known)}" if known else ""
 
     def _said(self, what: str) -> str:
         kernel = self.whole.kernel
@@ -174,19 +182,10 @@ def _read(paths: Iterable[str | Path]) -> list[AnalyzedReport]:
 
 
 def _chosen(reports: Iterable[AnalyzedReport], pattern: str | None) -> list[AnalyzedReport]:
-    return [
-        AnalyzedReport(report.run, tuple(one for one in report.analyses if _is_meant(one, pattern)), report.unprofiled)
-        for report in reports
-    ]
-
-
-def _is_meant(analysis: Analysis, pattern: str | None) -> bool:
     if pattern is None:
-        return True
-    kernel = analysis.kernel
-    if pattern.startswith("re:"):
-        return re.search(pattern.removeprefix("re:"), kernel.name) is not None
-    return any(fnmatchcase(name, pattern) for name in (kernel.function_name, kernel.name, plain_name(kernel.name)))
+        return list(reports)
+    chooser = Chooser(Selection((pattern,)))
+    return [chooser.chosen(report) for report in reports]
 
 
 def _none_of(reports: Sequence[AnalyzedReport], pattern: str | None) -> str:

@@ -83,8 +83,14 @@ def roofline(request: pytest.FixtureRequest, tmp_path: Path) -> Roofline:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse a mark that cannot be meant before the test runs, for it may take long."""
+    refused = ""
     for mark in item.iter_markers("roofline"):
-        _wanted(mark.kwargs, item.config.rootpath)
+        try:
+            _wanted(mark.kwargs, item.config.rootpath)
+        except pytest.UsageError as error:
+            refused = str(error)
+    if refused:
+        pytest.fail(refused, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -114,7 +120,7 @@ def _fail_unless_met(reports: list[Path], kwargs: Mapping[str, Any], root: Path)
     try:
         found = unmet(reports, wanted)
     except RooflensError as error:
-        pytest.fail(f"roofline: {error}{f' (hint: {error.hint})' if error.hint else ''}", pytrace=False)
+        found = [f"{error}{f' (hint: {error.hint})' if error.hint else ''}"]
     if found:
         pytest.fail("\n".join(f"roofline: {text}" for text in found), pytrace=False)
 

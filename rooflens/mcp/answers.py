@@ -56,7 +56,7 @@ class Answers:
     def open_report(self, path: str, kernel: str = "", nvtx: str = "", max_tokens: int = 600) -> str:
         """Digest a report: the kernels with most to win, each with verdict, shares, evidence, move and hot lines."""
         found = self._root.analyzed(path)
-        reports = select(found.reports, _selection(kernel, nvtx)) if found.reports else ()
+        reports = self._reports(path, kernel, nvtx)
         return digest(reports, min(max(max_tokens, LEAST_TOKENS), MOST_TOKENS), unread=found.failures)
 
     def list_kernels(self, path: str, kernel: str = "", nvtx: str = "", offset: int = 0) -> str:

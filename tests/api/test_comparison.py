@@ -37,6 +37,7 @@ def test_what_became_slower_fails(tmp_path: Path) -> None:
     head = recorded(tmp_path / "head", 1_200_000.0, 1_210_000.0, 1_220_000.0)
     comparison = rl.compare(base, head)
     assert comparison.factor == pytest.approx(1.01 / 1.21)
+    assert "GPU time 1.20x slower" in repr(comparison)
     assert len(comparison.failed(0.05)) == 1
     assert comparison.failed(0.25) == ()
     assert rl.compare(head, base).failed(0.05) == ()

@@ -141,6 +141,12 @@ def test_a_metric_that_no_kernel_has_is_an_error(report: rl.Report) -> None:
     assert raised.value.hint == "did you mean `gpu__time_duration.sum`?"
 
 
+def test_hot_spots_by_what_there_is_not_are_an_error(report: rl.Report) -> None:
+    """A mistyped grain is refused: an empty list would say that nothing was sampled."""
+    with pytest.raises(UsageError, match="there is no `lines` to list"):
+        report[0].hotspots(by="lines")  # type: ignore[arg-type]  # that is what is tested
+
+
 def test_metrics_of_a_report_that_changed_are_refused(attention: Path, fixtures: Path, tmp_path: Path) -> None:
     """Numbers of another report under the same name never stand beside the verdicts of the first."""
     file = tmp_path / "one.ncu-rep"

@@ -156,8 +156,11 @@ def _shares(old: float, new: float) -> str:
 
 
 def total_sentence(comparison: Comparison) -> str:
-    """Say what became of the whole program's GPU time."""
-    return f"GPU time {timing_words(comparison.total, comparison.threshold)}"
+    """Say what became of the whole program's GPU time, and where it is the time of other kernels."""
+    words = f"GPU time {timing_words(comparison.total, comparison.threshold)}"
+    if not comparison.changes or any(change.base and change.head for change in comparison.changes):
+        return words
+    return f"{words}, but no kernel is on both sides"
 
 
 def growth_words(timing: Timing) -> str:

@@ -129,7 +129,7 @@ def _result(analysis: Analysis, finding: Finding, lines: Sequence[Place], rules:
 def _text(analysis: Analysis, finding: Finding, worst: Place) -> str:
     gain = f", up to {factor(finding.speedup_up_to)} faster without" if finding.speedup_up_to else ""
     name = cut_name(plain_name(analysis.kernel.name), NAME_WIDTH)
-    return f"{name}: {finding.title}{gain}; {percent(worst.share)} of it here. {_sentence(finding.move)}."
+    return f"{name}: {finding.title}{gain}; {percent(worst.share)} of it at this line. {_sentence(finding.move)}."
 
 
 def _location(place: Place, root: Path, analysis: Analysis | None = None) -> dict[str, Any]:

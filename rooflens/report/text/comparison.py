@@ -343,10 +343,12 @@ def gate_lines(gated: Gated) -> str:
     )
     blocks = []
     for i, (heading, found) in enumerate(parts):
-        lines = [f"- {prose(line)}" for line in found[:KERNELS_SHOWN]] or ["- nothing"]
+        lines = [f"- {prose(line)}" for line in found[:KERNELS_SHOWN]]
         left = [f"- and {len(found) - KERNELS_SHOWN} more"] if len(found) > KERNELS_SHOWN else []
-        if found or not i:
+        if found:
             blocks.append("\n".join([heading, "", *lines, *left]))
+        elif not i:
+            blocks.append(heading)
     return "\n\n".join(blocks)
 
 

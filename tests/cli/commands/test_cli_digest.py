@@ -68,7 +68,7 @@ def test_a_report_that_cannot_be_read_is_named_in_the_digest(report: Path, tmp_p
     broken.write_bytes(report.read_bytes()[:3000])
     done = run("analyze", "--format", "digest", report, broken)
     assert done.exit_code == 1
-    assert "Not read: `broken.ncu-rep`." in done.stdout
+    assert "Not read: `broken.ncu-rep`: " in done.stdout
 
 
 def test_one_kernel_is_explained_by_name_and_by_key(report: Path, store: Path) -> None:
@@ -90,3 +90,19 @@ def test_without_a_choice_the_first_kernel_is_explained(report: Path) -> None:
     done = run("explain", report)
     assert done.stdout.startswith("# `gemm`\n")
     assert done.stderr == "2 other kernels left out: `--kernel NAME` chooses\n"
+
+
+def test_a_file_that_is_no_report_is_one_error(tmp_path: Path) -> None:
+    """`explain` says why nothing could be read, and not that there is no kernel too."""
+    (tmp_path / "cut.ncu-rep").write_bytes(b"cut off")
+    done = run("explain", tmp_path / "cut.ncu-rep")
+    assert done.exit_code == 1
+    assert done.stderr.count("error: ") == 1
+    assert "not an Nsight Compute report" in done.stderr
+
+
+def test_a_command_without_input_names_itself() -> None:
+    """The hint is the command that was called, with a report."""
+    done = run("explain")
+    assert done.exit_code == 2
+    assert "hint: `rooflens explain report.ncu-rep`" in done.stderr

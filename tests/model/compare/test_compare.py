@@ -115,6 +115,14 @@ def test_fewer_bytes_move_a_kernel_right() -> None:
     assert total_sentence(found) == "GPU time 2.00x faster (1 run each)"
 
 
+def test_two_programs_without_a_common_kernel_are_said_to_be() -> None:
+    """A factor between the times of different kernels does not stand without a word."""
+    before = samples.every_verdict()
+    fused = replace(before[0], kernel=replace(before[0].kernel, name="fused", function_name="fused"))
+    found = compare(side(1.0, analyses=before[1:3]), side(1.0, analyses=[fused]))
+    assert total_sentence(found).endswith(", but no kernel is on both sides")
+
+
 def test_what_did_not_change_is_said_so() -> None:
     """The same kernel twice stands at the same place."""
     found = moved(1.0, 1.0)

@@ -118,7 +118,7 @@ def test_a_finding_stands_at_its_worst_line(tmp_path: Path) -> None:
     (related,) = result["relatedLocations"]
     assert related["physicalLocation"]["artifactLocation"] == {"uri": "file:///usr/include/x%20y.h"}
     assert result["message"]["text"] == (
-        "k<float>(int): uncoalesced global loads, up to 3.7x faster without; 50 % of it here. Do less."
+        "k<float>(int): uncoalesced global loads, up to 3.7x faster without; 50 % of it at this line. Do less."
     )
     (rule,) = run["tool"]["driver"]["rules"]
     assert rule["shortDescription"]["text"] == "Uncoalesced global loads"

@@ -11,7 +11,7 @@ from test_markdown import HOSTILE, hostile, parse
 from rooflens.model.analyze import analyze
 from rooflens.model.failed import failed_kernel
 from rooflens.model.keys import first_key
-from rooflens.model.records import Analysis, AnalyzedReport, Hotspot
+from rooflens.model.records import Analysis, AnalyzedReport, Hotspot, Rule
 from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, tokens_of
 
 if TYPE_CHECKING:
@@ -102,10 +102,18 @@ def test_a_failed_kernel_is_named_with_what_to_do() -> None:
     assert "Factors" not in text
 
 
+def test_estimates_of_rules_have_two_digits() -> None:
+    """NVIDIA's 8.47549 % is 8.5 %, for no estimate is that exact."""
+    (analysis,) = many(1)
+    rules = (Rule("Occupancy", "S", "Achieved Occupancy", "text", speedup_pct=8.47549),)
+    analysis = replace(analysis, kernel=replace(analysis.kernel, rules=rules))
+    assert "Achieved Occupancy 8.5 %." in explain(report([analysis]), analysis)
+
+
 def test_nothing_and_what_could_not_be_read_are_said() -> None:
-    """Without a report there is a title; a report that could not be read is named by its file."""
+    """Without a report there is a title; a report that could not be read is named by its file, with why."""
     assert digest([]).startswith("# `no report`")
-    assert "Not read: `broken.ncu-rep`." in digest([], unread=[("/folder/broken.ncu-rep", "is damaged")])
+    assert "Not read: `broken.ncu-rep`: is damaged." in digest([], unread=[("/folder/broken.ncu-rep", "is damaged")])
 
 
 def test_nothing_out_of_a_report_is_mark_up() -> None:

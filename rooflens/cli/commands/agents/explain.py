@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import analyses_of, echo, finish, say, show_failures
+from rooflens.cli.console import analyses_of, echo, finish, say
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import Choice, with_selection
 from rooflens.errors import InputError
@@ -50,8 +50,9 @@ def explain(
         found = choice.of_paths(found)
     analyses = analyses_of(found.reports)
     chosen = most_at_stake(analyses)
+    if chosen is None and found.failures:
+        finish(found, "")
     if chosen is None:
-        show_failures(found)
         raise InputError("there is no kernel to explain", "give a report that holds one")
     digest = chosen.kernel.digest
     report = _whole(store, digest, limits) if store and selection else whole[digest]

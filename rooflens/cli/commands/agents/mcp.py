@@ -20,7 +20,7 @@ from rooflens.errors import EnvironmentMissingError
 def mcp(root: Path) -> None:
     """Let a model read reports: a server of the Model Context Protocol on stdin and stdout, read only."""
     if importlib.util.find_spec("mcp") is None:
-        raise EnvironmentMissingError("the MCP SDK is not installed", "`pip install 'rooflens[mcp]'`")
+        raise EnvironmentMissingError("the MCP SDK is not installed", "`pip install 'mcp>=2,<3'`")
     from rooflens.mcp.root import Root
     from rooflens.mcp.server import make_server
 

@@ -221,7 +221,7 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
         (rule for rule in analysis.kernel.rules if rule.speedup_pct), key=lambda rule: -(rule.speedup_pct or 0.0)
     )
     said = ", ".join(
-        f"{plain(rule.title or rule.identifier)} {fmt.given_percent(rule.speedup_pct or 0.0)}"
+        f"{plain(rule.title or rule.identifier)} {fmt.percent((rule.speedup_pct or 0.0) / 100)}"
         for rule in rules[:RULES_SHOWN]
     )
     missing = [told.rule.id for told in untold([analysis.kernel], traced=report.unprofiled is not None)]

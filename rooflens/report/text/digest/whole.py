@@ -116,7 +116,8 @@ def _head_lines(page: Content) -> Iterator[str]:
         if not page.groups:
             yield f"Try: {fitted(first_move(page.failed[0].analysis), MOVE_WIDTH)}."
     if page.unread:
-        yield f"Not read: {_named(code(PurePath(source).name) for source, _ in page.unread)}."
+        names = _named(code(PurePath(source).name) for source, _ in page.unread)
+        yield f"Not read: {names}: {plain(str(page.unread[0][1]), _LINE_WIDTH)}."
     yield from (f"{plain(line, _LINE_WIDTH)}." for line in program_lines(page.reports))
 
 
