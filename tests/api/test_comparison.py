@@ -94,6 +94,8 @@ def test_a_forecast_is_that_of_the_command() -> None:
         rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
     with pytest.raises(UsageError, match="needs the size `k`"):
         rl.predict("gemm", m=1, n=1)
+    with pytest.raises(UsageError, match="`hidden` must be a multiple of `heads`"):
+        rl.predict("decode", hidden=4096, heads=33, kv_heads=33)
 
 
 def test_reports_are_stored_by_any_executor(fixtures: Path, tmp_path: Path) -> None:
