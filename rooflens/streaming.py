@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, Missing, Told, analyze_report
-from rooflens.errors import InputError
+from rooflens.errors import InputError, NothingChosenError
 from rooflens.guarding import write_all
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import processes
@@ -238,6 +238,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
 
     Raises:
         InputError: The folder is no store, or an empty one.
+        NothingChosenError: No kernel of it meets the condition.
         UsageError: The condition cannot be read.
     """
     from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
@@ -292,6 +293,8 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
+    if where is not None and not found and not told.failures:
+        raise NothingChosenError(f"no kernel of `{store.place}` meets the condition", "leave it out to see them all")
     return replace(
         told.about(found, limits),
         missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),

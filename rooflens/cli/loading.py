@@ -13,7 +13,7 @@ import click
 
 from rooflens.cli.console import progress, say
 from rooflens.cli.selecting import Choice
-from rooflens.errors import InputError, NothingChosenError, UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
@@ -237,11 +237,6 @@ def load_analyzed(
             store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
         )
         _name_ignored(found.ignored, "no part of the store")
-        if where is not None and not found.reports and not found.failures:
-            from rooflens.model.store.address import shown
-
-            message = f"no kernel of `{shown(store)}` meets the condition"
-            raise NothingChosenError(message, "leave --where out to see them all")
     else:
         from rooflens.analyzing import analyze_inputs
 

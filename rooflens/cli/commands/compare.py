@@ -21,8 +21,7 @@ from rooflens.errors import InputError, NothingChosenError, RooflensError, Usage
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
 from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.store import MARKER
-from rooflens.model.store.address import shown
+from rooflens.model.store.address import no_report, shown, store_at, where_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "md", "html", "junit", "github")
 GATE_FAILED = 5
-_DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
@@ -197,36 +195,17 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
-    store, digest = _store_of(place)
-    where = f"digest like '{digest}%'" if digest else None
+    store, digest = store_at(place) or (None, "")
+    where = where_digest(digest) if digest else None
     try:
         found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
     except NothingChosenError:
-        message = f"`{shown(store or '')}` holds no report whose digest begins with `{digest}`"
-        raise InputError(message, "the table `runs` lists them") from None
+        raise no_report(store or "", digest) from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
         raise InputError(f"`{shown(place)}` cannot be read whole", "leave the damaged reports out")
     return list(found.reports)
-
-
-def _store_of(given: str) -> tuple[str | None, str]:
-    """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
-
-    The digest stands as `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet`; an address is a store's.
-    """
-    place = Path(given)
-    if "://" in given or _is_store(place):
-        return given, ""
-    folder = place.parent.parent if place.parent.name == "runs" else place.parent
-    if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):
-        return str(folder), place.stem
-    return None, ""
-
-
-def _is_store(folder: Path) -> bool:
-    return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
 def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
