@@ -20,6 +20,7 @@ from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
+from rooflens.model.store.address import shown
 from rooflens.model.totals import slimmed, totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.workloads.recognize import recognize
@@ -238,7 +239,6 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
 
     Raises:
         InputError: The folder is no store, or an empty one.
-        NothingChosenError: No kernel of it meets the condition.
         UsageError: The condition cannot be read.
     """
     from rooflens.model.store.reading import Choice  # noqa: PLC0415 - loads pyarrow: only where there is a store
@@ -293,8 +293,6 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         gathered.end(keeper)
     told.failures += gathered.failures
     found = gathered.sorted_reports([*order])
-    if where is not None and not found and not told.failures:
-        raise NothingChosenError(f"no kernel of `{store.place}` meets the condition", "leave it out to see them all")
     return replace(
         told.about(found, limits),
         missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
@@ -302,6 +300,17 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         not_kept=keeper.error,
         ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
+
+
+def check_chosen(found: Analyzed, folder: str | Path) -> None:
+    """Refuse what a condition left of a store, where that is nothing.
+
+    Raises:
+        NothingChosenError: No kernel met it.
+    """
+    if not found.reports and not found.failures:
+        message = f"no kernel of `{shown(str(folder))}` meets the condition"
+        raise NothingChosenError(message, "leave it out to see them all")
 
 
 class _Done(Struct, frozen=True):

@@ -20,7 +20,7 @@ from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
 from rooflens.model.store.address import no_report, store_at, where_digest
-from rooflens.streaming import analyze_store
+from rooflens.streaming import analyze_store, check_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,15 +117,17 @@ def _read(
 
 def _of_store(store: str, digits: str, limits: Thresholds | None, where: str | None) -> Analyzed:
     """Read a store, or the report of it whose digest begins with some digits."""
-    if not digits:
-        return analyze_store(store, limits, where=where)
-    of_report = where_digest(digits)
+    if digits:
+        where = where_digest(digits) + ("" if where is None else f" and ({where})")
+    found = analyze_store(store, limits, where=where)
     try:
-        return analyze_store(store, limits, where=of_report if where is None else f"{of_report} and ({where})")
-    except NothingChosenError:
         if where is not None:
+            check_chosen(found, store)
+    except NothingChosenError:
+        if where != where_digest(digits):
             raise
         raise no_report(store, digits) from None
+    return found
 
 
 def _joined(found: Sequence[Analyzed]) -> Analyzed:
