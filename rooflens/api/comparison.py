@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
-from rooflens.model.compare.across import Sides, Unpaired
+from rooflens.model.compare.across import Sides
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
+from rooflens.model.store.address import shown
+from rooflens.report.versions import path_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,11 @@ class Comparison:
 
     @property
     def factor(self) -> float | None:
-        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known."""
-        totals = [one.comparison.total for one in self._compared]
+        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known.
+
+        Of more than two sides, the first over the last, of the programs that have these.
+        """
+        totals = [one.total for one in self._sides.across or (one.comparison for one in self._compared)]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after:
@@ -155,9 +159,9 @@ class Comparison:
 
 
 def compare(
-    base: Recorded, head: Recorded, threshold: float = DEFAULT_THRESHOLD, *, anyway: bool = False
+    base: Recorded, head: Recorded, *more: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False
 ) -> Comparison:
-    """Compare two sides of a program, before and after, kernel by kernel.
+    """Compare two sides of a program, before and after, or more, kernel by kernel.
 
     Several reports of one program on a side are repeated recordings: they give the noise, without which nothing is
     called slower.
@@ -165,6 +169,7 @@ def compare(
     Args:
         base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
         head: After.
+        more: Further sides; each is set against the base, as `head` is.
         threshold: Changes of a smaller part than this count as none: 0.03 is 3 %.
         anyway: Compare even what was not collected alike.
 
@@ -176,14 +181,10 @@ def compare(
     >>> [change.how for change in rl.compare(report, report).changes]
     ['same']
     """
-    first, second = _side(base), _side(head)
-    pairing = pair_programs(
-        first.analyzed.reports, second.analyzed.reports, (_label(base, "base"), _label(head, "head"))
-    )
-    unpaired = {"the base": pairing.only_base, "the head": pairing.only_head}
-    sides = Sides(unpaired=tuple(Unpaired(name, programs) for name, programs in unpaired.items() if programs))
-    compared = compare_pairs(pairing.pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(compared, sides)
+    given = (base, head, *more)
+    pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in given], _labels(given))
+    compared = compare_pairs(pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
+    return Comparison(compared, Sides(tuple(set_across(pairs, compared)), unpaired))
 
 
 def _side(given: Recorded) -> Report:
@@ -198,5 +199,11 @@ def _paths(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     return (given,) if isinstance(given, (str, os.PathLike)) else given
 
 
-def _label(given: Recorded, name: str) -> str:
-    return os.fspath(given) if isinstance(given, (str, os.PathLike)) else name
+def _labels(given: Sequence[Recorded]) -> Sequence[str]:
+    """Name the sides by their paths, those of several paths and opened ones by their place."""
+    usual = ("base", "head") if len(given) == 2 else ("base", *(f"head {i}" for i in range(1, len(given))))
+    named = [
+        shown(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in zip(given, usual, strict=True)
+    ]
+    return named if len(given) == 2 else path_labels(named)

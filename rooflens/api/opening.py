@@ -19,7 +19,7 @@ from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
-from rooflens.model.store.address import no_report, store_at, where_digest
+from rooflens.model.store.address import no_report, shown, store_at, where_digest
 from rooflens.streaming import analyze_store, check_chosen
 
 if TYPE_CHECKING:
@@ -98,7 +98,9 @@ def _read(
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
     if files and where is not None:
-        raise UsageError(f"`where` chooses among the kernels of a store, and `{files[0]}` is none", "leave it out")
+        raise UsageError(
+            f"`where` chooses among the kernels of a store, and `{shown(files[0])}` is none", "leave it out"
+        )
     found: list[Analyzed] = []
     places: dict[str, Place] = {}
     if files:

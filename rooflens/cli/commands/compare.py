@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -20,13 +19,13 @@ from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
-from rooflens.model.compare.paired import compare_pairs
+from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
 from rooflens.model.store.address import no_report, shown, store_at, where_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.model.compare.across import Across, Sides
+    from rooflens.model.compare.across import Sides
     from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
@@ -83,7 +82,7 @@ def compare(
     smallest = min(smallest, gate.fail_on) if gate else smallest
     sides, pairs = _paired(places, selection)
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
-    sides = replace(sides, across=tuple(_across(pairs, compared)))
+    sides = replace(sides, across=tuple(set_across(pairs, compared)))
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
     gated = gate.judge(compared) if gate else None
@@ -132,24 +131,15 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
     Raises:
         InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.model.compare.across import Sides, Unpaired
-    from rooflens.model.compare.pairing import pair_programs
+    from rooflens.model.compare.across import Sides
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
         return Sides(), list(_versions(places[0], selection))
-    base, *heads = (_reports(place, selection) for place in places)
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
-    pairs: list[Pair] = []
-    unpaired: list[Unpaired] = []
-    for head, label in zip(heads, labels[1:], strict=True):
-        pairing = pair_programs(base, head, (labels[0], label))
-        pairs += pairing.pairs
-        names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
-        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
-        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
-    return Sides(unpaired=tuple(unpaired)), pairs
+    pairs, unpaired = pair_sides([_reports(place, selection) for place in places], labels)
+    return Sides(unpaired=unpaired), pairs
 
 
 def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
@@ -172,21 +162,6 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
         labels = path_labels([reports[0].run.source for reports in versions])
         base, *heads = (Side(label, tuple(reports)) for label, reports in zip(labels, versions, strict=True))
         yield from (Pair(program, base, head) for head in heads)
-
-
-def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
-    """Set the sides of each program that has more than two side by side."""
-    from rooflens.model.compare.across import across
-
-    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
-    for i, pair in enumerate(pairs):
-        found[pair.base.digests].append(i)
-    for of in found.values():
-        if len(of) > 1:
-            names = dict.fromkeys(pairs[i].program for i in of)
-            name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
-            labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
-            yield across(name, labels, [compared[i].comparison for i in of])
 
 
 def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
