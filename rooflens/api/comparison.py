@@ -98,9 +98,9 @@ class Comparison:
         >>> rl.compare(before, before).to_dict()["programs"][0]["total"]["outcome"]
         'single'
         """
-        from rooflens.report.text.comparison import to_json
+        from rooflens.writing.comparisons import render
 
-        document: dict[str, Any] = json.loads(to_json(self._compared, sides=self._sides))
+        document: dict[str, Any] = json.loads(render(self._compared, "json", self._sides))
         return document
 
     def to_markdown(self) -> str:
@@ -111,9 +111,9 @@ class Comparison:
         >>> rl.compare(before, before).to_markdown().startswith("### ")
         True
         """
-        from rooflens.report.text.comparison import to_markdown
+        from rooflens.writing.comparisons import render
 
-        return to_markdown(self._compared, sides=self._sides)
+        return render(self._compared, "md", self._sides)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) go too.
@@ -137,22 +137,12 @@ class Comparison:
         """
         from rooflens.api.shown import check_output
         from rooflens.files import write_whole
+        from rooflens.writing.comparisons import render
 
         file = Path(path)
         style = check_output(file, ("html", "md", "json", "junit"), force=force)
-        write_whole(file, self._text(style) + "\n", hint="give another place")
+        write_whole(file, render(self._compared, style, self._sides) + "\n", hint="give another place")
         return file
-
-    def _text(self, style: str) -> str:
-        if style == "html":
-            from rooflens.report.comparison.page import render_comparison
-
-            return render_comparison(self._compared, None, self._sides)
-        from rooflens.report.text import comparison as comparisons
-
-        if style == "junit":
-            return comparisons.to_junit(self._compared)
-        return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](self._compared, None, self._sides)
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()

@@ -185,9 +185,9 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
 
 def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
     """Print the comparison, or write it to a file, in one of the formats."""
-    from rooflens.report.text import comparison as comparisons
-
     if style == "table":
+        from rooflens.report.text import comparison as comparisons
+
         comparisons.print_across(console(), sides.across)
         for one in compared:
             comparisons.print_comparison(console(), one)
@@ -195,20 +195,9 @@ def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sid
     if style == "github":
         _write_github(compared, gated, sides, output)
         return
-    _place(_text(compared, gated, style, sides), output)
+    from rooflens.writing.comparisons import render
 
-
-def _text(compared: list[Compared], gated: Gated | None, style: str, sides: Sides) -> str:
-    """Write the comparison in one of the formats for files."""
-    from rooflens.report.text import comparison as comparisons
-
-    if style == "junit":
-        return comparisons.to_junit(compared, gated)
-    if style == "html":
-        from rooflens.report.comparison.page import render_comparison
-
-        return render_comparison(compared, gated, sides)
-    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gated, sides)
+    _place(render(compared, style, sides, gated), output)
 
 
 def _place(text: str, output: Path | None) -> None:
