@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.analyzing import Analyzed, Missing, Told, analyze_report
-from rooflens.errors import InputError
+from rooflens.errors import InputError, NothingChosenError
 from rooflens.guarding import write_all
 from rooflens.ingest.children.memory import usable_cores
 from rooflens.ingest.executors.opening import processes
@@ -20,6 +20,7 @@ from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
 from rooflens.model.records import AnalyzedReport
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
+from rooflens.model.store.address import shown
 from rooflens.model.totals import slimmed, totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.workloads.recognize import recognize
@@ -299,6 +300,17 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         not_kept=keeper.error,
         ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
+
+
+def check_chosen(found: Analyzed, folder: str | Path) -> None:
+    """Refuse what a condition left of a store, where that is nothing.
+
+    Raises:
+        NothingChosenError: No kernel met it.
+    """
+    if not found.reports and not found.failures:
+        message = f"no kernel of `{shown(str(folder))}` meets the condition"
+        raise NothingChosenError(message, "leave it out to see them all")
 
 
 class _Done(Struct, frozen=True):

@@ -45,7 +45,9 @@ def test_marks_judge_what_a_test_names_or_writes(outcome: Callable[[str], pytest
         """
         REPORT = "one/triad_0.ncu-rep"
 
-        @pytest.mark.roofline(REPORT, kernel="TRIAD", level="dram", min_share=0.5, max_us=1001, bound="memory")
+        @pytest.mark.roofline(REPORT, kernel="*triad*", level="dram", min_share=0.5, max_us=1001, bound="memory")
+        @pytest.mark.roofline(REPORT, kernel="re:^stream_tri+ad", max_us=1001)
+        @pytest.mark.roofline(REPORT, kernel="TRIAD", max_us=1001)
         def test_named():
             pass
 
@@ -93,7 +95,8 @@ def test_it():
 
 
 UNMET = {
-    '"one", kernel="gemm*", max_us=1': "no kernel is called `gemm*`; there are:",
+    '"one", kernel="gemm*", max_us=1': "no kernel matches `gemm*` (hint: there are: ",
+    '"one", kernel="re:^Triad", max_us=1': "no kernel matches `re:^Triad` (hint: did you mean ",
     '"one", level="fp99", min_share=0.1': "was not measured at",
     '"one", level="hbm", min_share=0.2': "; it was at dram, ",
     '"one", bound="compute"': "is memory-bound, and compute-bound is asked",
@@ -109,7 +112,7 @@ MEANINGLESS = {
     '"one", max_us=0': "max_us is a time in microseconds",
     '"one", bound="fast"': "no verdict is called 'fast'",
     '"one", fail_on=0.05': "base and fail_on go together",
-    '"one", kernel="re:(", max_us=1': "is no regular expression",
+    '"one", kernel="re:(", max_us=1': "`re:(` is no regular expression",
 }
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from rooflens.api.opening import open as open_reports
 from rooflens.api.report import Report
 from rooflens.errors import InputError
-from rooflens.model.compare.across import Sides, Unpaired
+from rooflens.model.compare.across import Sides
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.compare.pairing import pair_programs
+from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
 from rooflens.model.compare.sentences import total_sentence
+from rooflens.model.store.address import shown
+from rooflens.report.versions import path_labels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,8 +58,11 @@ class Comparison:
 
     @property
     def factor(self) -> float | None:
-        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known."""
-        totals = [one.comparison.total for one in self._compared]
+        """GPU time before over GPU time after, of all programs together: above 1 is faster; None where not known.
+
+        Of more than two sides, the first over the last, of the programs that have these.
+        """
+        totals = [one.total for one in self._sides.across or (one.comparison for one in self._compared)]
         before = [total.base.median_ns for total in totals]
         after = [total.head.median_ns for total in totals]
         if None in before or None in after:
@@ -96,9 +100,9 @@ class Comparison:
         >>> rl.compare(before, before).to_dict()["programs"][0]["total"]["outcome"]
         'single'
         """
-        from rooflens.report.text.comparison import to_json
+        from rooflens.writing.comparisons import render
 
-        document: dict[str, Any] = json.loads(to_json(self._compared, sides=self._sides))
+        document: dict[str, Any] = json.loads(render(self._compared, "json", self._sides))
         return document
 
     def to_markdown(self) -> str:
@@ -109,9 +113,9 @@ class Comparison:
         >>> rl.compare(before, before).to_markdown().startswith("### ")
         True
         """
-        from rooflens.report.text.comparison import to_markdown
+        from rooflens.writing.comparisons import render
 
-        return to_markdown(self._compared, sides=self._sides)
+        return render(self._compared, "md", self._sides)
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Write it to a file: `.html` is a page with the changes as arrows; `.md`, `.json` and `.xml` (JUnit) go too.
@@ -135,31 +139,21 @@ class Comparison:
         """
         from rooflens.api.shown import check_output
         from rooflens.files import write_whole
+        from rooflens.writing.comparisons import render
 
         file = Path(path)
         style = check_output(file, ("html", "md", "json", "junit"), force=force)
-        write_whole(file, self._text(style) + "\n", hint="give another place")
+        write_whole(file, render(self._compared, style, self._sides) + "\n", hint="give another place")
         return file
-
-    def _text(self, style: str) -> str:
-        if style == "html":
-            from rooflens.report.comparison.page import render_comparison
-
-            return render_comparison(self._compared, None, self._sides)
-        from rooflens.report.text import comparison as comparisons
-
-        if style == "junit":
-            return comparisons.to_junit(self._compared)
-        return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](self._compared, None, self._sides)
 
     def _repr_markdown_(self) -> str:
         return self.to_markdown()
 
 
 def compare(
-    base: Recorded, head: Recorded, threshold: float = DEFAULT_THRESHOLD, *, anyway: bool = False
+    base: Recorded, head: Recorded, *more: Recorded, threshold: float = DEFAULT_THRESHOLD, anyway: bool = False
 ) -> Comparison:
-    """Compare two sides of a program, before and after, kernel by kernel.
+    """Compare two sides of a program, before and after, or more, kernel by kernel.
 
     Several reports of one program on a side are repeated recordings: they give the noise, without which nothing is
     called slower.
@@ -167,6 +161,7 @@ def compare(
     Args:
         base: Before: a `Report`, or the path of a report, a folder or a store, or several of these.
         head: After.
+        more: Further sides; each is set against the base, as `head` is.
         threshold: Changes of a smaller part than this count as none: 0.03 is 3 %.
         anyway: Compare even what was not collected alike.
 
@@ -178,14 +173,10 @@ def compare(
     >>> [change.how for change in rl.compare(report, report).changes]
     ['same']
     """
-    first, second = _side(base), _side(head)
-    pairing = pair_programs(
-        first.analyzed.reports, second.analyzed.reports, (_label(base, "base"), _label(head, "head"))
-    )
-    unpaired = {"the base": pairing.only_base, "the head": pairing.only_head}
-    sides = Sides(unpaired=tuple(Unpaired(name, programs) for name, programs in unpaired.items() if programs))
-    compared = compare_pairs(pairing.pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
-    return Comparison(compared, sides)
+    given = (base, head, *more)
+    pairs, unpaired = pair_sides([_side(one).analyzed.reports for one in given], _labels(given))
+    compared = compare_pairs(pairs, threshold, anyway=anyway, hint="anyway=True compares all the same")
+    return Comparison(compared, Sides(tuple(set_across(pairs, compared)), unpaired))
 
 
 def _side(given: Recorded) -> Report:
@@ -200,5 +191,11 @@ def _paths(given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     return (given,) if isinstance(given, (str, os.PathLike)) else given
 
 
-def _label(given: Recorded, name: str) -> str:
-    return os.fspath(given) if isinstance(given, (str, os.PathLike)) else name
+def _labels(given: Sequence[Recorded]) -> Sequence[str]:
+    """Name the sides by their paths, those of several paths and opened ones by their place."""
+    usual = ("base", "head") if len(given) == 2 else ("base", *(f"head {i}" for i in range(1, len(given))))
+    named = [
+        shown(os.fspath(one)) if isinstance(one, (str, os.PathLike)) else name
+        for one, name in zip(given, usual, strict=True)
+    ]
+    return named if len(given) == 2 else path_labels(named)

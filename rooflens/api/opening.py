@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from rooflens.analyzing import Analyzed, analyze_inputs
+from rooflens.analyzing import Analyzed, analyze_inputs, read_thresholds
 from rooflens.api.report import Report
 from rooflens.api.sources import Source
-from rooflens.errors import UsageError
+from rooflens.errors import NothingChosenError, UsageError
 from rooflens.format import as_unicode, count
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.ingest.reports.report import ReadOptions
 from rooflens.model.records import timed
 from rooflens.model.selecting import Selection, select
-from rooflens.model.store import MARKER
-from rooflens.model.store.address import is_remote
-from rooflens.streaming import analyze_store
+from rooflens.model.store.address import no_report, shown, store_at, where_digest
+from rooflens.streaming import analyze_store, check_chosen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflens.ingest.reports.pool import Job
+    from rooflens.model.verdict.thresholds import Thresholds
 
     Place = Job | str
     """The job that read a report, or the store it stands in."""
@@ -38,16 +38,20 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     *paths: str | os.PathLike[str],
     kernel: str | Sequence[str] | None = None,
     nvtx: str | Sequence[str] | None = None,
+    where: str | None = None,
+    thresholds: str | os.PathLike[str] | None = None,
     gpu: str | None = None,
 ) -> Report:
     """Open reports, and analyze every kernel in them.
 
     Args:
         paths: Reports (`.ncu-rep`, `.ncu-repz`, gzip'd too), CSV exports of ncu, folders of them, stores that `ingest`
-            wrote, and addresses such as `s3://bucket/folder` of any of these.
+            wrote, a report of one (`STORE/DIGEST`), and addresses such as `s3://bucket/folder` of any of these.
         kernel: Only kernels that this meets, or one of these: `adamw` anywhere in a name, `adamw*` over the whole of
             one, `re:gemm.*128`, or a key.
         nvtx: Only kernels launched in an NVTX range that this meets, or one of these: `step*/forward`.
+        where: Only kernels of stores for which this holds: `gpu like '%H100%' and duration_ns > 1e6` (docs/store.md).
+        thresholds: TOML file of thresholds to put over the shipped ones (docs/method.md).
         gpu: Name of the GPU, for CSV exports that do not say it.
 
     Returns:
@@ -55,8 +59,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         `Report.failures` holds it.
 
     Raises:
-        UsageError: No path is given.
-        InputError: A path does not exist, nothing there can be read, or no kernel is called so.
+        UsageError: No path is given, a pattern or the condition cannot be read, or there is one and no store.
+        InputError: A path does not exist, nothing there can be read, or no kernel is meant.
 
     >>> import rooflens as rl
     >>> report = rl.open("fixtures/synthetic/attention.synthetic.ncu-rep")
@@ -67,7 +71,8 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
     """
     if not paths:
         raise UsageError("no report given", 'for example `rooflens.open("last-week.ncu-rep")`')
-    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu))
+    limits = None if thresholds is None else read_thresholds(Path(thresholds))
+    found, places = _read([os.fspath(path) for path in paths], ReadOptions(gpu=gpu), limits, where)
     if not found.reports and found.failures:
         raise found.failures[0][1]
     if found.failures:
@@ -86,24 +91,45 @@ def _texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
-def _read(given: Sequence[str], reading: ReadOptions) -> tuple[Analyzed, dict[str, Place]]:
+def _read(
+    given: Sequence[str], reading: ReadOptions, limits: Thresholds | None, where: str | None
+) -> tuple[Analyzed, dict[str, Place]]:
     """Read what was given; return it with the place of each report, by digest."""
-    stores = [path for path in dict.fromkeys(given) if _is_store(path)]
+    stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
+    if files and where is not None:
+        raise UsageError(
+            f"`where` chooses among the kernels of a store, and `{shown(files[0])}` is none", "leave it out"
+        )
     found: list[Analyzed] = []
     places: dict[str, Place] = {}
     if files:
         inputs = find_inputs(files)
         jobs = {as_unicode(job.source): job for job in inputs.jobs}
-        found.append(analyze_inputs(inputs, reading=reading))
+        found.append(analyze_inputs(inputs, limits, reading=reading))
         places |= {report.run.digest: jobs[report.run.source] for report in found[0].reports}
-    for store in stores:
-        of_store = analyze_store(store)
+    for store, digits in stores.values():
+        of_store = _of_store(store, digits, limits, where)
         new = tuple(report for report in of_store.reports if report.run.digest not in places)
         places |= {report.run.digest: store for report in new}
         skipped = of_store.skipped_count + len(of_store.reports) - len(new)
         found.append(replace(of_store, reports=new, skipped_count=skipped))
     return _joined(found), places
+
+
+def _of_store(store: str, digits: str, limits: Thresholds | None, where: str | None) -> Analyzed:
+    """Read a store, or the report of it whose digest begins with some digits."""
+    if digits:
+        where = where_digest(digits) + ("" if where is None else f" and ({where})")
+    found = analyze_store(store, limits, where=where)
+    try:
+        if where is not None:
+            check_chosen(found, store)
+    except NothingChosenError:
+        if where != where_digest(digits):
+            raise
+        raise no_report(store, digits) from None
+    return found
 
 
 def _joined(found: Sequence[Analyzed]) -> Analyzed:
@@ -123,11 +149,3 @@ def _joined(found: Sequence[Analyzed]) -> Analyzed:
 
 def _all(parts: Iterable[Iterable[T]]) -> tuple[T, ...]:
     return tuple(chain.from_iterable(parts))
-
-
-def _is_store(given: str) -> bool:
-    if is_remote(given):
-        from rooflens.model.store.place import Place
-
-        return Place(given).exists(MARKER)
-    return (Path(given) / MARKER).is_file() or any((Path(given) / "runs").glob("*.parquet"))

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from rooflens.errors import InputError
 from rooflens.ingest.reports.read import ReadOptions, read_report
 from rooflens.ingest.reports.remote import fetched
+from rooflens.model.store.address import shown
 from rooflens.model.store.index import open_all_checked
 from rooflens.model.store.schema import METRICS
 from rooflens.model.store.store import Store
@@ -71,7 +72,7 @@ def _of_store(run: Run, place: str) -> pa.Table:
     index = store.index()
     key = index.owner.get(run.digest)
     if key is None:
-        raise InputError(f"`{place}` no longer holds `{run.source}`", "open it again")
+        raise InputError(f"`{shown(place)}` no longer holds `{run.source}`", "open it again")
     tables = [METRICS.empty_table()]
     for file in open_all_checked(store.place, index.parts[key], "metrics"):
         with file:

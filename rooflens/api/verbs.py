@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
-
-from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +32,8 @@ def predict(
         `communication`), `t_lower_s` and `t_upper_s` (seconds), `attainable_flop_per_s`, `parts` and more.
 
     Raises:
-        UsageError: The operation, the type or a size is unknown, or a size is missing or out of range.
+        UsageError: The operation, the type or a size is unknown, or a size is missing, out of range or does not fit
+            another one.
         InputError: No GPU, or several, have this name; or it lacks this type or link.
 
     >>> import rooflens as rl
@@ -43,15 +41,13 @@ def predict(
     >>> forecast.regime, round(forecast.t_lower_s * 1e6)
     ('compute', 139)
     """
-    from rooflens.model.predict.forecast import forecast
-    from rooflens.model.predict.operations import OPERATIONS
+    from rooflens.model.predict.forecast import check_shape, checked_sizes, forecast
+    from rooflens.model.predict.operations import the_operation
     from rooflens.model.roofline.datasheets import the_datasheet
 
-    if operation not in OPERATIONS:
-        near = " or ".join(f"`{name}`" for name in get_close_matches(operation, OPERATIONS))
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
-        raise UsageError(f"no operation is called `{operation}`", hint)
-    return forecast(OPERATIONS[operation], sizes, dtype, the_datasheet(gpu), link)
+    found = the_operation(operation)
+    check_shape(checked_sizes(found, sizes))
+    return forecast(found, sizes, dtype, the_datasheet(gpu), link)
 
 
 def ingest(

@@ -13,7 +13,7 @@ import click
 
 from rooflens.cli.console import progress, say
 from rooflens.cli.selecting import Choice
-from rooflens.errors import InputError, NothingChosenError, UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.format import count
 
 if TYPE_CHECKING:
@@ -231,18 +231,15 @@ def load_analyzed(
         raise UsageError("--where chooses among the kernels of a store", "give it with --store")
     choice = Choice.of(selection, on_piece)
     if store is not None:
-        from rooflens.streaming import analyze_store
+        from rooflens.streaming import analyze_store, check_chosen
 
         take = choice.take if choice else on_piece
         found = analyze_store(
             store, limits, where=where, keep=keep, without_nvidia=without_nvidia, on_piece=take, totals=totals
         )
         _name_ignored(found.ignored, "no part of the store")
-        if where is not None and not found.reports and not found.failures:
-            from rooflens.model.store.address import shown
-
-            message = f"no kernel of `{shown(store)}` meets the condition"
-            raise NothingChosenError(message, "leave --where out to see them all")
+        if where is not None:
+            check_chosen(found, store)
     else:
         from rooflens.analyzing import analyze_inputs
 

@@ -6,7 +6,6 @@ not measured is not met.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
@@ -15,15 +14,16 @@ from msgspec import Struct
 
 from rooflens.analyzing import analyze_paths
 from rooflens.errors import InputError
-from rooflens.format import count, cut_name, duration, percent, plain_name, printable
+from rooflens.format import cut_name, duration, percent, plain_name, printable
 from rooflens.model.aggregate import aggregate
 from rooflens.model.bounds import BOUNDS
-from rooflens.model.compare.compare import Side, compare
-from rooflens.model.compare.gate import Compared, Gate
-from rooflens.model.compare.pairing import pair_programs, refusals
+from rooflens.model.compare.compare import DEFAULT_THRESHOLD
+from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate
+from rooflens.model.compare.paired import compare_pairs
+from rooflens.model.compare.pairing import pair_programs
 from rooflens.model.compare.sentences import wall_sentence
 from rooflens.model.records import timed
-from rooflens.model.selecting import Chooser, Selection
+from rooflens.model.selecting import Chooser, Selection, select
 from rooflens.model.totals import first_move, place_of_move
 from rooflens.model.verdict.sentences import resource_label
 
@@ -34,16 +34,14 @@ if TYPE_CHECKING:
     from rooflens.model.records import Analysis, AnalyzedReport
 
 NAME_WIDTH = 100
-NAMED = 8
-"""Kernels that are named where none of them is meant."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
     """What is asked of kernels; each of these that is not None must hold.
 
     Attributes:
-        kernel: Which kernels, as `--kernel` chooses: a part of the name, a glob over it (`adamw*`), `re:` and a regular
-            expression, or the key of one launch; all by default.
+        kernel: Which kernels, as `rooflens.model.selecting` reads it: a part of a name, a glob over the whole of one
+            (`adamw*`), `re:` and a regular expression, or the key of a launch; all by default.
         level: Memory level (`dram`, `l2`, `l1`, `smem`) or pipe (`fp32`, `tensor_bf16`) whose share is meant; by
             default the busiest unit.
         min_share: Least share of that peak, 0 to 1.
@@ -63,12 +61,18 @@ class Wanted(Struct, frozen=True, kw_only=True):
     fail_on: float | None = None
     floor_us: float | None = None
 
+    @property
+    def selection(self) -> Selection:
+        """The kernels that are meant."""
+        return Selection(kernel=() if self.kernel is None else (self.kernel,))
+
 
 def check(wanted: Wanted) -> None:
     """Refuse what cannot be meant.
 
     Raises:
         InputError: Nothing is asked for, or a value that nothing can meet.
+        UsageError: The pattern of kernels cannot be read.
     """
     asked = (wanted.min_share, wanted.max_us, wanted.bound, wanted.fail_on)
     if all(one is None for one in asked):
@@ -81,11 +85,7 @@ def check(wanted: Wanted) -> None:
         raise InputError(f"no verdict is called {wanted.bound!r}", f"it is one of {', '.join(BOUNDS)}")
     if (wanted.base is None) != (wanted.fail_on is None):
         raise InputError("base and fail_on go together", 'for example `base="baseline/", fail_on=0.05`')
-    if wanted.kernel is not None and wanted.kernel.startswith("re:"):
-        try:
-            re.compile(wanted.kernel.removeprefix("re:"))
-        except re.error as error:
-            raise InputError(f"`{wanted.kernel}` is no regular expression: {error}") from None
+    Chooser(wanted.selection)
 
 
 def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
@@ -96,13 +96,13 @@ def unmet(paths: Sequence[str | Path], wanted: Wanted) -> list[str]:
         wanted: What is asked.
 
     Raises:
-        InputError: A report cannot be read, or the request cannot be meant.
+        InputError: A report cannot be read, no kernel is called so, or the request cannot be meant.
+        UsageError: The pattern of kernels cannot be read.
     """
     check(wanted)
-    reports = _read(paths)
-    chosen = _chosen(reports, wanted.kernel)
+    chosen = _read(paths, wanted.selection)
     if not any(report.analyses for report in chosen):
-        return [_none_of(reports, wanted.kernel)]
+        return ["the report holds no kernel"]
     kernels = list(_kernels(chosen))
     found = [text for one in kernels for text in one.unmet(wanted)]
     return found if wanted.base is None else [*found, *_slower(chosen, wanted)]
@@ -174,27 +174,11 @@ def _label(resource: str | None, analysis: Analysis) -> str:
     return resource_label(resource, analysis.kernel.gpu) if resource else "its busiest unit"
 
 
-def _read(paths: Iterable[str | Path]) -> list[AnalyzedReport]:
+def _read(paths: Iterable[str | Path], selection: Selection) -> Sequence[AnalyzedReport]:
     found = analyze_paths(paths)
     for source, error in found.failures:
         raise InputError(f"{source}: {error}", error.hint)
-    return list(found.reports)
-
-
-def _chosen(reports: Iterable[AnalyzedReport], pattern: str | None) -> list[AnalyzedReport]:
-    if pattern is None:
-        return list(reports)
-    chooser = Chooser(Selection((pattern,)))
-    return [chooser.chosen(report) for report in reports]
-
-
-def _none_of(reports: Sequence[AnalyzedReport], pattern: str | None) -> str:
-    names = dict.fromkeys(plain_name(one.kernel.name) for report in reports for one in report.analyses)
-    if not names:
-        return "the report holds no kernel"
-    shown = [f"  {printable(cut_name(name, NAME_WIDTH))}" for name in list(names)[:NAMED]]
-    more = [f"  and {count(len(names) - NAMED, 'other')}"] if len(names) > NAMED else []
-    return "\n".join([f"no kernel is called `{printable(pattern or '')}`; there are:", *shown, *more])
+    return select(found.reports, selection)
 
 
 def _kernels(reports: Sequence[AnalyzedReport]) -> Iterator[_Kernel]:
@@ -220,13 +204,10 @@ def _slower(head: Sequence[AnalyzedReport], wanted: Wanted) -> Iterator[str]:
     Raises:
         InputError: The others cannot be read, share no program, or were not collected alike.
     """
-    base = _chosen(_read([str(wanted.base)]), wanted.kernel)
-    floor = {} if wanted.floor_us is None else {"floor_ns": wanted.floor_us * 1e3}
-    gate = Gate(wanted.fail_on or 0.0, per_kernel=True, **floor)
-    for pair in pair_programs(base, head, ("base", "head")).pairs:
-        if reasons := refusals(pair):
-            raise InputError(f"{pair.program}: {'; '.join(reasons)}")
-        compared = Compared(pair.program, compare(Side("base", pair.base.reports), Side("head", pair.head.reports)))
-        gated = gate.judge([compared])
-        yield from (printable(line) for line in gated.failures)
-        yield from (printable(line) for line in gated.unjudged)
+    base = _read([str(wanted.base)], wanted.selection)
+    floor_ns = DEFAULT_FLOOR_NS if wanted.floor_us is None else wanted.floor_us * 1e3
+    pairs = pair_programs(base, head, ("base", "head")).pairs
+    hint = "record both sides alike: the same GPU, clocks and counters"
+    compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint=hint)
+    gated = Gate(wanted.fail_on or 0.0, per_kernel=True, floor_ns=floor_ns).judge(compared)
+    yield from (printable(line) for line in (*gated.failures, *gated.unjudged))

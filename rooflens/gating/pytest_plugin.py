@@ -131,14 +131,14 @@ def _wanted(kwargs: Mapping[str, Any], root: Path) -> Wanted:
     Raises:
         pytest.UsageError: It asks what there is not, or what nothing can meet.
     """
-    from rooflens.errors import InputError
+    from rooflens.errors import RooflensError
     from rooflens.gating.judging import Wanted, check
 
     try:
         base = {"base": root / kwargs["base"]} if kwargs.get("base") else {}
         wanted = Wanted(**{**kwargs, **base})
         check(wanted)
-    except (InputError, TypeError) as error:
+    except (RooflensError, TypeError) as error:
         hint = getattr(error, "hint", "")
         raise pytest.UsageError(f"mark roofline: {error}{f' (hint: {hint})' if hint else ''}") from error
     return wanted

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from rooflens import format as fmt
 from rooflens.errors import InputError, UsageError
 from rooflens.model.compare.compare import DEFAULT_THRESHOLD
-from rooflens.model.compare.compare import compare as compare_sides
-from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.pairing import pair_programs, refusals, warnings
+from rooflens.model.compare.paired import compare_pairs
+from rooflens.model.compare.pairing import pair_programs
 from rooflens.model.launches import by_stake, most_at_stake
-from rooflens.model.predict.forecast import swept
-from rooflens.model.predict.operations import OPERATIONS
-from rooflens.model.roofline.datasheets import matching_datasheets
+from rooflens.model.predict.forecast import checked_sizes, swept
+from rooflens.model.predict.operations import the_operation
+from rooflens.model.roofline.datasheets import the_datasheet
 from rooflens.model.selecting import Selection, select
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from rooflens.mcp.root import Root
     from rooflens.model.launches import Group
     from rooflens.model.records import Analysis, AnalyzedReport, Grain
-    from rooflens.model.roofline.datasheets import Datasheet
 
 MOST_TOKENS = 4000
 """No answer is longer, whatever is asked for."""
@@ -89,28 +87,16 @@ class Answers:
     def compare(self, base: str, head: str, kernel: str = "", offset: int = 0) -> str:
         """Compare two recordings of a program."""
         sides = (self._reports(base, kernel), self._reports(head, kernel))
-        compared = []
-        for pair in pair_programs(*sides, (base, head)).pairs:
-            if reasons := refusals(pair):
-                raise InputError(f"{pair.program}: {'; '.join(reasons)}", "compare what was collected alike")
-            result = compare_sides(pair.base, pair.head, DEFAULT_THRESHOLD)
-            compared.append(Compared(pair.program, result, warnings(pair)))
+        pairs = pair_programs(*sides, (base, head)).pairs
+        compared = compare_pairs(pairs, DEFAULT_THRESHOLD, anyway=False, hint="compare what was collected alike")
         return _page(comparison.to_markdown(compared), offset)
 
     def predict(self, operation: str, sizes: Mapping[str, int], dtype: str = "bf16", gpu: str = "h100-sxm") -> str:
         """Predict an operation on a GPU by formula and datasheet, before anything is measured."""
-        found = OPERATIONS.get(operation)
-        if found is None:
-            raise InputError(f"no operation is called `{operation}`", f"there are: {', '.join(OPERATIONS)}")
-        known = {size.name: size.default for size in found.sizes}
-        unknown = [name for name in sizes if name.replace("-", "_") not in known]
-        given = {name.replace("-", "_"): str(value) for name, value in sizes.items()}
-        missing = [name for name, usual in known.items() if usual is None and name not in given]
-        if unknown or missing:
-            listed = ", ".join(name if usual is None else f"{name}={usual}" for name, usual in known.items())
-            raise UsageError(f"sizes of `{operation}` are: {listed}", "give each that has no default")
-        written = {name: given.get(name, str(usual)) for name, usual in known.items()}
-        return _page(forecast.WRITERS["md"]([swept(found, written, dtype, _datasheet(gpu))]), 0)
+        found = the_operation(operation)
+        held = checked_sizes(found, {name.replace("-", "_"): value for name, value in sizes.items()})
+        written = {name: str(value) for name, value in held.items()}
+        return _page(forecast.WRITERS["md"]([swept(found, written, dtype, the_datasheet(gpu))]), 0)
 
     def _reports(self, path: str, kernel: str = "", nvtx: str = "") -> Sequence[AnalyzedReport]:
         found = self._root.analyzed(path)
@@ -144,14 +130,6 @@ def _kernel_row(place: int, group: Group) -> tuple[str, ...]:
         fmt.factor(distances.potential or distances.headroom),
         code_cell(group.worst.analysis.key),
     )
-
-
-def _datasheet(name: str) -> Datasheet:
-    found = matching_datasheets(name)
-    if len(found) != 1:
-        listed = ", ".join(gpu.id for gpu in found[:ROWS]) or "h100-sxm, b200, a100-sxm4-80gb, ..."
-        raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")
-    return found[0]
 
 
 def _rows(rows: Sequence[str], offset: int, count: int) -> str:

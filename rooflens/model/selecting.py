@@ -141,8 +141,8 @@ class Chooser:
 
 def _name_matcher(pattern: str) -> Matcher:
     if pattern.startswith(_REGEX):
-        return _regex(pattern, "--kernel")
-    return _covers(pattern) if _is_glob(pattern, "--kernel") else lambda name: pattern.casefold() in name.casefold()
+        return _regex(pattern)
+    return _covers(pattern) if _is_glob(pattern) else lambda name: pattern.casefold() in name.casefold()
 
 
 def _key_matcher(pattern: str) -> Matcher:
@@ -153,23 +153,25 @@ def _key_matcher(pattern: str) -> Matcher:
 
 def _range_matcher(pattern: str) -> Matcher:
     if pattern.startswith(_REGEX):
-        return _regex(pattern, "--nvtx")
-    _is_glob(pattern, "--nvtx")
+        return _regex(pattern)
+    _is_glob(pattern)
     found = re.compile(f"(?:^|/){_translated(pattern)}(?:/|$)", re.IGNORECASE | re.DOTALL)
     return lambda opened: found.search(opened) is not None
 
 
-def _regex(pattern: str, option: str) -> Matcher:
+def _regex(pattern: str) -> Matcher:
     try:
         found = re.compile(pattern.removeprefix(_REGEX))
     except re.error as error:
-        raise UsageError(f"{option} {pattern}: no regular expression: {error}", "a glob needs no `re:`") from error
+        raise UsageError(
+            f"`{printable(pattern)}` is no regular expression: {error}", "a glob needs no `re:`"
+        ) from error
     return lambda text: found.search(text) is not None
 
 
-def _is_glob(pattern: str, option: str) -> bool:
+def _is_glob(pattern: str) -> bool:
     if not pattern.strip():
-        raise UsageError(f"{option} is empty", "leave it out for all of them")
+        raise UsageError("a pattern of kernels or NVTX ranges is empty", "leave it out for all of them")
     return any(sign in pattern for sign in ("*", "?", _CUT))
 
 

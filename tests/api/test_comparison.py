@@ -65,6 +65,17 @@ def test_a_comparison_is_that_of_the_command(tmp_path: Path) -> None:
     assert comparison._repr_markdown_() == comparison.to_markdown()
 
 
+def test_more_than_two_sides_are_set_against_the_first(tmp_path: Path) -> None:
+    """Each later side is compared with the first as the command does; the factor is that of the last one."""
+    sides = [recorded(tmp_path / f"v{i}", time_ns, 1.01 * time_ns) for i, time_ns in enumerate((4e6, 2e6, 1e6))]
+    comparison = rl.compare(*sides)
+    assert comparison.factor == pytest.approx(4.0)
+    assert [change.timing.factor for change in comparison.changes] == [pytest.approx(4.0), pytest.approx(2.0)]
+    done = CliRunner().invoke(main, ["compare", *map(str, sides), "--format", "json"])
+    assert comparison.to_dict() == json.loads(done.stdout)
+    assert len(rl.compare(*reversed(sides)).failed(0.5)) == 2
+
+
 def test_sides_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     """Sides of which one was not timed are no comparison unless asked for, nor is a side with a damaged report."""
     base = recorded(tmp_path / "base", 1e6)
@@ -95,6 +106,8 @@ def test_a_forecast_is_that_of_the_command() -> None:
         rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
     with pytest.raises(UsageError, match="needs the size `k`"):
         rl.predict("gemm", m=1, n=1)
+    with pytest.raises(UsageError, match="`hidden` must be a multiple of `heads`"):
+        rl.predict("decode", hidden=4096, heads=33, kv_heads=33)
 
 
 def test_reports_are_stored_by_any_executor(fixtures: Path, tmp_path: Path) -> None:

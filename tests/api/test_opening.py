@@ -56,6 +56,37 @@ def test_every_form_of_a_report_opens_alike(attention: Path, sweep: Path, tmp_pa
     assert {kernel.key for kernel in stored} == {*keys, rl.open(sweep)[0].key}
 
 
+def test_a_report_of_a_store_and_kernels_that_meet_a_condition_open(
+    attention: Path, sweep: Path, tmp_path: Path
+) -> None:
+    """`STORE/DIGEST` is one report, `where` chooses among kernels; both name what is not there, and files have none."""
+    rl.ingest([attention, sweep], tmp_path / "store")
+    whole, one = rl.open(tmp_path / "store"), rl.open(sweep)
+    digest = one.runs[0].digest
+    assert [kernel.key for kernel in rl.open(tmp_path / "store" / digest[:8])] == [one[0].key]
+    least_ns = whole[1].duration_ns or 0.0
+    assert names(rl.open(tmp_path / "store", where=f"duration_ns >= {least_ns}")) == names(whole)[:2]
+    assert names(rl.open(tmp_path / "store" / digest, where="duration_ns > 1 or duration_ns > 2")) == names(one)
+    with pytest.raises(InputError, match=r"no kernel of `.*store` meets the condition"):
+        rl.open(tmp_path / "store", where="duration_ns > 9e9")
+    with pytest.raises(InputError, match="no report whose digest begins with `ffffff`"):
+        rl.open(tmp_path / "store" / "ffffff")
+    with pytest.raises(UsageError, match="`where` chooses among the kernels of a store"):
+        rl.open(sweep, where="duration_ns > 1")
+
+
+def test_thresholds_are_those_of_a_file(attention: Path, tmp_path: Path) -> None:
+    """Verdicts are reached with the thresholds that a file gives, of reports and of stores alike."""
+    (tmp_path / "mine.toml").write_text(
+        "[thresholds]\nat_roof_share = 0.95\nat_roof_device_share = 0.95\n", encoding="utf-8"
+    )
+    rl.ingest(attention, tmp_path / "store")
+    usual = [kernel.verdict.at_roof for kernel in rl.open(attention)]
+    for place in (attention, tmp_path / "store"):
+        judged = rl.open(place, thresholds=tmp_path / "mine.toml")
+        assert [kernel.verdict.at_roof for kernel in judged] != usual
+
+
 def test_an_export_opens(tmp_path: Path) -> None:
     """A CSV export of ncu is a report; the GPU that it does not name is given."""
     (tmp_path / "gemm.csv").write_text(

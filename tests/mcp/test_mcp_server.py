@@ -110,10 +110,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def said(root: Path) -> Said:
-    """Ask one server everything."""
+    """Ask one server everything, in a thread of its own: in the first one the browser of other tests keeps a loop."""
     asked = (*ASKED, *(TRANSCRIBED if (root / "published").is_dir() else ()))
-    with ThreadPoolExecutor(1) as alone:  # a browser of other tests may have a loop in this thread
-        return alone.submit(anyio.run, _talk, root, asked).result()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, _talk, root, asked).result()
 
 
 async def _talk(root: Path, asked: tuple[tuple[str, Mapping[str, Any]], ...]) -> Said:
@@ -180,8 +180,8 @@ def test_what_a_client_can_mend_is_an_error_with_a_hint(said: Said) -> None:
     assert "did you mean `gemm`?" in said.refused("open_report", path="before.ncu-rep", kernel="gemn")
     assert "no regular expressions here" in said.refused("open_report", path="before.ncu-rep", kernel="re:(a+)+$")
     assert "not an Nsight Compute report" in said.refused("open_report", path="cut.ncu-rep")
-    assert "no operation is called `gem`" in said.refused("predict", operation="gem", sizes={})
-    assert "sizes of `gemm` are: m, n, k" in said.refused("predict", operation="gemm", sizes={"q": 1})
+    assert "called `gem` (hint: did you mean `gemv` or" in said.refused("predict", operation="gem", sizes={})
+    assert "its sizes are m, n, k" in said.refused("predict", operation="gemm", sizes={"q": 1})
     assert "by instruction" in said.refused("hotspots", path="before.ncu-rep", kernel="gemm")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections import defaultdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -20,14 +19,13 @@ from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
-from rooflens.model.compare.paired import compare_pairs
-from rooflens.model.store import MARKER
-from rooflens.model.store.address import shown
+from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
+from rooflens.model.store.address import no_report, shown, store_at, where_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflens.model.compare.across import Across, Sides
+    from rooflens.model.compare.across import Sides
     from rooflens.model.compare.gate import Compared, Gated
     from rooflens.model.compare.pairing import Pair
     from rooflens.model.records import AnalyzedReport
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "md", "html", "junit", "github")
 GATE_FAILED = 5
-_DIGEST = re.compile(r"[0-9a-f]{6,64}")
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
@@ -85,7 +82,7 @@ def compare(
     smallest = min(smallest, gate.fail_on) if gate else smallest
     sides, pairs = _paired(places, selection)
     compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
-    sides = replace(sides, across=tuple(_across(pairs, compared)))
+    sides = replace(sides, across=tuple(set_across(pairs, compared)))
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
     gated = gate.judge(compared) if gate else None
@@ -134,24 +131,15 @@ def _paired(places: Sequence[str], selection: Selection | None) -> tuple[Sides, 
     Raises:
         InputError: A side cannot be read whole, two sides have no program in common, or one place has no versions.
     """
-    from rooflens.model.compare.across import Sides, Unpaired
-    from rooflens.model.compare.pairing import pair_programs
+    from rooflens.model.compare.across import Sides
     from rooflens.report.versions import path_labels
 
     if len(places) == 1:
         return Sides(), list(_versions(places[0], selection))
-    base, *heads = (_reports(place, selection) for place in places)
     named = [shown(place) for place in places]
     labels = named if len(places) == 2 else path_labels(named)
-    pairs: list[Pair] = []
-    unpaired: list[Unpaired] = []
-    for head, label in zip(heads, labels[1:], strict=True):
-        pairing = pair_programs(base, head, (labels[0], label))
-        pairs += pairing.pairs
-        names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
-        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
-        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
-    return Sides(unpaired=tuple(unpaired)), pairs
+    pairs, unpaired = pair_sides([_reports(place, selection) for place in places], labels)
+    return Sides(unpaired=unpaired), pairs
 
 
 def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
@@ -176,34 +164,18 @@ def _versions(place: str, selection: Selection | None) -> Iterator[Pair]:
         yield from (Pair(program, base, head) for head in heads)
 
 
-def _across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
-    """Set the sides of each program that has more than two side by side."""
-    from rooflens.model.compare.across import across
-
-    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
-    for i, pair in enumerate(pairs):
-        found[pair.base.digests].append(i)
-    for of in found.values():
-        if len(of) > 1:
-            names = dict.fromkeys(pairs[i].program for i in of)
-            name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
-            labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
-            yield across(name, labels, [compared[i].comparison for i in of])
-
-
 def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     """Load one side: reports, a store, or one run of a store; what cannot be read is no side to compare with.
 
     Raises:
         InputError: A report of the side cannot be read, or the store has no such run.
     """
-    store, digest = _store_of(place)
-    where = f"digest like '{digest}%'" if digest else None
+    store, digest = store_at(place) or (None, "")
+    where = where_digest(digest) if digest else None
     try:
         found = load_analyzed((place,) if store is None else (), store, where=where, selection=selection)
     except NothingChosenError:
-        message = f"`{shown(store or '')}` holds no report whose digest begins with `{digest}`"
-        raise InputError(message, "the table `runs` lists them") from None
+        raise no_report(store or "", digest) from None
     for source, error in found.failures:
         show_error(error, source)
     if found.failures:
@@ -211,29 +183,11 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     return list(found.reports)
 
 
-def _store_of(given: str) -> tuple[str | None, str]:
-    """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
-
-    The digest stands as `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet`; an address is a store's.
-    """
-    place = Path(given)
-    if "://" in given or _is_store(place):
-        return given, ""
-    folder = place.parent.parent if place.parent.name == "runs" else place.parent
-    if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):
-        return str(folder), place.stem
-    return None, ""
-
-
-def _is_store(folder: Path) -> bool:
-    return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
-
-
 def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
     """Print the comparison, or write it to a file, in one of the formats."""
-    from rooflens.report.text import comparison as comparisons
-
     if style == "table":
+        from rooflens.report.text import comparison as comparisons
+
         comparisons.print_across(console(), sides.across)
         for one in compared:
             comparisons.print_comparison(console(), one)
@@ -241,20 +195,9 @@ def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sid
     if style == "github":
         _write_github(compared, gated, sides, output)
         return
-    _place(_text(compared, gated, style, sides), output)
+    from rooflens.writing.comparisons import render
 
-
-def _text(compared: list[Compared], gated: Gated | None, style: str, sides: Sides) -> str:
-    """Write the comparison in one of the formats for files."""
-    from rooflens.report.text import comparison as comparisons
-
-    if style == "junit":
-        return comparisons.to_junit(compared, gated)
-    if style == "html":
-        from rooflens.report.comparison.page import render_comparison
-
-        return render_comparison(compared, gated, sides)
-    return {"json": comparisons.to_json, "md": comparisons.to_markdown}[style](compared, gated, sides)
+    _place(render(compared, style, sides, gated), output)
 
 
 def _place(text: str, output: Path | None) -> None:

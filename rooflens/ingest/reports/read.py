@@ -367,11 +367,11 @@ def differences_of(ours: Report, theirs: Report) -> Iterator[str]:
             f"{name} of result {kernel.index}" for name in names if getattr(kernel, name) != getattr(other, name)
         )
     for what, table, other_table in (("values", ours.raw, theirs.raw), ("instances", ours.instances, theirs.instances)):
-        if table is not None and other_table is not None and not _rows(table).equals(_rows(other_table)):
+        if table is not None and other_table is not None and not comparable(table).equals(comparable(other_table)):
             yield f"stored {what}"
 
 
-def _rows(table: pa.Table) -> pa.Table:
+def comparable(table: pa.Table) -> pa.Table:
     """Return the rows of a table in an order of their own, for readers differ in theirs, and doubles as their bits."""
     import pyarrow as pa  # noqa: PLC0415 - only where stored values were asked for
 

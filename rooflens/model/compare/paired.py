@@ -1,19 +1,58 @@
-"""Compare the sides of pairs of programs: what the command and the Python API do alike."""
+"""Pair the programs of two sides or more, and compare them: what the command and the Python API do alike."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError
+from rooflens.model.compare.across import Across, Unpaired, across
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.pairing import refusals, warnings
+from rooflens.model.compare.pairing import pair_programs, refusals, warnings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflens.model.compare.pairing import Pair
+    from rooflens.model.records import AnalyzedReport
+
+
+def pair_sides(
+    sides: Sequence[Sequence[AnalyzedReport]], labels: Sequence[str]
+) -> tuple[list[Pair], tuple[Unpaired, ...]]:
+    """Pair the programs of each later side with those of the first one; return what only one of them has, too.
+
+    Args:
+        sides: The reports of each side, two or more.
+        labels: What the sides are called.
+
+    Raises:
+        InputError: A side has no program in common with the first one.
+    """
+    base, *heads = sides
+    pairs: list[Pair] = []
+    unpaired: list[Unpaired] = []
+    for head, label in zip(heads, labels[1:], strict=True):
+        pairing = pair_programs(base, head, (labels[0], label))
+        pairs += pairing.pairs
+        names = ("the base", "the head") if len(heads) == 1 else (f"{labels[0]}, and not {label},", label)
+        found = zip(names, (pairing.only_base, pairing.only_head), strict=True)
+        unpaired += [Unpaired(name, programs) for name, programs in found if programs]
+    return pairs, tuple(unpaired)
+
+
+def set_across(pairs: Sequence[Pair], compared: Sequence[Compared]) -> Iterator[Across]:
+    """Set the sides of each program that has more than two side by side."""
+    found: defaultdict[frozenset[str], list[int]] = defaultdict(list)
+    for i, pair in enumerate(pairs):
+        found[pair.base.digests].append(i)
+    for of in found.values():
+        if len(of) > 1:
+            names = dict.fromkeys(pairs[i].program for i in of)
+            name = next(iter(names)) if len(names) == 1 else pairs[of[0]].base.label
+            labels = (pairs[of[0]].base.label, *(pairs[i].head.label for i in of))
+            yield across(name, labels, [compared[i].comparison for i in of])
 
 
 def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint: str) -> list[Compared]:

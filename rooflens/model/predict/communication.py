@@ -55,7 +55,7 @@ def link_of(gpu: Datasheet, gpus: int, wanted: LinkKind | None = None) -> Link:
     if link := next((link for link in found if link.reaches(gpus)), None):
         return link
     told = " and ".join(_lacking(gpu, kind) for kind in kinds)
-    raise InputError(f"`{gpu.name}`: {told}", "`--link` chooses another link; `rooflens gpus NAME` lists those it has")
+    raise InputError(f"`{gpu.name}`: {told}", "choose another link; `rooflens gpus NAME` lists those it has")
 
 
 def _lacking(gpu: Datasheet, kind: LinkKind) -> str:

@@ -16,7 +16,7 @@ from rooflens.errors import UsageError
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.predict.measured import read_coverage
-from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.operations import the_operation
 from rooflens.model.predict.sizes import parse_values
 
 if TYPE_CHECKING:
@@ -83,9 +83,7 @@ def parse_prediction(text: str) -> Prediction:
         UsageError: The operation, a size or the type is unknown, or a size is missing.
     """
     name, _, rest = text.partition(":")
-    operation = OPERATIONS.get(name.strip())
-    if operation is None:
-        raise UsageError(f"no operation is called `{name.strip()}`", _HINT)
+    operation = the_operation(name.strip())
     pairs = [_pair(part) for part in rest.split(",") if part.strip()]
     given = dict(pairs)
     if len(given) < len(pairs):

@@ -176,7 +176,7 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     """
     known = {size.name: size for size in operation.sizes}
     unknown = [name for name in sizes if name not in known]
-    wanted = ", ".join(f"--{name.replace('_', '-')}" for name in known)
+    wanted = ", ".join(size.name if size.default is None else f"{size.name}={size.default}" for size in known.values())
     if unknown:
         raise UsageError(f"`{operation.name}` has no size `{unknown[0]}`", f"its sizes are {wanted}")
     values = {name: sizes.get(name, size.default) for name, size in known.items()}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
+from rooflens.errors import UsageError
 from rooflens.model.predict.communication import all_reduced, exchanged, gathered
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,
@@ -468,3 +469,18 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
     {operation.name: operation for operation in (*_TABLE, *_COLLECTIVES, _CUSTOM)}
 )
 """The table by name; adding a row adds the operation everywhere."""
+
+
+def the_operation(name: str) -> Operation:
+    """Find an operation by its name.
+
+    Raises:
+        UsageError: None is called so; the hint has the names that come close.
+    """
+    if name in OPERATIONS:
+        return OPERATIONS[name]
+    from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
+
+    near = " or ".join(f"`{one}`" for one in get_close_matches(name, OPERATIONS))
+    hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
+    raise UsageError(f"no operation is called `{name}`", hint)

@@ -1,12 +1,22 @@
-"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: told from paths, joined, and shown."""
+"""Addresses of files and folders, such as `s3://bucket/folder?region=eu-west-1`: told from paths, joined, and shown.
+
+And where a store stands, or a report of one, told from reports without the cost of pyarrow.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+from rooflens.errors import InputError
+from rooflens.model.store import MARKER
 
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _SECRET = re.compile(r"(?<=://)(?:[^/@]*|[^/@:]*:(?!\d+/)[^@]*)@")
 """Who an address is opened as: a key may hold slashes, where it was not escaped; `host:9000/a@b` is no key."""
+
+_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+"""The first digits of a report's SHA-256, or all of them."""
 
 _FEW = 3
 """A text of so few letters is in half of all messages, and no key."""
@@ -33,6 +43,44 @@ def joined(address: str, name: str) -> str:
 def shown(address: str) -> str:
     """Return an address as messages show it, without its options and without who it is opened as; a path as it is."""
     return _SECRET.sub("", address).partition("?")[0] if is_address(address) else address
+
+
+def store_at(given: str) -> tuple[str, str] | None:
+    """Tell a store, and a report of one by the first digits of its digest, from reports and folders of them.
+
+    Args:
+        given: A path or an address; `STORE/DIGEST` or, as in older stores, `STORE/runs/DIGEST.parquet` is one report.
+
+    Returns:
+        The store and the digits, none of them for the whole store; None where there is no store.
+    """
+    if is_address(given):
+        from rooflens.model.store.place import Place  # noqa: PLC0415 - loads pyarrow
+
+        return (given, "") if Place(given).exists(MARKER) else None
+    place = Path(given)
+    if _is_store(place):
+        return given, ""
+    folder = place.parent.parent if place.parent.name == "runs" else place.parent
+    if not place.exists() and _DIGEST.fullmatch(place.stem) and _is_store(folder):
+        return str(folder), place.stem
+    return None
+
+
+def where_digest(digits: str) -> str:
+    """Write the condition on kernels that chooses the report of a store whose digest begins with some digits."""
+    return f"digest like '{digits}%'"
+
+
+def no_report(store: str, digits: str) -> InputError:
+    """Say that no report of a store is meant by some digits."""
+    message = f"`{shown(store)}` holds no report whose digest begins with `{digits}`"
+    return InputError(message, "the table `runs` lists them")
+
+
+def _is_store(folder: Path) -> bool:
+    """Return whether a folder is a store, one of those that had no marker yet too."""
+    return (folder / MARKER).is_file() or any((folder / "runs").glob("*.parquet"))
 
 
 def without_secrets(message: object, address: str) -> str:

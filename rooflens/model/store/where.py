@@ -1,4 +1,4 @@
-"""The conditions of `--where`: a small part of SQL, read into a tree and pushed down to Parquet.
+"""The conditions of `--where`, and of `where` in Python: a part of SQL, read into a tree and pushed down to Parquet.
 
     gpu like '%H100%' and (function_name like 'flash%' or duration_ns >= 1e6) and nvtx_range is not null
 
@@ -173,7 +173,7 @@ class _Parser:
 
     def _error(self, what: str, hint: str = "") -> UsageError:
         example = "for example \"gpu like '%H100%' and function_name like 'flash%'\""
-        return UsageError(f"--where: {what}", hint or example)
+        return UsageError(f"condition on kernels: {what}", hint or example)
 
     def whole(self) -> Node:
         if not self._tokens:

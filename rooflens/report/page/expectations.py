@@ -16,7 +16,7 @@ from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import is_expected
 from rooflens.model.verdict.sentences import resource_label, wall_words
 from rooflens.report.html.templates import render
-from rooflens.report.page.cards.expectation import _rows, sizes_text, title_of
+from rooflens.report.page.cards.expectation import expected_rows, sizes_text, title_of
 from rooflens.report.page.sweeps import LADDERS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
 def prediction_lines(checked: Checked) -> tuple[str, ...]:
     """Write for a terminal what was predicted for one iteration, what the kernels did, and why they differ."""
     prediction, measured = checked.prediction, checked.measured
-    rows = {row.label: row for row in _rows(checked)}
+    rows = {row.label: row for row in expected_rows(checked)}
     told = [f"{row.predicted} at DRAM" if row.label == "DRAM bytes" else row.predicted for row in _amounts(rows)]
     wall = [wall_words(prediction.bound, prediction.resource)] if prediction.bound else []
     found = [f"{_beside(row)} at DRAM" if row.label == "DRAM bytes" else _beside(row) for row in _amounts(rows)]
@@ -146,7 +146,7 @@ def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:
         expected=expected,
         found=_wall_look(*measured.wall) if measured.wall else None,
         as_expected=measured.wall is not None and is_expected(measured.wall, prediction),
-        rows=_rows(checked),
+        rows=expected_rows(checked),
         times=_times(checked),
     )
 

@@ -74,7 +74,7 @@ def draw_rooflines(page: Content, *, dark: bool = False, level: str | None = Non
     if not placed:
         raise InputError(
             "no kernel can be placed in a roofline: these reports hold neither FLOPs with bytes, nor bandwidth shares",
-            "collect them with `ncu --set full`; --format md or html shows what the reports do hold",
+            "collect them with `ncu --set full`; Markdown and the page show what the reports do hold",
         )
     empty = [roofline.gpu for roofline in planes if not roofline.placed]
     notes = [f"no kernel of {gpu} can be placed: it is not in the picture" for gpu in empty]

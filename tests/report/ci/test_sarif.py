@@ -173,10 +173,13 @@ def test_a_finding_keeps_its_fingerprint_where_its_line_moves(tmp_path: Path) ->
 
 
 @pytest.mark.corpus
-def test_the_command_writes_it_for_a_published_report(corpus: Path) -> None:
-    """Every finding with a line of MW_Baseline is a result, by rules of which each is used."""
-    done = CliRunner().invoke(main, ["analyze", str(corpus / "GPU_workshop__MW_Baseline.ncu-rep"), "--format", "sarif"])
+def test_the_command_writes_it_for_a_published_report(corpus: Path, tmp_path: Path) -> None:
+    """Every finding with a line of MW_Baseline is a result, by rules of which each is used; of a store it is equal."""
+    report, store = str(corpus / "GPU_workshop__MW_Baseline.ncu-rep"), str(tmp_path / "store")
+    done = CliRunner().invoke(main, ["analyze", report, "--format", "sarif"])
     assert done.exit_code == 0
+    CliRunner().invoke(main, ["ingest", report, "--store", store, "--raw", "none"])
+    assert CliRunner().invoke(main, ["analyze", "--store", store, "--format", "sarif"]).stdout == done.stdout
     document = json.loads(done.stdout)
     jsonschema.validate(document, SCHEMA, format_checker=jsonschema.FormatChecker())
     (run,) = document["runs"]

@@ -48,7 +48,7 @@ def sizes_text(parameters: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value:,}" for name, value in parameters.items())
 
 
-def _rows(checked: Checked) -> tuple[PredictedRow, ...]:
+def expected_rows(checked: Checked) -> tuple[PredictedRow, ...]:
     """Put each quantity beside its measurement."""
     prediction, measured, unit = checked.prediction, checked.measured, checked.unit
     least = "at least " if checked.at_least else ""
@@ -99,7 +99,7 @@ def _rows_of_whole(checked: Checked) -> list[PredictedRow]:
     topics: Mapping[str, Topic] = {checked.unit: "work", "DRAM bytes": "bytes"}
     rows = [
         replace(row, why=next(iter(why[topics[row.label]].reasons), "") if topics.get(row.label) in why else "")
-        for row in _rows(checked)
+        for row in expected_rows(checked)
     ]
     prediction, wall = checked.prediction, checked.measured.wall
     if prediction.bound and wall:

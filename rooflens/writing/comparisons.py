@@ -1,0 +1,33 @@
+"""A comparison in any of the formats for files: the door of `rooflens compare`, and of `Comparison.save`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.compare.across import TWO
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflens.model.compare.across import Sides
+    from rooflens.model.compare.gate import Compared, Gated
+
+
+def render(compared: Sequence[Compared], style: str, sides: Sides = TWO, gated: Gated | None = None) -> str:
+    """Write a comparison, without a line's end behind it.
+
+    Args:
+        compared: What became of each program.
+        style: `html`, `md`, `json` or `junit`.
+        sides: What is said of all sides together.
+        gated: What a gate found; None where there is none.
+    """
+    if style == "html":
+        from rooflens.report.comparison.page import render_comparison
+
+        return render_comparison(compared, gated, sides)
+    from rooflens.report.text import comparison
+
+    if style == "junit":
+        return comparison.to_junit(compared, gated)
+    return {"json": comparison.to_json, "md": comparison.to_markdown}[style](compared, gated, sides)
