@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,8 @@ def compare(
     gated = gate.judge(compared) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
-    _write(_drawn(pairs, compared, gated, smallest, lambda *of: _text(*of, style, sides)), style, output)
+    drawn = _drawn(pairs, compared, gated, smallest, partial(_text, style=style, sides=sides))
+    _write(drawn, style, output)
     if gated is not None:
         _tell(gated)
 
@@ -295,7 +297,7 @@ def _write(drawn: Text, style: str, output: Path | None) -> None:
         echo(drawn.annotations, nl=False)
 
 
-def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, style: str, sides: Sides) -> Text:
+def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text:
     """Write the comparison in one of the formats."""
     sides = replace(sides, across=tuple(_across(pairs, compared)))
     if style == "github":

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.format import natural
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.records import AnalyzedReport, timed
@@ -119,7 +120,7 @@ def with_reports(pairs: Iterable[Pair], reports: Iterable[AnalyzedReport]) -> li
 def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:
     """Find the programs of which one place holds several versions, each with its recordings, in order of recording."""
     versions: defaultdict[tuple[str, str | None], dict[str, list[AnalyzedReport]]] = defaultdict(dict)
-    for report in sorted(reports, key=lambda one: one.run.created_unix_s or 0):
+    for report in sorted(reports, key=lambda one: (one.run.created_unix_s or 0, natural(one.run.source))):
         gpu = next((analysis.kernel.gpu for analysis in timed(report.analyses)), None)
         versions[program_name(report.run), gpu].setdefault(version_name(report.run), []).append(report)
     several = {of: list(found.values()) for of, found in versions.items() if len(found) > 1}
