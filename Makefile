@@ -9,12 +9,12 @@ MINUTES  ?= 10
 
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Recorded reports of a workload take over from synthetic ones as soon as there are any.
-RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/$(WORKLOAD).ncu-rep fixtures/*/$(WORKLOAD).*.ncu-rep))
+# Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
+RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
 REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
-DEMO = $(or $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep)),$(DEMO_SYNTHETIC))
-DEMO_SYNTHETIC = $(wildcard $(addprefix fixtures/synthetic/,attention.*.ncu-rep verdict_*.ncu-rep sweep_*.ncu-rep))
+# Real figures only: synthetic ones would put their banner on the page.
+DEMO = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo replay profile calibrate record gpu test test-all lint format fuzz faults bench accuracy fixtures pictures vendor build clean
@@ -32,10 +32,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
 	@touch $@
 
-demo: $(STAMP) ## draw out/demo.html from the stored reports and print the table
+demo: $(STAMP) ## draw out/demo.html from the published figures in fixtures/ and print the table
 	$(BIN)/rooflens report $(DEMO) --output $(OUT)/demo.html --title "rooflens demo" --table --force
 
-replay: $(STAMP) ## draw the page of WORKLOAD=attention from its stored report
+replay: $(STAMP) ## draw the page of WORKLOAD=attention, or MW_Baseline, from its stored report
 	@test -n "$(REPLAYED)" || { echo "error: no stored report of '$(WORKLOAD)'"; echo; \
 	  echo "hint: stored are: $(patsubst %.synthetic.ncu-rep,%,$(notdir $(wildcard fixtures/*/*.ncu-rep)))"; exit 1; }
 	$(BIN)/rooflens report $(REPLAYED) --output $(OUT)/$(WORKLOAD).html --title "$(WORKLOAD)" --table --force

@@ -45,6 +45,14 @@ def test_files_of_the_package_are_where_a_page_says(page: Path) -> None:
         assert (ROOT / "rooflens" / name).exists(), name
 
 
+def test_reports_that_the_readme_opens_are_in_the_clone() -> None:
+    """Every stored report that a command of the README names is there, the first command's among them."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"fixtures/\S+\.ncu-rep", text)
+    assert f"rooflens report {named[0]}" in text
+    assert all((ROOT / name).exists() for name in named)
+
+
 def test_every_file_that_llms_txt_lists_exists() -> None:
     """The list of the documentation for models names files that are there, and every page for users."""
     listed = re.findall(r"\]\(([^)]+)\)", (ROOT / "llms.txt").read_text(encoding="utf-8"))
@@ -95,15 +103,15 @@ def test_the_readme_names_commands_that_exist() -> None:
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
 
 
-@pytest.mark.corpus
-def test_the_table_of_the_readme_is_what_analyze_prints(corpus: Path) -> None:
-    """The README quotes the table of a published report at 120 columns, line by line."""
-    (report,) = analyze_paths([corpus / "GPU_workshop__MW_Baseline.ncu-rep"]).reports
+def test_the_table_of_the_readme_is_what_analyze_prints(fixtures: Path) -> None:
+    """The README quotes the table of published figures at 120 columns, line by line."""
+    (report,) = analyze_paths([fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep"]).reports
     (section,) = to_sections(report.analyses)
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(to_table(section, 120))
     lines = [section.heading, *(line.rstrip() for line in console.export_text().splitlines())]
-    quoted = (ROOT / "README.md").read_text(encoding="utf-8").partition("$ rooflens analyze MW_Baseline.ncu-rep\n")[2]
+    command = "$ rooflens analyze fixtures/published/GPU_workshop__MW_Baseline.ncu-rep\n"
+    quoted = (ROOT / "README.md").read_text(encoding="utf-8").partition(command)[2]
     assert [line.strip() for line in quoted.splitlines()[: len(lines)]] == lines
 
 

@@ -115,8 +115,8 @@ def test_nothing_is_written_through_a_link_laid_in_the_way(tmp_path: Path, monke
     """Where the name of the partial file is taken by a link, what the link leads to keeps its content."""
     victim = tmp_path / "victim"
     victim.write_text("old")
-    monkeypatch.setattr("secrets.token_hex", lambda _: "0")
-    for name in ("page.html.partial", ".page.html.0.partial"):
+    monkeypatch.setattr("os.urandom", bytes)
+    for name in ("page.html.partial", f".page.html.{bytes(8).hex()}.partial"):
         (tmp_path / name).symlink_to(victim)
     with pytest.raises(InputError, match="File exists"):
         write_whole(tmp_path / "page.html", "new")

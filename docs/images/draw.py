@@ -1,8 +1,9 @@
 """Draw the pictures of the documentation: `make pictures`.
 
 One shows a forecast. Three show the page of a report and one a sweep: recordings of `fixtures/` where there are any;
-else three show a published V100 report (ROOFLENS_CORPUS names its folder); else all show stored synthetic ones, and say
-so. The first screens show published reports, and are drawn where those are. Needs a Chromium, as the browser tests do.
+else three show published figures of a V100, and the sweep shows synthetic reports, and says so. The first screens show
+published figures. Where ROOFLENS_CORPUS names a folder of the originals, those are shown, with their source lines.
+Needs a Chromium, as the browser tests do.
 """
 
 from __future__ import annotations
@@ -74,20 +75,20 @@ def pictures() -> tuple[Picture, ...]:
 
 def first_screens() -> Iterator[Picture]:
     """List what is seen of published reports without scrolling."""
-    folder = os.environ.get("ROOFLENS_CORPUS")
     for name, file, title in FIRST_SCREENS:
-        if folder and (published := Path(folder) / file).exists():
-            yield Picture(name, title, (published,), width_px=1440, height_px=900, scale=1)
+        yield Picture(name, title, (published(file),), width_px=1440, height_px=900, scale=1)
 
 
 def kernels() -> tuple[tuple[Path, ...], str]:
     """Return the reports of the kernels that are shown, the most real there are, and what they are of."""
     if own := recorded("attention*.ncu-rep", "gemm_ladder*.ncu-rep", "decode_attention*.ncu-rep"):
         return own, "Attention, decoding and eight ways to multiply"
-    folder = os.environ.get("ROOFLENS_CORPUS")
-    if folder and (published := Path(folder) / PUBLISHED).exists():
-        return (published,), "Weather model, one step"
-    return stored("attention.synthetic.ncu-rep"), "attention"
+    return (published(PUBLISHED),), "Weather model, one step"
+
+
+def published(file: str) -> Path:
+    """Return a published report: the original where that is at hand, else its figures."""
+    return Path(os.environ.get("ROOFLENS_CORPUS") or FIXTURES / "published") / file
 
 
 def recorded(*patterns: str) -> tuple[Path, ...]:

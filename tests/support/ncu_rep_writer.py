@@ -1,7 +1,8 @@
 """Writes valid Nsight Compute reports from a plain description, for tests and fixtures.
 
-NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic: in a version entry of its own and, unless a
-test wants another, in the name of its process. The same description gives the same bytes.
+NVIDIA's own `ncu_report` reads them back. Each says that it is synthetic, in a version entry of its own and, unless a
+test wants another, in the name of its process; or else where its figures were published. The same description gives the
+same bytes.
 """
 
 from __future__ import annotations
@@ -23,16 +24,21 @@ if TYPE_CHECKING:
 Scalar: TypeAlias = int | float | str | None
 """ncu stores counts it knows itself as uint64, counters as double, names as text; None has a name but no value."""
 
+PUBLISHED_PROVIDER = "rooflens published figures"
+
 _MAGIC = b"NVR\0"
 _VERSION = 7
 _RULE_KIND_OPTIMIZATION = 4
+_OF_UNIT, _OF_KERNEL = 1, 2
+"""Types of an estimated speed-up."""
+
 _SYNTHETIC_VERSION = "1"
 
 
 class Instances(Struct, frozen=True):
     """A metric with instances, such as an opcode table: values by correlation id, and their total."""
 
-    by_id: Mapping[str | int, float]
+    by_id: Mapping[str | int, float | str]
     total: Scalar = None
 
 
@@ -40,12 +46,18 @@ MetricValue: TypeAlias = Scalar | Instances
 
 
 class RuleText(Struct, frozen=True):
-    """What one of NVIDIA's rules would say."""
+    """What one of NVIDIA's rules would say.
+
+    Attributes:
+        speedup_pct: Time that the kernel, or the one unit that the rule looks at, would need less; None without it.
+    """
 
     identifier: str
     section: str
     title: str
     text: str
+    speedup_pct: float | None = None
+    unit_speedup_pct: float | None = None
 
 
 class NvtxRange(Struct, frozen=True):
@@ -72,6 +84,7 @@ class KernelSpec(Struct, frozen=True):
         ranges: The NVTX ranges open around it; None for a report made without NVTX.
         process: Number and name of the process that launched it; None for the session's own.
         thread_id: The thread that launched it.
+        function: Its plain name, where that does not follow from the demangled one.
     """
 
     name: str
@@ -82,15 +95,20 @@ class KernelSpec(Struct, frozen=True):
     ranges: Sequence[NvtxRange] | None = None
     process: tuple[int, str] | None = None
     thread_id: int = 1
+    function: str | None = None
 
     @property
     def function_name(self) -> str:
         """Name without return type, template arguments and parameters."""
-        return re.sub(r"[<(].*", "", self.name.removeprefix("void "))
+        return self.function if self.function is not None else re.sub(r"[<(].*", "", self.name.removeprefix("void "))
 
 
 class SessionSpec(Struct, frozen=True):
-    """What the session blocks say of the process and of ncu."""
+    """What the session blocks say of the process and of ncu.
+
+    Attributes:
+        published: Where real figures come from: repository, licence, commit and path; None for synthetic ones.
+    """
 
     process_id: int = 4242
     process_name: str = "/synthetic/program"
@@ -100,6 +118,7 @@ class SessionSpec(Struct, frozen=True):
     created_unix_s: int = 1_735_689_600  # 2025-01-01T00:00:00Z
     clock_control: str | None = None
     replay_mode: str | None = None
+    published: str | None = None
 
 
 class ReportSpec(Struct, frozen=True):
@@ -179,7 +198,7 @@ def _details(session: SessionSpec) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = [
         {"CreationTime": session.created_unix_s},
         {"TargetSystemInfo": {"ComputerName": session.host.encode()}},
-        {"VersionInfo": {"Provider": SYNTHETIC_PROVIDER.encode(), "Version": _SYNTHETIC_VERSION.encode()}},
+        {"VersionInfo": _origin(session)},
     ]
     if session.ncu_version is not None:
         version = {"Provider": b"Nsight Compute Target", "Version": session.ncu_version.encode()}
@@ -190,6 +209,13 @@ def _details(session: SessionSpec) -> list[dict[str, Any]]:
     if session.command_line is not None:
         entries.append({"ProfilerCmdline": session.command_line.encode()})
     return entries
+
+
+def _origin(session: SessionSpec) -> dict[str, bytes]:
+    """Say in a version entry who made the report up, or where its figures were published."""
+    if session.published is None:
+        return {"Provider": SYNTHETIC_PROVIDER.encode(), "Version": _SYNTHETIC_VERSION.encode()}
+    return {"Provider": PUBLISHED_PROVIDER.encode(), "Version": session.published.encode()}
 
 
 def _results_block(kernels: Sequence[KernelSpec], session: SessionSpec, strings: _Strings) -> bytes:
@@ -284,9 +310,13 @@ def _value(value: float | str) -> dict[str, Any]:
 def _rule(rule: RuleText) -> dict[str, Any]:
     """Describe one rule result."""
     text = {"Text": rule.text.encode(), "Kind": _RULE_KIND_OPTIMIZATION, "Title": rule.title.encode()}
+    item: dict[str, Any] = {"Message": text}
+    for kind, pct in ((_OF_KERNEL, rule.speedup_pct), (_OF_UNIT, rule.unit_speedup_pct)):
+        if pct is not None:
+            item["Speedup"] = {"Kind": kind, "Value": pct}
     return {
         "Identifier": rule.identifier.encode(),
         "DisplayName": rule.identifier.encode(),
-        "Body": {"Items": [{"Message": text}]},
+        "Body": {"Items": [item]},
         "SectionIdentifier": rule.section.encode(),
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rooflens.errors import EnvironmentMissingError, InputError
 from rooflens.workloads.build import build, find_compiler, local_architecture

@@ -6,10 +6,10 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-from msgspec.structs import replace
 from support.cuda_emulator import build_for_cpu, rewrite
 
 from rooflens.workloads.registry import RANGE_NAME, find_workload, load_workloads

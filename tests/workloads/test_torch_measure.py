@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec import Struct, field
 
 from rooflens.errors import EnvironmentMissingError
 
@@ -20,7 +20,8 @@ from rooflens.workloads.torch_measure import Activity, Plan  # noqa: E402
 CPU = torch.device("cpu")
 
 
-class Doubling(Struct):
+@dataclass
+class Doubling:
     """A program that doubles, off by `offset`, and keeps a diary."""
 
     TOLERANCE: Mapping[str, float] = field(default_factory=lambda: {"fp32": 1e-6})

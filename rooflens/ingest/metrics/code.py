@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rooflens.ingest.metrics import figures
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.hotspots import STALL
 from rooflens.model.records import Hotspot
@@ -101,6 +102,7 @@ class Instructions(Struct, frozen=True):
         function_name: Of the kernel.
         starts: Address of the first instruction of each function, sorted.
         warps: How many warps were launched.
+        figures: What published figures say of the instructions; None for every other report.
     """
 
     amounts: Mapping[str, ByAddress]
@@ -112,6 +114,7 @@ class Instructions(Struct, frozen=True):
     function_name: str
     starts: Sequence[int]
     warps: float | None
+    figures: figures.Figures | None = None
 
     @property
     def start(self) -> int | None:
@@ -130,7 +133,7 @@ class _Function(Struct, frozen=True):
 
 def uses(name: str) -> bool:
     """Return whether something is read of the instances of this metric."""
-    return name in _NAMES or _STALLED.match(name) is not None
+    return name in _NAMES or figures.uses(name) or _STALLED.match(name) is not None
 
 
 def needs(name: str) -> bool:
@@ -169,6 +172,7 @@ def gather(metrics: Metrics, opcodes: Mapping[str, int], function_name: str) -> 
         function_name=function_name,
         starts=sorted({int(start) for start in starts.values if not isinstance(start, str)}) if starts else (),
         warps=_warps(metrics),
+        figures=figures.read_figures(metrics),
     )
 
 
@@ -177,9 +181,9 @@ def read_code(instructions: Instructions, texts: Texts | None) -> Code:
 
     Args:
         instructions: What is stored of them.
-        texts: What they are, and where they come from; None where nobody can say.
+        texts: What they are, and where they come from; None where nobody else than published figures can say.
     """
-    reader = _Reader(instructions, texts)
+    reader = _Reader(instructions, instructions.figures or texts)
     measured = reader.measured()
     if not measured:
         return Code(needs_texts=reader.needs_texts)

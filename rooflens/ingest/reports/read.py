@@ -289,8 +289,9 @@ class Reading:
         known: dict[int, Code] = {}
         unknown: dict[int, Instructions] = {}
         for index in wanted:
-            if (stored := self._direct.instructions(index)) is None:
-                continue
+            stored = self._direct.instructions(index)
+            if stored is None or stored.figures is not None:
+                continue  # published figures were read whole
             listing = self._direct.listing(index, stored)
             code = read_code(stored, listing) if listing else None
             if code is None or code.needs_texts:

@@ -18,6 +18,9 @@ _ACHIEVED = re.compile(
     r"\s+and\s+(?:close to\s+)?(?P<fp64>[\d.]+)% of its fp64 peak",
     re.IGNORECASE,
 )
+_FIGURES_ONLY = re.compile(r"fp32 (?P<fp32>[\d.]+) %, fp64 (?P<fp64>[\d.]+) % of peak")
+"""How published figures (`fixtures/publish.py`) say the same two numbers without NVIDIA's words."""
+
 _TITLE_OF_TEXT = (
     ("low compute throughput and memory bandwidth", "Latency Issue"),
     ("grid is too small", "Small Grid"),
@@ -61,9 +64,13 @@ def read_nvidia(rules: Iterable[Rule]) -> Nvidia:
     for rule in rules:
         if rule.identifier == "SOLBottleneck":
             bottleneck = bottleneck or _bottleneck(rule)
-        elif rule.identifier == "SOLFPRoofline" and (match := _ACHIEVED.search(rule.message)):
+        elif rule.identifier == "SOLFPRoofline" and (match := _achieved(rule.message)):
             fp32, fp64 = float(match["fp32"]), float(match["fp64"])
     return Nvidia(bottleneck, fp32, fp64)
+
+
+def _achieved(message: str) -> re.Match[str] | None:
+    return _ACHIEVED.search(message) or _FIGURES_ONLY.search(message)
 
 
 def _bottleneck(rule: Rule) -> str | None:

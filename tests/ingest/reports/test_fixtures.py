@@ -39,6 +39,7 @@ def test_the_manifest_is_what_the_generator_writes(fixtures: Path) -> None:
     assert text.partition(MARK)[2] == f"\n{manifest_entries()}"
     entries = tomllib.loads(text)
     stored = {str(path.relative_to(fixtures)) for path in fixtures.rglob("*.ncu-rep")}
+    stored = {path for path in stored if not path.startswith("published/")}  # they have a manifest of their own
     assert set(entries) == stored
     assert {name for name, entry in entries.items() if entry["synthetic"]} == {fixture.path for fixture in ALL}
 

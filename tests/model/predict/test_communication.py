@@ -266,7 +266,7 @@ def test_the_fastest_link_that_joins_so_many(gpu: str, count: int, wanted: LinkK
 )
 def test_a_link_that_is_not_there_is_told_from_one_not_known(gpu: str, wanted: LinkKind | None, words: str) -> None:
     """No link, a link that does not reach and a link that no document states are three errors."""
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=f"(?m){words}"):
         predicted("all-reduce", on=GPUS[gpu], link=wanted, bytes=1000, gpus=8)
 
 

@@ -45,6 +45,12 @@ def test_per_cents_of_the_peaks(subject: str, fp32: str, fp64: str, expected: tu
     assert found.bottleneck is None
 
 
+def test_published_figures_keep_the_per_cents() -> None:
+    """Figures that leave NVIDIA's sentence out say the same two numbers in words of ours."""
+    found = read_nvidia([rule("SOLFPRoofline", "Roofline Analysis", "fp32 12.5 %, fp64 3 % of peak")])
+    assert (found.fp32_pct_of_peak, found.fp64_pct_of_peak) == (12.5, 3)
+
+
 def test_roofline_rule_without_numbers() -> None:
     """A rule that states no per cents gives none."""
     assert read_nvidia([rule("SOLFPRoofline", "Roofline Analysis", "No floating point operations.")]) == Nvidia()

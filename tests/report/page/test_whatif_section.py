@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -205,7 +206,9 @@ def test_datasheet_roofs_of_one_height_are_one_line() -> None:
     page = page_of(both)
     (v100,) = datasheet_roofs(plane(page.gpus[0], page.timed), [GPUS["v100-sxm2"]])
     assert [name for _, name in v100.flop_per_s] == ["FP32", "FP64"]
-    test_gpu = replace(GPUS["v100-sxm2"], peaks=dict.fromkeys(("fp32", "fp64"), GPUS["v100-sxm2"].peaks["fp64"]))
+    test_gpu = dataclasses.replace(
+        GPUS["v100-sxm2"], peaks=dict.fromkeys(("fp32", "fp64"), GPUS["v100-sxm2"].peaks["fp64"])
+    )
     (merged,) = datasheet_roofs(plane(page.gpus[0], page.timed), [test_gpu])
     assert merged.flop_per_s == ((7.8e12, "FP32, FP64"),)
 

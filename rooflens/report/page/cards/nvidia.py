@@ -34,7 +34,7 @@ _OFTEN, _LONG = 3, 100
 """Cards and characters from which on a text is worth a place of its own."""
 _MARKUP = re.compile(r"@(?:url|section|source|sass):((?:(?!:https?://)[^@])*?)(?::https?://[^@]*)?@")
 """Links in rule texts: `@url:Text:https://...@`, `@section:Identifier:Text@`."""
-_BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
+BROKEN = re.compile(r"returned an error:|^Traceback|\.py:\d+|could not be found", re.MULTILINE)
 """Rules that say only that they could not run: the report lacks what they read."""
 
 
@@ -71,8 +71,8 @@ class Opinion(Struct, frozen=True):
 def opinion(launch: Launch) -> Opinion | None:
     """Set NVIDIA's rules beside the verdict; None where the report holds none."""
     analysis = launch.analysis
-    ran = [rule for rule in analysis.kernel.rules if rule.message and not _BROKEN.search(rule.message)]
-    broken = sum(bool(_BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
+    ran = [rule for rule in analysis.kernel.rules if rule.message and not BROKEN.search(rule.message)]
+    broken = sum(bool(BROKEN.search(rule.message)) for rule in analysis.kernel.rules)
     headline, note = _headline(launch), _note(analysis)
     if not (headline or note or ran):
         return None

@@ -1,0 +1,99 @@
+"""What a published set of figures says of single instructions, in place of the code that it leaves out.
+
+Such a report holds no machine code and no source text (`fixtures/README.md`). What is read of those is stored as
+metrics of our own, by address as ncu stores its own: what kind of instruction stands there, the opcodes of the hottest
+ones, and the line that each was compiled from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast, get_args
+
+from rooflens.ingest.metrics.stored import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflens.ingest.metrics.stored import Metrics, Value
+
+PREFIX = "rooflens__"
+"""Names of our own metrics begin so; NVIDIA has none that do."""
+
+KIND = f"{PREFIX}instruction_kind"
+"""Address -> kind; instructions that it leaves out are of the kind `other`."""
+
+OPCODE = f"{PREFIX}opcode"
+"""Address -> opcode with its modifiers, without operands."""
+
+LINE_IN = f"{PREFIX}line_in:"
+"""With the name of a source file behind it: address -> number of the line."""
+
+_KINDS = frozenset(get_args(Kind))
+
+
+class Figures:
+    """The instructions of one result as far as figures and names tell them.
+
+    Args:
+        kinds: By address; of those that are left out it is `other`.
+        opcodes: By address, of some.
+        lines: File and line by address.
+    """
+
+    has_sass = True
+
+    def __init__(
+        self, kinds: Mapping[int, Kind], opcodes: Mapping[int, str], lines: Mapping[int, tuple[str, int]]
+    ) -> None:
+        self._kinds = kinds
+        self._opcodes = opcodes
+        self._lines = lines
+
+    def kind(self, address: int) -> Kind:
+        """Say what an instruction is."""
+        return self._kinds.get(address, "other")
+
+    def sass(self, address: int) -> str | None:
+        """Return the opcode of an instruction; None where it is not stored."""
+        return self._opcodes.get(address)
+
+    def line(self, address: int) -> tuple[str, int] | None:
+        """Return the file and the line that an instruction was compiled from."""
+        return self._lines.get(address)
+
+    def source_files(self) -> Mapping[str, str]:
+        """Return nothing: source text is left out."""
+        return {}
+
+
+def uses(name: str) -> bool:
+    """Return whether a metric is one of ours."""
+    return name.startswith(PREFIX)
+
+
+def read_figures(metrics: Metrics) -> Figures | None:
+    """Read what a result stores of its instructions under our names; None where it stores nothing so."""
+    names = [name for name in metrics.names() if uses(name)]
+    if not names:
+        return None
+    kinds = {address: cast("Kind", kind) for address, kind in _texts(metrics, KIND) if kind in _KINDS}
+    lines = {
+        address: (name.removeprefix(LINE_IN), line)
+        for name in names
+        if name.startswith(LINE_IN)
+        for address, line in _instances(metrics, name)
+        if isinstance(line, int)
+    }
+    return Figures(kinds, dict(_texts(metrics, OPCODE)), lines)
+
+
+def _texts(metrics: Metrics, name: str) -> Iterator[tuple[int, str]]:
+    return ((address, text) for address, text in _instances(metrics, name) if isinstance(text, str))
+
+
+def _instances(metrics: Metrics, name: str) -> Iterator[tuple[int, Value]]:
+    stored = metrics.metric(name)
+    if stored is not None:
+        for address, value in zip(stored.keys or (), stored.values, strict=False):
+            if isinstance(address, int):
+                yield address, value

@@ -1,0 +1,104 @@
+"""Hold the published figures of `fixtures/published` to the reports that they were written from."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "fixtures"))
+
+import publish
+
+from rooflens.ingest.reports.container import inspect
+from rooflens.ingest.reports.read import read_report
+from rooflens.model.analyze import analyze
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.ingest.loading.load import Loaded
+    from rooflens.model.records import Kernel
+
+each_report = pytest.mark.parametrize("name", publish.PUBLISHED)
+
+_SMALL = ("KernelBench", "self-join-MiSTIC__profileHIGGS", "cudaCode", "speedy_scan")
+"""Reports that are written again in a second: with and without code, of old versions and with a failed kernel."""
+
+BY_DESIGN = {
+    "digest": "of the file",
+    "source": "the path as it was given",
+    "file": "without its folders",
+    "text": "source text",
+    "sass": "operands",
+    "message": "NVIDIA's sentence",
+    "title": "where a rule had none, what its sentence named",
+}
+"""What of an analysis differs from that of the original, by name of the field, and what is left out there."""
+
+
+def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    if not isinstance(node, dict | list):
+        yield path, node
+    for key, value in items:
+        yield from _leaves(value, (*path, str(key)))
+
+
+def _analysis(kernel: Kernel) -> dict[tuple[str, ...], Any]:
+    return dict(_leaves(msgspec.json.decode(msgspec.json.encode(analyze(kernel)))))
+
+
+@pytest.fixture(scope="session")
+def originals(loaded: Loaded) -> dict[str, tuple[Kernel, ...]]:
+    """Return the kernels of the original reports by name of the file."""
+    return {Path(run.source).name: kernels for run, kernels in loaded.reports}
+
+
+@each_report
+def test_figures_are_analyzed_as_the_original(
+    name: str, originals: dict[str, tuple[Kernel, ...]], fixtures: Path
+) -> None:
+    """Every number, verdict, finding and hot spot is the original's; only the texts of `BY_DESIGN` differ."""
+    before = originals[name]
+    after = read_report(fixtures / publish.FOLDER / name, name).kernels
+    assert len(before) == len(after)
+    for original, figures in zip(before, after, strict=True):
+        one, two = _analysis(original), _analysis(figures)
+        assert one.keys() == two.keys()
+        differing = {path for path in one if one[path] != two[path]}
+        assert {path[-1] for path in differing} <= set(BY_DESIGN), original.name
+        for path in differing:
+            match path[-1]:
+                case "file":
+                    assert two[path] == re.split(r"[/\\]", one[path])[-1]
+                case "text":
+                    assert two[path] is None
+                case "sass":
+                    assert two[path] in one[path].split()
+                case "title":
+                    assert one[path] == ""
+
+
+@pytest.mark.parametrize("name", [name for name in publish.PUBLISHED if name.startswith(_SMALL)])
+def test_figures_are_what_the_writer_writes(name: str, corpus: Path, fixtures: Path) -> None:
+    """The stored bytes are those that the script writes today, so that it can be read what became of a report."""
+    origin = publish.read_origins(corpus)[name]
+    assert (fixtures / publish.FOLDER / name).read_bytes() == publish.figures_of(corpus / name, origin)
+
+
+@each_report
+def test_figures_name_nobody(name: str, corpus: Path, fixtures: Path) -> None:
+    """Neither machine nor user nor folder is named, but where the repository is called the same."""
+    session = inspect(corpus / name).sessions[0]
+    told = f"{session.process_name} {session.command_line}"
+    users = re.findall(r"(?:/home/|Users\\|/scratch/|homes-0/a/|/u/home/)([^/\\]+)", told)
+    folders = re.findall(r"(?<![\w.])/[\w/.-]*/", told)
+    names = {session.host or "", *users, *folders} - {""}
+    origin = publish.read_origins(corpus)[name]
+    kept = (fixtures / publish.FOLDER / name).read_bytes().decode("latin-1").replace(origin.repository, "")
+    assert [found for found in names if re.search(rf"(?<![\w-]){re.escape(found)}(?![\w-])", kept)] == []
