@@ -61,11 +61,10 @@ class Segment(Struct, frozen=True):
 
 
 class ReportBar(Struct, frozen=True):
-    """The GPU time of one report by verdict, and how long it is beside that of the longest one, 0 to 1."""
+    """The GPU time of one report by verdict."""
 
     label: str
     time_ns: float
-    length: float
     segments: tuple[Segment, ...]
 
 
@@ -140,13 +139,11 @@ def report_bars(content: Content) -> tuple[ReportBar, ...]:
     launches: defaultdict[str, list[Launch]] = defaultdict(list)
     for launch in content.counted:
         launches[launch.analysis.kernel.digest].append(launch)
-    times_ns = {digest: sum(launch.duration_ns or 0.0 for launch in own) for digest, own in launches.items()}
-    longest_ns = max(times_ns.values())
-    return tuple(
-        ReportBar(label, times_ns[digest], times_ns[digest] / longest_ns, segments(launches[digest]))
+    bars = (
+        ReportBar(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]), segments(launches[digest]))
         for digest, label in content.report_labels.items()
-        if times_ns.get(digest)
     )
+    return tuple(bar for bar in bars if bar.time_ns)
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:

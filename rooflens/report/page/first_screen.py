@@ -112,6 +112,7 @@ def summary(content: Content) -> Markup:
         segments=segments(content.counted),
         reports=len(bars),
         bars=bars[-REPORTS_SHOWN:],
+        longest_ns=max((bar.time_ns for bar in bars[-REPORTS_SHOWN:]), default=0.0),
     )
 
 

@@ -27,7 +27,8 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
+  const hiding = ["summary-left", "summary-reports", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"]
+    .map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
   const bars = all(".summary .stack");
@@ -65,6 +66,8 @@
     if (!note) return;
     const leftNs = total(left, "ns") || 0;
     note.hidden = false;
+    const sum = byId("summary-reports");
+    if (sum) sum.hidden = true;
     write(note, leftNs ? `Of the ${duration(leftNs)} that the filters leave, ${percent(part(leftNs))} of all`
       : "The filters leave no GPU time");
     for (const line of titles.keys()) {
