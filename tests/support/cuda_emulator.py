@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from dataclasses import replace
 from support.one_source import write_one_source
 
 if TYPE_CHECKING:
