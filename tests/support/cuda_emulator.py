@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dataclasses import replace
 from support.one_source import write_one_source
 
 if TYPE_CHECKING:
