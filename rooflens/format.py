@@ -40,6 +40,8 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 """What moves the cursor, colours, rings, breaks lines or turns the writing around: control characters but line end and
 tab, marks of direction, separators of lines and paragraphs."""
 
+_DIGITS = re.compile("([0-9]+)")
+
 _BEFORE_UNIT = re.compile(
     r"(?<=\d) (?=%|[kMGTPE] (?:inst|op)\b|[kMGTPEmnµ]?(?:s|B|FLOP|op|inst|Hz)\b)|(?<= [kMGTPE]) (?=inst|op)"
 )
@@ -196,6 +198,14 @@ def as_unicode(text: str) -> str:
 def printable(text: str, instead: str = "?") -> str:
     """Replace control characters: names of files and kernels must not steer a terminal, and XML cannot hold them."""
     return "".join(char if char.isprintable() else instead for char in text)
+
+
+def natural(text: str) -> tuple[tuple[str, int, str, str], ...]:
+    """Make the key that sorts names as people count: v1, v2, v10."""
+    parts = _DIGITS.split(text)
+    # Digits are compared by how many there are, then as text: a name may hold more than Python makes a number of.
+    numbers = [(len(digits.lstrip("0")), digits.lstrip("0"), digits) for digits in parts[1::2]]
+    return tuple((word, *number) for word, number in zip(parts[::2], [*numbers, (-1, "", "")], strict=True))
 
 
 def harmless(text: str, instead: str = "?") -> str:

@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, str] = {
     "format": "",
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
-    "report/versions": "model/records model/compare",
+    "report/versions": "format model/records model/compare",
     "report/content": "format errors model/* report/versions",
     "report/html": "format cache model/* report/labels",
     "report/plane": "format model/* report/labels report/html",

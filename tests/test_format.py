@@ -269,3 +269,10 @@ def test_numbers_keep_their_units_in_html(text: str, expected: str) -> None:
 def test_a_span_of_one_value_is_that_value(ends: tuple[str, str], text: str) -> None:
     """Both ends of a span are written, and ends that are alike stand once."""
     assert fmt.span(*ends) == text
+
+
+def test_names_are_ordered_as_people_count() -> None:
+    """Runs of digits are numbers, in the middle and however long; nothing comes before something."""
+    names = ["v10", "v2", "v1", "v", "v1_b", "v01", "w0", "v9" + "9" * 5000, "v10_x2", "v10_x10", ""]
+    ordered = ["", "v", "v01", "v1", "v1_b", "v2", "v10", "v10_x2", "v10_x10", "v9" + "9" * 5000, "w0"]
+    assert sorted(names, key=fmt.natural) == ordered

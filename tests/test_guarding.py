@@ -79,6 +79,17 @@ def test_errors_of_users_are_theirs() -> None:
         write_all(reports(2), LIMITS, write)
 
 
+def test_a_culprit_that_some_neighbour_hides_is_found() -> None:
+    """Neither half of the three fails, as 2 does no harm right after 1."""
+
+    def attempt(items: Sequence[int]) -> None:
+        if 2 in items and list(items) != [1, 2]:
+            raise ValueError
+
+    assert [culprit for culprit, _ in blame([0, 2, 1], attempt)] == [2]
+    assert [culprit for culprit, _ in blame([0, 1, 2], attempt)] == [2]
+
+
 def test_culprits_are_found_by_halves() -> None:
     """One of a thousand takes some twenty attempts, not a thousand."""
     tried: list[int] = []

@@ -90,6 +90,23 @@ def finish(read: Ingested | Analyzed, last_line: str) -> None:
         click.get_current_context().exit(1)
 
 
+def show_bugs(reports: Sequence[AnalyzedReport]) -> None:
+    """Name every kernel that is left out because rooflens failed on it."""
+    from rooflens.model.failed import is_bug
+
+    for kernel in (analysis.kernel for analysis in analyses_of(reports)):
+        if is_bug(kernel):
+            say(f"warning: result {kernel.index} of {kernel.source} is left out: {kernel.status_reason}")
+
+
+def captured(show: Callable[[Any], None]) -> str:
+    """Print to the console of stdout, and hold it back."""
+    out = console()
+    with out.capture() as held:
+        show(out)
+    return str(held.get())
+
+
 def analyses_of(reports: Sequence[AnalyzedReport]) -> list[Analysis]:
     """Return the analyses of all kernels, in order."""
     return [analysis for report in reports for analysis in report.analyses]
@@ -146,8 +163,7 @@ def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequen
     from rooflens.report.text.next_steps import caveats_of, next_of
     from rooflens.report.text.table import to_table
 
-    out = console()
-    with out.capture() as captured:
+    def show(out: Any) -> None:
         for section in sections:
             out.print(section.heading, style="bold", markup=False, highlight=False)
             out.print(to_table(section, out.width))
@@ -160,7 +176,8 @@ def _written(sections: Sequence[Section], totals: Sequence[Total], place: Sequen
                 for line in lines:
                     out.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
                 out.print()
-    return str(captured.get())
+
+    return captured(show)
 
 
 def _explain(kernels: int, synthetic: int) -> None:

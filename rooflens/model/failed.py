@@ -20,6 +20,9 @@ ALL_NAN = "profiling this kernel failed, every counter is NaN"
 BUG_HINT = "this is a bug of rooflens, the other reports are not touched by it: please report it with the file"
 _BUG = "rooflens failed on it"
 
+_TRIED_ALONE = 8
+"""Where so few items fail together and neither of their halves does, each is tried alone."""
+
 
 def failed_kernel(kernel: Kernel, why: str) -> Kernel:
     """Make a failed kernel of one: what it is stays, its numbers go, for one that is wrong casts doubt on all."""
@@ -85,5 +88,9 @@ def blame(items: Sequence[T], attempt: Callable[[Sequence[T]], object]) -> list[
         if len(items) <= 1:
             return [(item, error) for item in items]
         half = len(items) // 2
-        return [*blame(items[:half], attempt), *blame(items[half:], attempt)]
+        found = [*blame(items[:half], attempt), *blame(items[half:], attempt)]
+        if found or len(items) > _TRIED_ALONE:
+            return found
+        # Beside some others a culprit does no harm: a history may show it under the name of the next one.
+        return [culprit for item in items for culprit in blame([item], attempt)]
     return []

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rooflens import format as fmt
 from rooflens.model.aggregate import aggregate
 from rooflens.model.failed import ALL_NAN
-from rooflens.model.launches import by_stake, cautions, grouped, notes, time_part
+from rooflens.model.launches import bound_times_ns, by_stake, cautions, grouped, kernel_name, notes, time_part
 from rooflens.model.records import timed
 from rooflens.model.roofline.roofs import BAND_FROM_RATIO
 from rooflens.model.roofline.work import main_work
@@ -20,7 +20,7 @@ from rooflens.model.verdict.sentences import beyond_words, distance_words, limit
 from rooflens.report.labels import BOUND_LABELS, flag_label
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rooflens.model.bounds import Bound
     from rooflens.model.launches import Group, Launch, Staked
@@ -60,6 +60,14 @@ class Segment(Struct, frozen=True):
     launches: int
 
 
+class ReportBar(Struct, frozen=True):
+    """The GPU time of one report by verdict."""
+
+    label: str
+    time_ns: float
+    segments: tuple[Segment, ...]
+
+
 class Ranked(Struct, frozen=True):
     """One line of what to fix first.
 
@@ -83,10 +91,15 @@ class Ranked(Struct, frozen=True):
 
 
 class Caveat(Struct, frozen=True):
-    """One sentence on what makes verdicts other than they look, and how many launches it is about."""
+    """One sentence on what makes verdicts other than they look, and how many launches it is about.
+
+    Attributes:
+        about: The kernels and the reports that it is about, the first few by name; empty where it is about all.
+    """
 
     meaning: str
     launches: int
+    about: str = ""
 
 
 def synthetic_words(content: Content) -> str:
@@ -103,6 +116,34 @@ def synthetic_words(content: Content) -> str:
     whole = runs > 0 and synthetic == runs
     worth = "No number below is a measurement." if whole else "Numbers that include it are no measurement."
     return f"{subject} written by a generator, not recorded on a GPU. {worth}"
+
+
+def segments(launches: Sequence[Launch]) -> tuple[Segment, ...]:
+    """Sum GPU time up by verdict, the most first."""
+    times_ns = bound_times_ns(launches)
+    total_ns = sum(times_ns.values())
+    return tuple(
+        Segment(bound, ns, ns / total_ns, sum(launch.analysis.launches for launch in launches if launch.bound == bound))
+        for bound, ns in sorted(times_ns.items(), key=lambda item: -item[1])
+    )
+
+
+def report_bars(content: Content) -> tuple[ReportBar, ...]:
+    """Part the GPU time by report where several hold one kernel: no program took the time of all its versions.
+
+    Returns:
+        One bar a report, in the order of recording; none where no kernel of a GPU stands in two reports.
+    """
+    if len({(group.gpu, group.name) for group in content.groups}) == len(content.groups):
+        return ()
+    launches: defaultdict[str, list[Launch]] = defaultdict(list)
+    for launch in content.counted:
+        launches[launch.analysis.kernel.digest].append(launch)
+    bars = (
+        ReportBar(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]), segments(launches[digest]))
+        for digest, label in content.report_labels.items()
+    )
+    return tuple(bar for bar in bars if bar.time_ns)
 
 
 def ranking(content: Content) -> tuple[Ranked, ...]:
@@ -214,9 +255,7 @@ def at_limit(content: Content) -> str:
         for kernel in kernels[:KERNELS_NAMED]
         for longest in kernel.launches[:1]
     ]
-    others = len(kernels) - len(named)
-    words = ", ".join(named) + (f" and {others:,} more" if others else "")
-    return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {words}."
+    return f"{fmt.percent(share)} of GPU time is spent at a hardware limit: {_and_more(named, len(kernels))}."
 
 
 def _of_report(content: Content, launch: Launch) -> str:
@@ -346,4 +385,30 @@ def most_first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
 
 def caveats(content: Content) -> tuple[Caveat, ...]:
     """Say each trap that changes verdicts, with the launches that it applies to; the most frequent first."""
-    return tuple(Caveat(flag_label(flag), amount) for flag, amount in flag_counts(content.analyses))
+    known = timed(content.analyses)
+    return tuple(
+        Caveat(flag_label(flag), amount, _about(content, [one for one in known if flag in cautions(one)]))
+        for flag, amount in _amounts(known, cautions)
+    )
+
+
+def _about(content: Content, flagged: Sequence[Analysis]) -> str:
+    """Name the kernels in order of falling time, and the reports in that of recording, where not all are meant."""
+    times_ns: defaultdict[str, float] = defaultdict(float)
+    for analysis in flagged:
+        times_ns[kernel_name(analysis)] += analysis.gpu_time_ns or 0.0
+    digests = {analysis.kernel.digest for analysis in flagged}
+    names = sorted(times_ns, key=lambda name: -times_ns[name])
+    kernels = [fmt.cut_middle(fmt.plain_name(name), NAME_WIDTH) for name in names[:KERNELS_NAMED]]
+    labels = [label for digest, label in content.report_labels.items() if digest in digests]
+    reports = [fmt.cut_middle(label, NAME_WIDTH) for label in labels[:KERNELS_NAMED]]
+    every_kernel = len(names) == len({group.name for group in content.groups})
+    every_report = len(labels) == len(content.runs)
+    return ("" if every_kernel else f": {_and_more(kernels, len(names))}") + (
+        "" if every_report else f" in {_and_more(reports, len(labels))}"
+    )
+
+
+def _and_more(named: Sequence[str], amount: int) -> str:
+    others = amount - len(named)
+    return ", ".join(named) + (f" and {others:,} more" if others else "")

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from rooflens.format import natural
 from rooflens.model.compare.pairing import REPORT_ENDINGS
 
 if TYPE_CHECKING:
@@ -43,10 +44,9 @@ def path_labels(sources: Sequence[str]) -> list[str]:
 
 
 def in_time(runs: Sequence[Run]) -> tuple[Run, ...]:
-    """Order reports by the time they were recorded; those that do not say follow in the order given, each once."""
+    """Order reports by the time they were recorded; those that do not say follow in the order of their names."""
     once = {run.digest: run for run in reversed(runs)}
-    given = dict.fromkeys(run.digest for run in runs)
-    return tuple(sorted((once[digest] for digest in given), key=lambda run: run.created_unix_s or float("inf")))
+    return tuple(sorted(once.values(), key=lambda run: (run.created_unix_s or float("inf"), natural(run.source))))
 
 
 def _apart(names: Sequence[str]) -> list[str]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.cli.commands.collect import Shown
-from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say, show_error
+from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
@@ -21,9 +23,10 @@ from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
 from rooflens.model.compare.paired import compare_pairs, pair_sides, set_across
 from rooflens.model.store.address import no_report, shown, store_at, where_digest
+from rooflens.model.verdict.thresholds import default_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.model.compare.across import Sides
     from rooflens.model.compare.gate import Compared, Gated
@@ -81,16 +84,61 @@ def compare(
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
     sides, pairs = _paired(places, selection)
-    compared = compare_pairs(pairs, smallest, anyway=anyway, hint="--anyway compares all the same")
-    sides = replace(sides, across=tuple(set_across(pairs, compared)))
     for unpaired in sides.unpaired:
         _say(f"warning: {unpaired.words}")
+    pairs, compared = _compared(pairs, smallest, anyway=anyway)
     gated = gate.judge(compared) if gate else None
     if gated is not None and confirm:
         gated = _confirmed(gated, compared)
-    _write(compared, gated, style, sides, output)
+    drawn = _drawn(pairs, compared, gated, smallest, partial(_text, style=style, sides=sides))
+    _write(drawn, style, output)
     if gated is not None:
         _tell(gated)
+
+
+def _compared(pairs: list[Pair], threshold: float, *, anyway: bool) -> tuple[list[Pair], list[Compared]]:
+    """Compare the sides of each pair; a kernel that cannot be compared is a failed one of its side.
+
+    Raises:
+        InputError: Two sides were not collected alike.
+    """
+    from rooflens.guarding import write_all
+    from rooflens.model.compare.pairing import reports_of, with_reports
+
+    given = reports_of(pairs)
+
+    def compare_some(reports: tuple[AnalyzedReport, ...]) -> tuple[list[Pair], list[Compared]]:
+        # A part of the kernels says nothing of how the sides were collected.
+        all_the_same = anyway or reports is not given
+        some = with_reports(pairs, reports)
+        return some, compare_pairs(some, threshold, anyway=all_the_same, hint="--anyway compares all the same")
+
+    return write_all(given, default_thresholds(), compare_some)
+
+
+def _drawn(
+    pairs: list[Pair],
+    compared: list[Compared],
+    gated: Gated | None,
+    threshold: float,
+    draw: Callable[[list[Pair], list[Compared], Gated | None], Text],
+) -> Text:
+    """Draw the comparison; a kernel that cannot be drawn is left out of the drawing, and still counts in the gate."""
+    from rooflens.guarding import write_all
+    from rooflens.model.compare.pairing import reports_of, with_reports
+
+    given = reports_of(pairs)
+
+    def draw_some(reports: tuple[AnalyzedReport, ...]) -> tuple[Text, tuple[AnalyzedReport, ...]]:
+        if reports is given:
+            return draw(pairs, compared, gated), reports
+        some = with_reports(pairs, reports)
+        again = compare_pairs(some, threshold, anyway=True, hint="")
+        return draw(some, again, gated.among(again) if gated else None), reports
+
+    text, reports = write_all(given, default_thresholds(), draw_some)
+    show_bugs(reports)
+    return text
 
 
 def _formats(style: str | None) -> tuple[str, ...]:
@@ -183,21 +231,47 @@ def _reports(place: str, selection: Selection | None) -> list[AnalyzedReport]:
     return list(found.reports)
 
 
-def _write(compared: list[Compared], gated: Gated | None, style: str, sides: Sides, output: Path | None) -> None:
-    """Print the comparison, or write it to a file, in one of the formats."""
-    if style == "table":
-        from rooflens.report.text import comparison as comparisons
+class Text(Struct, frozen=True):
+    """A comparison in one of the formats, and GitHub's annotations beside its summary."""
 
-        comparisons.print_across(console(), sides.across)
-        for one in compared:
-            comparisons.print_comparison(console(), one)
+    text: str
+    annotations: str = ""
+
+
+def _write(drawn: Text, style: str, output: Path | None) -> None:
+    """Print the comparison, or write it to a file; GitHub's summary to its file for it, too, where there is one."""
+    if style == "table":
+        click.echo(drawn.text, nl=False)
         return
+    _place(drawn.text, output)
     if style == "github":
-        _write_github(compared, gated, sides, output)
-        return
+        if place := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(place).open("a", encoding="utf-8") as file:
+                file.write(f"{drawn.text}\n")
+        echo(drawn.annotations, nl=False)
+
+
+def _text(pairs: list[Pair], compared: list[Compared], gated: Gated | None, *, style: str, sides: Sides) -> Text:
+    """Write the comparison in one of the formats."""
+    sides = replace(sides, across=tuple(set_across(pairs, compared)))
+    if style == "github":
+        return _github(compared, gated, sides)
+    if style == "table":
+        return Text(_table(compared, sides))
     from rooflens.writing.comparisons import render
 
-    _place(render(compared, style, sides, gated), output)
+    return Text(render(compared, style, sides, gated))
+
+
+def _table(compared: list[Compared], sides: Sides) -> str:
+    from rooflens.report.text import comparison as comparisons
+
+    def show(out: Any) -> None:
+        comparisons.print_across(out, sides.across)
+        for one in compared:
+            comparisons.print_comparison(out, one)
+
+    return captured(show)
 
 
 def _place(text: str, output: Path | None) -> None:
@@ -208,8 +282,8 @@ def _place(text: str, output: Path | None) -> None:
         say(f"wrote {output}")
 
 
-def _write_github(compared: list[Compared], gated: Gated | None, sides: Sides, output: Path | None) -> None:
-    """Write the job summary, to GitHub's file for it too where there is one; annotations go to stdout."""
+def _github(compared: list[Compared], gated: Gated | None, sides: Sides) -> Text:
+    """Write the job summary and the annotations."""
     from rooflens.report.ci import github
     from rooflens.report.ci.annotations import commands
     from rooflens.report.ci.places import checkout
@@ -217,11 +291,7 @@ def _write_github(compared: list[Compared], gated: Gated | None, sides: Sides, o
     root = checkout()
     lines = github.hot_lines(compared, gated.gate.floor_ns if gated else DEFAULT_FLOOR_NS)
     summary = github.to_summary(compared, gated, sides, lines, root)
-    _place(summary, output)
-    if place := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(place).open("a", encoding="utf-8") as file:
-            file.write(f"{summary}\n")
-    echo(commands(github.annotations_of(lines), root), nl=False)
+    return Text(summary, commands(github.annotations_of(lines), root))
 
 
 def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, finish
+from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, finish, show_bugs
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflens.analyzing import Analyzed
     from rooflens.model.compare.history import Series
+    from rooflens.model.records import AnalyzedReport
     from rooflens.model.selecting import Selection
 
 FORMATS = ("table", "json", "html")
@@ -29,42 +32,57 @@ FORMATS = ("table", "json", "html")
 def history(store: str, *, selection: Selection | None, style: str | None, output: Path | None, force: bool) -> None:
     """Show time, share and verdict of each kernel over the runs of a store, oldest first; with --kernel run by run."""
     style = check_output(output, style, FORMATS, "history.html", force=force)
-    found, series = _histories(store, selection)
-    if style == "table":
-        from rooflens.report.text.history import print_overview, print_runs
+    from rooflens.guarding import write_all
 
-        (print_runs if selection and selection.kernel else print_overview)(console(), series)
+    found, wanted = _wanted(store, selection)
+
+    def written(reports: tuple[AnalyzedReport, ...]) -> tuple[str, tuple[AnalyzedReport, ...]]:
+        return _text(_histories(reports, wanted), style, by_run=bool(selection and selection.kernel)), reports
+
+    text, reports = write_all(found.reports, found.limits, written)
+    show_bugs(reports)
+    if output is None:
+        (click.echo if style == "table" else echo)(text, nl=False)
     else:
-        text = _text(series, style)
-        if output is None:
-            echo(text)
-        else:
-            write_whole(output, f"{text}\n")
+        write_whole(output, text)
     finish(found, f"wrote {output}" if output else "")
 
 
-def _histories(store: str, selection: Selection | None) -> tuple[Analyzed, tuple[Series, ...]]:
-    """Load a store and follow its kernels: those that are wanted through all names that they had.
+def _wanted(store: str, selection: Selection | None) -> tuple[Analyzed, frozenset[str] | None]:
+    """Load a store, and name the kernels that are wanted; None for all.
 
     Raises:
         NoMatchError: No kernel is wanted.
     """
-    from rooflens.model.compare.history import histories
     from rooflens.model.selecting import Selection, select
 
     found = load_analyzed((), store, selection=Selection(nvtx=selection.nvtx) if selection else None)
-    series = histories(found.reports)
     if not selection or not found.reports:
-        return found, series
-    wanted = {analysis.kernel.name for one in select(found.reports, selection) for analysis in one.analyses}
-    return found, tuple(one for one in series if any(point.analysis.kernel.name in wanted for point in one.points))
+        return found, None
+    chosen = select(found.reports, selection)
+    return found, frozenset(analysis.kernel.name for one in chosen for analysis in one.analyses)
 
 
-def _text(series: tuple[Series, ...], style: str) -> str:
+def _histories(reports: Sequence[AnalyzedReport], wanted: frozenset[str] | None) -> tuple[Series, ...]:
+    """Follow the kernels: those that are wanted through all names that they had."""
+    from rooflens.model.compare.history import histories
+
+    series = histories(reports)
+    if wanted is None:
+        return series
+    return tuple(one for one in series if any(point.analysis.kernel.name in wanted for point in one.points))
+
+
+def _text(series: tuple[Series, ...], style: str, *, by_run: bool) -> str:
+    """Write kernels over the runs in one of the formats; the table of each run by run if asked for."""
+    if style == "table":
+        from rooflens.report.text.history import print_overview, print_runs
+
+        return captured(lambda out: (print_runs if by_run else print_overview)(out, series))
     if style == "json":
         from rooflens.report.text.history import to_json
 
-        return to_json(series)
+        return to_json(series) + "\n"
     from rooflens.report.history.page import render_history
 
-    return render_history(series)
+    return render_history(series) + "\n"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
-from rooflens.cli.console import analyses_of, console, echo, finish, say, show_failures
+from rooflens.cli.console import analyses_of, captured, echo, finish, say, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
 from rooflens.errors import InputError
@@ -16,13 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflens.ingest.reports.report import ReadOptions
-    from rooflens.model.records import Analysis, Grain
+    from rooflens.model.records import Analysis, AnalyzedReport, Grain
     from rooflens.model.selecting import Selection
 
 _LINES_HINT = "compile with `-lineinfo` and profile again; `--by sass` shows the instructions"
 _NONE_HINT = (
     "collect with `ncu --section SourceCounters --import-source yes`; for source lines compile with `-lineinfo`"
 )
+
+
+class _Written(Struct, frozen=True):
+    """What is printed, of how many kernels, and the reports with those that could not be written as failed ones."""
+
+    text: str
+    kernels: int
+    reports: tuple[AnalyzedReport, ...]
 
 
 @click.command()
@@ -59,32 +68,47 @@ def hotspots(
     reading: ReadOptions,
 ) -> None:
     """Show the source lines or instructions that take a kernel's time."""
-    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
+    from rooflens.guarding import write_all
+    from rooflens.model.failed import is_bug
 
     found = load_analyzed(paths, store, reading=reading, selection=selection)
     by = "line" if style == "github" else by
     try:
-        analyses = analyses_of(found.reports)
-        shown = listings(analyses, by, top)
-        if analyses and not shown:
+        written = write_all(
+            found.reports, found.limits, lambda reports: _written(reports, by, top, style, raw_cells=raw_cells)
+        )
+        show_bugs(written.reports)
+        analyses = [analysis for analysis in analyses_of(written.reports) if not is_bug(analysis.kernel)]
+        if analyses and not written.kernels:
             raise _nothing(analyses, by)
     except InputError:
         show_failures(found)
         raise
+    (click.echo if style == "table" else echo)(written.text, nl=False)
+    if left := len(analyses) - written.kernels:
+        say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
+    finish(found, "")
+
+
+def _written(
+    reports: tuple[AnalyzedReport, ...], by: Grain | None, top: int, style: str, *, raw_cells: bool
+) -> _Written:
+    """Write what is hot in each kernel that says it, in one of the formats."""
+    from rooflens.report.text.hotspots import listings, print_hotspots, to_csv, to_json
+
+    shown = listings(analyses_of(reports), by, top)
     if style == "table":
-        print_hotspots(console(), shown)
+        text = captured(lambda out: print_hotspots(out, shown))
     elif style == "csv":
-        echo(to_csv(shown, raw_cells=raw_cells), nl=False)
+        text = to_csv(shown, raw_cells=raw_cells)
     elif style == "json":
-        echo(to_json(shown))
+        text = to_json(shown) + "\n"
     else:
         from rooflens.report.ci.annotations import commands, of_hotspots
         from rooflens.report.ci.places import checkout
 
-        echo(commands(of_hotspots(shown), checkout()), nl=False)
-    if left := len(analyses) - len(shown):
-        say(f"{count(left, 'kernel')} of {len(analyses)} left out: no {_noun(by)} recorded")
-    finish(found, "")
+        text = commands(of_hotspots(shown), checkout())
+    return _Written(text, len(shown), reports)
 
 
 def _nothing(analyses: Sequence[Analysis], by: Grain | None) -> InputError:

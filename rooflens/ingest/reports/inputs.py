@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.errors import InputError
+from rooflens.format import natural
 from rooflens.ingest.reports.pool import Job
 from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
 from rooflens.model.store import MARKER
@@ -248,7 +249,7 @@ _STORE = "a store: --store reads it"
 
 
 def _within(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files below a folder in the order of their paths, however deep they stand.
+    """Yield the files below a folder in the natural order of their names, however deep they stand.
 
     With each comes why it cannot be read, empty for a file that may be.
     """
@@ -265,7 +266,8 @@ def _within(folder: Path) -> Iterator[tuple[Path, str]]:
             if any(entry.name == MARKER for entry in found):
                 yield Path(place), _STORE
             else:
-                waiting += sorted(((entry.path, _kind(entry)) for entry in found), reverse=True)
+                ordered = sorted(found, key=lambda entry: natural(entry.name), reverse=True)
+                waiting += [(entry.path, _kind(entry)) for entry in ordered]
         else:
             yield Path(place), kind
 

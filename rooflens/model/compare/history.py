@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rooflens.format import natural
 from rooflens.model.aggregate import aggregate
 from rooflens.model.compare.matching import match_launches
 from rooflens.model.compare.pairing import program_name
@@ -82,7 +83,7 @@ def histories(reports: Sequence[AnalyzedReport]) -> tuple[Series, ...]:
 
 
 def _followed(program: str, gpu: str | None, reports: Sequence[AnalyzedReport]) -> list[Series]:
-    ordered = sorted(reports, key=lambda report: (report.run.created_unix_s or 0, report.run.source))
+    ordered = sorted(reports, key=lambda report: (report.run.created_unix_s or 0, natural(report.run.source)))
     points: list[list[Point]] = []
     before: tuple[Analysis, ...] = ()
     lines: dict[str, int] = {}

@@ -8,16 +8,18 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rooflens.errors import InputError
+from rooflens.format import natural
 from rooflens.model.compare.compare import Side
 from rooflens.model.compare.matching import match_launches
-from rooflens.model.records import timed
+from rooflens.model.records import AnalyzedReport, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflens.model.records import Analysis, AnalyzedReport, Kernel, Run
+    from rooflens.model.records import Analysis, Kernel, Run
 
     Programs = Mapping[str, Sequence[AnalyzedReport]]
 
@@ -98,10 +100,27 @@ def _unversioned(programs: Programs) -> dict[str, str]:
     return {short: name for name, short in names.items() if amounts[short] == 1}
 
 
+def reports_of(pairs: Iterable[Pair]) -> tuple[AnalyzedReport, ...]:
+    """List the reports of all sides, each once."""
+    sides = (side for pair in pairs for side in (pair.base, pair.head))
+    return tuple({report.run.digest: report for side in sides for report in side.reports}.values())
+
+
+def with_reports(pairs: Iterable[Pair], reports: Iterable[AnalyzedReport]) -> list[Pair]:
+    """Put other analyses of the same reports on the sides; a report that is not among them has no kernels left."""
+    known = {report.run.digest: report for report in reports}
+
+    def changed(side: Side) -> Side:
+        own = (known.get(report.run.digest, AnalyzedReport(report.run, ())) for report in side.reports)
+        return replace(side, reports=tuple(own))
+
+    return [replace(pair, base=changed(pair.base), head=changed(pair.head)) for pair in pairs]
+
+
 def versions_of(reports: Sequence[AnalyzedReport]) -> dict[str, list[list[AnalyzedReport]]]:
     """Find the programs of which one place holds several versions, each with its recordings, in order of recording."""
     versions: defaultdict[tuple[str, str | None], dict[str, list[AnalyzedReport]]] = defaultdict(dict)
-    for report in sorted(reports, key=lambda one: one.run.created_unix_s or 0):
+    for report in sorted(reports, key=lambda one: (one.run.created_unix_s or 0, natural(one.run.source))):
         gpu = next((analysis.kernel.gpu for analysis in timed(report.analyses)), None)
         versions[program_name(report.run), gpu].setdefault(version_name(report.run), []).append(report)
     several = {of: list(found.values()) for of, found in versions.items() if len(found) > 1}

@@ -142,7 +142,7 @@ def groups(series: Iterable[Series]) -> tuple[Group, ...]:
 
 def _runs(series: Iterable[Series]) -> tuple[Run, ...]:
     runs = {point.run.digest: point.run for kernel in series for point in kernel.points}
-    return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, run.source)))
+    return tuple(sorted(runs.values(), key=lambda run: (run.created_unix_s or 0, fmt.natural(run.source))))
 
 
 class TimeAxis(Struct, frozen=True):

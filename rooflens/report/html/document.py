@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +76,15 @@ def joined(names: Iterable[str]) -> str:
     """Join files of `assets`, each named `folder/name`."""
     assets = files("rooflens.report").joinpath("assets")
     return "\n".join(assets.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+@lru_cache
+def style_px(sheet: str, name: str) -> int:
+    """Return a width that a style sheet of `assets` sets, so that what reckons with it has no copy: `--name: 12px`."""
+    found = re.search(rf"--{name}: (\d+)px", joined((sheet,)))
+    if found is None:
+        raise KeyError(f"{sheet} sets no --{name}")
+    return int(found[1])
 
 
 def _style(styles: Iterable[str]) -> Markup:

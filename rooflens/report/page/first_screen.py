@@ -9,7 +9,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from rooflens import format as fmt
-from rooflens.model.launches import bound_times_ns, by_stake, grouped, time_part
+from rooflens.model.launches import by_stake, grouped, time_part
 from rooflens.model.records import timed
 from rooflens.model.verdict.sentences import stage_full_words, without_move
 from rooflens.report.html.templates import render
@@ -17,7 +17,6 @@ from rooflens.report.page.charts import charts, roofline_figures
 from rooflens.report.page.selectors import selectors
 from rooflens.report.program import program_lines
 from rooflens.report.summary import (
-    Segment,
     at_limit,
     cannot_tell,
     caveats,
@@ -27,6 +26,8 @@ from rooflens.report.summary import (
     noun,
     ranked,
     ranking,
+    report_bars,
+    segments,
     synthetic_words,
     unranked,
 )
@@ -42,6 +43,9 @@ KEPT = 20
 """Kernels of the ranking that stand in the page, shown or not: filters bring the next ones up."""
 
 MOVES_NAMED = 3
+
+REPORTS_SHOWN = 6
+"""Reports that have a bar of their own: the newest ones."""
 
 CAVEATS_NAMED = 2
 """Caveats that stand in the header; the others open below them."""
@@ -100,17 +104,16 @@ def first_screen(content: Content, anchors: Sequence[tuple[str, str]]) -> Markup
 
 def summary(content: Content) -> Markup:
     """Show the share of GPU time by verdict as one bar with words; nothing where no verdict could be reached."""
-    times = {} if cannot_tell(content) else bound_times_ns(content.counted)
-    segments = [
-        Segment(
-            bound,
-            ns,
-            ns / content.total_ns,
-            sum(launch.analysis.launches for launch in content.counted if launch.bound == bound),
-        )
-        for bound, ns in sorted(times.items(), key=lambda item: -item[1])
-    ]
-    return render("report/summary", segments=segments)
+    if cannot_tell(content):
+        return Markup()
+    bars = report_bars(content)
+    return render(
+        "report/summary",
+        segments=segments(content.counted),
+        reports=len(bars),
+        bars=bars[-REPORTS_SHOWN:],
+        longest_ns=max((bar.time_ns for bar in bars[-REPORTS_SHOWN:]), default=0.0),
+    )
 
 
 def what_first(content: Content) -> Markup:

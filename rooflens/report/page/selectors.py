@@ -11,6 +11,7 @@ from rooflens import format as fmt
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.records import LEVELS
 from rooflens.model.verdict.sentences import limit_words, resource_label
+from rooflens.report.html.document import style_px
 from rooflens.report.html.templates import render
 from rooflens.report.summary import earlier_versions, version_place
 
@@ -31,15 +32,11 @@ MANY = 3
 
 NAME_WIDTH = 400
 
-ROW_PX = 1264
-"""Room of one row of the bar on a wide screen; what two rows do not hold opens on demand."""
-
-LIST_PX, SLIDER_PX, SEARCH_PX, MORE_PX, TALLY_PX = 118, 188, 136, 116, 216
-
-GAP_PX = 16
-
 CHARACTER_PX = 7
 """About as wide as a character of small text is."""
+
+SLIDER_CHARACTERS, MORE_CHARACTERS, TALLY_CHARACTERS = 16, 15, 30
+"""Of their words, at most."""
 
 FAILED = "failed"
 """Stands in place of a verdict for launches that have none because they failed."""
@@ -62,7 +59,9 @@ class Picker(Struct, frozen=True):
     @property
     def width_px(self) -> int:
         """About how much room it takes."""
-        return GAP_PX + (LIST_PX + CHARACTER_PX * len(self.label) if self.choices else SLIDER_PX)
+        if not self.choices:
+            return _px("gap") + _px("slider") + CHARACTER_PX * SLIDER_CHARACTERS
+        return _px("gap") + _px("list") + CHARACTER_PX * (len(self.label) + 1)
 
 
 WHENCE = frozenset({"gpu", "report", "range", "process", "device"})
@@ -110,6 +109,8 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
     pickers = [picker for picker in _pickers(content, rows) if len(picker.choices) > 1]
     if content.total_ns and len(rows) >= MANY:
         pickers.append(SLIDER)
+    # What two rows of a wide screen do not hold opens on demand.
+    row_px = style_px("shared/page.css", "content") - _px("gap")
     return render(
         "report/selectors",
         content=content,
@@ -119,10 +120,15 @@ def selectors(content: Content, figures: Sequence[RooflineFigure], anchors: Sequ
         levels=levels,
         places=_places(
             pickers,
-            above_px=ROW_PX - TALLY_PX - _words_px(anchors),
-            beside_px=ROW_PX - SEARCH_PX - _words_px(levels) - sum(chip.width_px for chip in chips),
+            above_px=row_px - CHARACTER_PX * TALLY_CHARACTERS - _words_px(anchors),
+            beside_px=row_px - _px("gap") - _px("search") - _words_px(levels) - sum(chip.width_px for chip in chips),
         ),
     )
+
+
+def _px(name: str) -> int:
+    """Return a width of the bar."""
+    return style_px("report/selectors.css", name)
 
 
 def _levels(figures: Sequence[RooflineFigure]) -> tuple[tuple[str, str], ...]:
@@ -140,7 +146,7 @@ def _words_px(words: Iterable[tuple[str, str]]) -> int:
 
 def _places(pickers: Sequence[Picker], above_px: float, beside_px: float) -> Places:
     """Place what says whence a launch comes above if it can be, the rest beside, and on demand what has no room."""
-    for reserved_px in (0, MORE_PX):
+    for reserved_px in (0, _px("gap") + CHARACTER_PX * MORE_CHARACTERS):
         rooms_px = {"above": above_px, "beside": beside_px - reserved_px}
         placed: dict[str, list[Picker]] = {"above": [], "beside": [], "more": []}
         for picker in pickers:

@@ -13,9 +13,10 @@ from support.rendered import rendered
 from rooflens.model.records import AnalyzedReport, Bottleneck, Distances, Finding
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
-from rooflens.report.page.first_screen import KEPT, summary, verdict, what_first
+from rooflens.report.html.document import joined, style_px
+from rooflens.report.page.first_screen import KEPT, REPORTS_SHOWN, summary, verdict, what_first
 from rooflens.report.page.selectors import items
-from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, earlier_versions, ranking
+from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,6 +149,71 @@ def test_a_kernel_is_ranked_as_its_newest_version(times: tuple[int | None, ...],
     said = words(what_first(page))
     assert ("newest of 2 versions" in said) is (len(ranked) == 1)
     assert sum("f" in row for row in items(page)) == (2 if len(ranked) == 1 else 0)
+
+
+def test_versions_have_each_their_own_bar() -> None:
+    """Times of versions are no time of one program: what is twice as fast is half as long, and each bar is whole."""
+    works = samples.every_verdict()[:2]
+    first, second = as_versions(works)
+    faster = [replace(a.kernel, counters={"duration_ns": (a.kernel.duration_ns or 0) / 2}) for a in second.analyses]
+    halved = [replace(a, kernel=kernel) for a, kernel in zip(second.analyses, faster, strict=True)]
+    page = build_content([first, replace(second, analyses=tuple(halved))], "versions", default_thresholds())
+    html = str(summary(page))
+    rows = re.findall(r"<li data-report=\"(v\d)\">(.*?)</li>", html, re.DOTALL)
+    assert [label for label, _ in rows] == ["v1", "v2"]
+    widths = [[float(width) for width in re.findall(r"width:([\d.]+)%", row)] for _, row in rows]
+    assert [own[0] for own in widths] == [100.0, 50.0]
+    assert [sum(own[1:]) for own in widths] == pytest.approx([100.0, 100.0], abs=0.01)
+    assert "Below, all 2 are added up" in words(html)
+
+
+def test_reports_of_other_kernels_share_one_bar() -> None:
+    """Reports that hold no kernel in common are parts of one whole, and so is one report."""
+    works = samples.every_verdict()[:2]
+    reports = [replace(r, analyses=(r.analyses[i],)) for i, r in enumerate(as_versions(works))]
+    for page in (build_content(reports, "two", default_thresholds()), page_of(*works)):
+        assert "data-report" not in str(summary(page))
+        assert "stack" in str(summary(page))
+
+
+def test_many_versions_show_the_newest() -> None:
+    """A bar for each of the newest reports, and how many there are."""
+    work = samples.every_verdict()[0]
+    reports = []
+    for i in range(10):
+        run = samples.run(digest=f"{i}" * 64, source=f"silu-v{i}.ncu-rep", created_unix_s=i + 1)
+        reports.append(AnalyzedReport(run, (replace(work, kernel=replace(work.kernel, digest=run.digest)),)))
+    html = str(summary(build_content(reports, "versions", default_thresholds())))
+    assert re.findall(r'data-report="(\w+)"', html) == [f"v{i}" for i in range(10 - REPORTS_SHOWN, 10)]
+    assert f"The newest {REPORTS_SHOWN} of 10 reports." in words(html)
+
+
+def test_a_caveat_names_what_it_is_about() -> None:
+    """The first three kernels by time, or the reports in order, where not all are meant; then how many more."""
+    one, *others = samples.every_verdict()[:5]
+    clean = replace(one, flags=())
+    flagged = [
+        replace(a, flags=("clocks_moved",), kernel=replace(a.kernel, name=f"k{i}")) for i, a in enumerate(others)
+    ]
+    (caveat,) = caveats(page_of(clean, *flagged))
+    named = sorted(flagged, key=lambda a: -(a.kernel.duration_ns or 0))[:3]
+    assert caveat.about == f": {', '.join(a.kernel.name for a in named)} and 1 more"
+    (caveat,) = caveats(page_of(*flagged))
+    assert caveat.about == ""
+    first, second = as_versions(flagged)
+    quiet = replace(first, analyses=tuple(replace(a, flags=()) for a in first.analyses))
+    (caveat,) = caveats(build_content([quiet, second], "versions", default_thresholds()))
+    assert caveat.about == " in v2"
+
+
+def test_the_bar_reckons_with_the_widths_that_its_style_sheet_sets() -> None:
+    """No width is written twice: each is a property that the rules use, and one that is not there is an error."""
+    rules = joined(("report/selectors.css",))
+    for name in ("gap", "list", "search", "slider"):
+        assert style_px("report/selectors.css", name) > 0
+        assert f"var(--{name})" in rules
+    with pytest.raises(KeyError):
+        style_px("report/selectors.css", "nothing")
 
 
 def test_a_kernel_of_undated_reports_is_ranked_apart() -> None:

@@ -151,6 +151,15 @@ def test_reports_are_filtered_by_their_label(open_file: Callable[..., Page], tmp
     assert {key for _, key in ranked(page)} <= later
     assert opened.fragment() == f"#report={labels[2]}"
     assert "Of the " in page.locator("#summary-left").inner_text()
+    bars = page.locator(".by-report li .stack:visible")
+    assert bars.evaluate_all("bars => bars.map(bar => [bar.closest('li').dataset.report, bar.style.width])") == [
+        [labels[2], "100%"]
+    ]
+    assert page.locator("#summary-reports").is_hidden()
+    page.click("#clear")
+    assert bars.count() == 2
+    assert page.locator("#summary-reports").is_visible()
+    page.select_option("[data-choice=report]", labels[2])
     assert faults(page, axe) == []
 
 

@@ -27,10 +27,13 @@
   const list = document.querySelector("ol.ranking");
   const entries = list ? [...list.children] : [];
   const texts = new Map(all("#first [data-live]").map((element) => [element, element.textContent]));
-  const hiding = ["summary-left", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"].map(byId).filter(Boolean);
+  const hiding = ["summary-left", "summary-reports", "ranking-none", "ranking-more", "ranking-earlier", "at-limit"]
+    .map(byId).filter(Boolean);
   const hides = new Map(hiding.map((element) => [element, element.hidden]));
   const places = new Map(entries.map((entry) => [entry, { hidden: entry.hidden, k: entry.dataset.k }]));
-  const widths = new Map(all(".summary .fill").map((fill) => [fill, fill.style.width]));
+  const bars = all(".summary .stack");
+  const widths = new Map([...bars, ...all(".summary .fill")].map((part) => [part, part.style.width]));
+  const byReport = all(".summary .by-report li");
   const titles = new Map(all(".summary .legend li").map((line) => [line, line.title]));
   function write(element, text) {
     if (element && element.textContent !== text) element.textContent = unbroken(text);
@@ -42,10 +45,11 @@
       entry.hidden = hidden;
       link(entry, k);
     }
-    for (const [fill, width] of widths) {
-      fill.style.width = width;
-      fill.hidden = false;
+    for (const [part, width] of widths) {
+      part.style.width = width;
+      part.hidden = false;
     }
+    for (const line of byReport) line.hidden = false;
     for (const [line, title] of titles) {
       line.hidden = false;
       line.title = title;
@@ -62,18 +66,33 @@
     if (!note) return;
     const leftNs = total(left, "ns") || 0;
     note.hidden = false;
+    const sum = byId("summary-reports");
+    if (sum) sum.hidden = true;
     write(note, leftNs ? `Of the ${duration(leftNs)} that the filters leave, ${percent(part(leftNs))} of all`
       : "The filters leave no GPU time");
-    for (const fill of widths.keys()) {
-      const mine = left.filter((item) => item.bound === fill.dataset.bound);
+    for (const line of titles.keys()) {
+      const mine = left.filter((item) => item.bound === line.dataset.bound);
       const ns = total(mine, "ns") || 0;
-      const line = document.querySelector(`.summary li[data-bound="${fill.dataset.bound}"]`);
-      fill.hidden = line.hidden = ns === 0;
+      line.hidden = ns === 0;
       if (ns === 0) continue;
-      fill.style.width = `${(100 * ns) / leftNs}%`;
       write(line.querySelector("b"), percent(ns / leftNs));
       write(line.querySelector("small"), duration(ns));
       line.title = count(launches(mine), "launch");
+    }
+    const rowsOf = (line) => (line ? left.filter((item) => item.r === line.dataset.report) : left);
+    const times = bars.map((bar) => total(rowsOf(bar.closest("li")), "ns") || 0);
+    for (const [i, bar] of bars.entries()) {
+      const line = bar.closest("li");
+      if (line) {
+        line.hidden = times[i] === 0;
+        write(line.querySelector("small"), duration(times[i]));
+        bar.style.width = `${(100 * times[i]) / Math.max(...times)}%`;
+      }
+      for (const fill of bar.children) {
+        const ns = total(rowsOf(line).filter((item) => item.bound === fill.dataset.bound), "ns") || 0;
+        fill.hidden = ns === 0;
+        fill.style.width = `${(100 * ns) / times[i]}%`;
+      }
     }
   }
 
