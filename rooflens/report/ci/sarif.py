@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
@@ -39,6 +40,9 @@ _LEVELS: Mapping[Severity, tuple[Literal["fail", "informational"], Literal["warn
 }
 """Severity -> kind and level. None is an error: code that is slow is not wrong, and code scanning blocks on errors."""
 
+_LEAST_SHARE = 0.01
+"""A kernel that takes less of its report's GPU time warns of nothing: no change of it would be noticed."""
+
 
 def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
     """Write one result for each finding that stands at a line, at its worst line; its other lines are related.
@@ -47,6 +51,10 @@ def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
         analyses: Kernels, in any order.
         root: The checkout, from which its files are named.
     """
+    analyses = tuple(analyses)
+    whole_ns: defaultdict[str, float] = defaultdict(float)
+    for analysis in analyses:
+        whole_ns[analysis.kernel.digest] += analysis.gpu_time_ns or 0.0
     found = [
         (analysis, finding, lines)
         for analysis in analyses
@@ -62,7 +70,9 @@ def to_sarif(analyses: Iterable[Analysis], root: Path) -> str:
                 "tool": {"driver": {"name": "rooflens", "version": __version__, "rules": rules.written}},
                 "columnKind": "unicodeCodePoints",
                 "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the checkout."}}},
-                "results": [_result(*one, rules, root) for one in found],
+                "results": [
+                    _result(*one, rules=rules, root=root, whole_ns=whole_ns[one[0].kernel.digest]) for one in found
+                ],
             }
         ],
     }
@@ -97,8 +107,12 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _result(analysis: Analysis, finding: Finding, lines: Sequence[Place], rules: _Rules, root: Path) -> dict[str, Any]:
+def _result(  # noqa: PLR0913 - a result says all of these
+    analysis: Analysis, finding: Finding, lines: Sequence[Place], *, rules: _Rules, root: Path, whole_ns: float
+) -> dict[str, Any]:
     kind, level = _LEVELS[finding.severity]
+    if level == "warning" and (analysis.gpu_time_ns or 0.0) < _LEAST_SHARE * whole_ns:
+        level = "note"
     worst, *others = lines
     result = {
         "ruleId": finding.id,

@@ -135,6 +135,16 @@ def test_severities_are_levels_and_none_is_an_error(tmp_path: Path, severity: Se
     assert (result["kind"], result["level"]) == (kind, level)
 
 
+def test_a_kernel_of_hardly_any_time_warns_of_nothing(tmp_path: Path) -> None:
+    """A limiter of less than a hundredth of the report's GPU time is a note, still of the kind that fails."""
+    long = with_findings(finding(("a.cu", 1)))
+    for share, level in ((0.011, "warning"), (0.009, "note")):
+        duration_ns = (long.kernel.duration_ns or 0.0) * share / (1 - share)
+        short = replace(long, kernel=replace(long.kernel, duration_ns=duration_ns, index=1))
+        results = written([long, short], tmp_path)["results"]
+        assert [(one["kind"], one["level"]) for one in results] == [("fail", "warning"), ("fail", level)]
+
+
 def test_findings_without_lines_are_left_out(tmp_path: Path) -> None:
     """Instructions and whole kernels have no place in the code: an empty list of results is valid."""
     run = written([with_findings(finding(), finding((None, None)), finding(("a.cu", None)))], tmp_path)
