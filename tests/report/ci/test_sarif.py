@@ -139,8 +139,9 @@ def test_a_kernel_of_hardly_any_time_warns_of_nothing(tmp_path: Path) -> None:
     """A limiter of less than a hundredth of the report's GPU time is a note, still of the kind that fails."""
     long = with_findings(finding(("a.cu", 1)))
     for share, level in ((0.011, "warning"), (0.009, "note")):
-        duration_ns = (long.kernel.duration_ns or 0.0) * share / (1 - share)
-        short = replace(long, kernel=replace(long.kernel, duration_ns=duration_ns, index=1))
+        duration_ns = long.kernel.counters["duration_ns"] * share / (1 - share)
+        counters = {**long.kernel.counters, "duration_ns": duration_ns}
+        short = replace(long, kernel=replace(long.kernel, counters=counters, index=1))
         results = written([long, short], tmp_path)["results"]
         assert [(one["kind"], one["level"]) for one in results] == [("fail", "warning"), ("fail", level)]
 
