@@ -224,19 +224,22 @@ def _doubts(report: AnalyzedReport, analysis: Analysis) -> str:
         f"{plain(rule.title or rule.identifier)} {fmt.percent((rule.speedup_pct or 0.0) / 100)}"
         for rule in rules[:RULES_SHOWN]
     )
-    missing = [told.rule.id for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
+    missing = [told.rule.title for told in untold([analysis.kernel], traced=report.unprofiled is not None)]
     lines = [
         *(plain(flag_label(flag)) for flag in (*cautions(analysis), *notes(analysis))),
-        *([f"This report cannot tell: {_some(missing)}."] if missing else []),
+        *([f"This report cannot tell of {_some(missing)}: {_LACKS} says what would."] if missing else []),
         *([f"NVIDIA's rules estimate (time that would go): {said}."] if said else []),
     ]
     return "## Caveats\n\n" + "\n".join(f"- {line}" for line in lines) if lines else ""
 
 
-def _some(ids: Sequence[str]) -> str:
-    more = f", and {len(ids) - UNTOLD_SHOWN} more findings" if len(ids) > UNTOLD_SHOWN else ""
-    return ", ".join(map(code, ids[:UNTOLD_SHOWN])) + more
+def _some(titles: Sequence[str]) -> str:
+    more = f", and {len(titles) - UNTOLD_SHOWN} more findings" if len(titles) > UNTOLD_SHOWN else ""
+    return ", ".join(titles[:UNTOLD_SHOWN]) + more
 
+
+_LACKS = "`rooflens metrics --report REPORT`"
+"""The command that names what a report lacks."""
 
 _SECTIONS = (_head, _verdict, _findings, _lines, _moves, _units, _doubts)
 """What an explanation holds, from top to bottom."""
