@@ -47,20 +47,6 @@ def _commands() -> Iterator[None]:
 
 
 @pytest.fixture
-def gpu_box(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make this machine one with an H200 and an ncu; return the folder to work in."""
-    fake_ncu.install(tmp_path / "bin")
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "success")
-    monkeypatch.setenv(fake_ncu.REPORT, str(fixtures / "synthetic" / "attention.synthetic.ncu-rep"))
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return work
-
-
-@pytest.fixture
 def bare_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make this machine one with nothing on PATH; return the folder to work in."""
     monkeypatch.chdir(tmp_path)
