@@ -129,16 +129,20 @@ def segments(launches: Sequence[Launch]) -> tuple[Segment, ...]:
 
 
 def report_bars(content: Content) -> tuple[ReportBar, ...]:
-    """Part the GPU time by report where several hold one kernel: no program took the time of all its versions.
+    """Part the GPU time by report where all are versions: no program took the time of all its versions.
 
     Returns:
-        One bar a report, in the order of recording; none where no kernel of a GPU stands in two reports.
+        One bar a report, in the order of recording; none where a report shares no kernel of its GPU with another one.
     """
-    if len({(group.gpu, group.name) for group in content.groups}) == len(content.groups):
-        return ()
     launches: defaultdict[str, list[Launch]] = defaultdict(list)
+    homes: defaultdict[tuple[str | None, str], set[str]] = defaultdict(set)
     for launch in content.counted:
-        launches[launch.analysis.kernel.digest].append(launch)
+        kernel = launch.analysis.kernel
+        launches[kernel.digest].append(launch)
+        homes[kernel.gpu, launch.name].add(kernel.digest)
+    shared = set().union(*(digests for digests in homes.values() if len(digests) > 1))
+    if not shared or launches.keys() - shared:
+        return ()
     bars = (
         ReportBar(label, sum(launch.duration_ns or 0.0 for launch in launches[digest]), segments(launches[digest]))
         for digest, label in content.report_labels.items()

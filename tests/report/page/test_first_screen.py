@@ -176,6 +176,15 @@ def test_reports_of_other_kernels_share_one_bar() -> None:
         assert "stack" in str(summary(page))
 
 
+def test_two_versions_among_other_reports_share_their_bar() -> None:
+    """Where a report has no kernel in common with any other, the reports are no versions of one program."""
+    works = samples.every_verdict()[:2]
+    run = samples.run(digest="c" * 64, source="other.ncu-rep", created_unix_s=30)
+    other = AnalyzedReport(run, (replace(works[1], kernel=replace(works[1].kernel, digest=run.digest)),))
+    page = build_content([*as_versions(works[:1]), other], "some", default_thresholds())
+    assert "data-report" not in str(summary(page))
+
+
 def test_many_versions_show_the_newest() -> None:
     """A bar for each of the newest reports, and how many there are."""
     work = samples.every_verdict()[0]
