@@ -19,7 +19,6 @@ from rooflens.ingest.executors.opening import processes
 from rooflens.ingest.executors.ordering import run_in_order
 from rooflens.model.failed import BUG_HINT, bug_reason, is_bug
 from rooflens.model.records import AnalyzedReport
-from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
 from rooflens.model.store.address import shown
 from rooflens.model.totals import slimmed, totals_of
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -245,7 +244,9 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     from rooflens.model.store.store import Store  # noqa: PLC0415
     from rooflens.model.store.where import parse_where  # noqa: PLC0415
 
-    limits, told, stamp = limits or default_thresholds(), Told(), _known()
+    limits, told = limits or default_thresholds(), Told()
+    calibrations = told.calibrations()
+    stamp = _stamp(calibrations)
     choice = Choice(
         where=True if where is None else parse_where(where),
         is_whole=lambda run: recognize(run.command_line) is not None,
@@ -281,7 +282,7 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
     coming = store.chunks(choice, known)
     is_kept = keep and where is None and stored.keys() < parts
     left = sum(run.kernel_count for digest, run in order.items() if digest not in gathered.totals)
-    task = _ChunkTask(limits, told.calibrations(), without_nvidia, is_slim)
+    task = _ChunkTask(limits, calibrations, without_nvidia, is_slim)
     workers = processes() if is_slim and where is None and left >= _MUCH and usable_cores() > 1 else None
     with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
         key = ""
@@ -422,9 +423,8 @@ def _take(done: _Done, gathered: Gathered, keeper: Keeper, told: Told) -> None:
         keeper.leave(digest)
 
 
-def _known() -> str:
+def _stamp(calibrations: Sequence[Attainable]) -> str:
     """Tell the calibrations that decide verdicts from others, in a few letters."""
-    calibrations = load_calibrations(calibrations_folder(), lambda _: None)
     return hashlib.sha256(repr(calibrations).encode()).hexdigest()[:12]
 
 

@@ -18,7 +18,15 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.summary import wall
 from rooflens.report.text import comparison, forecast
-from rooflens.report.text.digest import LEAST_TOKENS, digest, explain, hot_table, short_name, tokens_of
+from rooflens.report.text.digest import (
+    BYTES_PER_TOKEN,
+    LEAST_TOKENS,
+    digest,
+    explain,
+    hot_table,
+    short_name,
+    tokens_of,
+)
 from rooflens.report.text.hotspots import listings
 from rooflens.report.text.markdown_parts import code, code_cell, prose, table
 
@@ -148,7 +156,7 @@ def _page(text: str, offset: int) -> str:
         if size > PAGE_TOKENS and end > start:
             break
         end += 1
-    return _more(fmt.cut_end("\n".join(lines[start:end]), 3 * MOST_TOKENS), end, len(lines), "line")
+    return _more(fmt.cut_end("\n".join(lines[start:end]), BYTES_PER_TOKEN * MOST_TOKENS), end, len(lines), "line")
 
 
 def _more(text: str, shown: int, total: int, noun: str = "row") -> str:

@@ -2,6 +2,15 @@
 
 from rooflens.report.text.digest.explained import explain, hot_table
 from rooflens.report.text.digest.kernel import short_name
-from rooflens.report.text.digest.whole import DEFAULT_TOKENS, LEAST_TOKENS, digest, tokens_of
+from rooflens.report.text.digest.whole import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS, digest, tokens_of
 
-__all__ = ["DEFAULT_TOKENS", "LEAST_TOKENS", "digest", "explain", "hot_table", "short_name", "tokens_of"]
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "DEFAULT_TOKENS",
+    "LEAST_TOKENS",
+    "digest",
+    "explain",
+    "hot_table",
+    "short_name",
+    "tokens_of",
+]
