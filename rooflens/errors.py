@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class RooflensError(Exception):
     """Carry one line of what went wrong and one of what to do next.
@@ -9,9 +14,11 @@ class RooflensError(Exception):
     Attributes:
         hint: The next step, shown after `hint:`; empty when there is none.
         exit_code: Status of the process when this error ends it.
+        kept: The part of a report that was there when collecting it failed; None where nothing was kept.
     """
 
     exit_code = 1
+    kept: Path | None = None
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

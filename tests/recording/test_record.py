@@ -19,7 +19,7 @@ from support.recorded import ENTRY, only
 
 from rooflens import collecting
 from rooflens.errors import InputError
-from rooflens.ingest.ncu.run import REFUSED
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -116,7 +116,7 @@ def test_what_ncu_cannot_profile_leaves_nothing(
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     assert record.main(["--folder", "fx", *only("saxpy")]) == status
     left = [path.name for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size]
-    assert left == [f"saxpy.ncu-rep{REFUSED}"] * (behaviour == "half")
+    assert left == [f"saxpy.ncu-rep{INCOMPLETE_SUFFIX}"] * (behaviour == "half")
 
 
 def test_without_a_gpu_nothing_is_recorded(

@@ -22,9 +22,9 @@ from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
 from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
 from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.run import REFUSED
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.model.unprofiled import Unprofiled
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def test_a_failure_of_ncu_is_one_error_with_its_hint(
     assert result.stderr.count("error: ") == 1
     assert result.stderr.count("hint: ") == 1
     left = [path.name for path in gpu_box.rglob("*") if path.is_file()]
-    assert left == [f"true.ncu-rep{REFUSED}"] * (behaviour == "half")
+    assert left == [f"true.ncu-rep{INCOMPLETE_SUFFIX}"] * (behaviour == "half")
 
 
 @pytest.mark.usefixtures("torch_here")
