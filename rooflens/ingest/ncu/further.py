@@ -82,9 +82,9 @@ _EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --kill yes'
 def _refuse(option: str) -> None:
     """Raise where ncu would take an option for one that is set here, or would not profile."""
     long = _SHORT.get(option[:2], option) if not option.startswith("--") else option
+    if long in _NO_PROFILES or long.startswith(_NO_PROFILES_BEGIN):
+        raise UsageError(f"--ncu-args may not hold `{option}`: ncu would write no report", _EXAMPLE)
     for name, ours in _OURS.items():
         if name == long or (len(long) >= _LEAST_OF_A_NAME and name.startswith(long)):
             hint = f"give {ours} to this command" if ours else "it is always set: leave it out"
             raise UsageError(f"--ncu-args may not hold `{option}`: rooflens sets ncu's {name} itself", hint)
-    if long in _NO_PROFILES or long.startswith(_NO_PROFILES_BEGIN):
-        raise UsageError(f"--ncu-args may not hold `{option}`: ncu would write no report", _EXAMPLE)
