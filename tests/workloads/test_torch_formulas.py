@@ -86,7 +86,7 @@ BY_HAND = {
     # 8192 tokens x 2 x (22 x 2048 + 4 x 8192) bytes, weights of 2 x (4 x 2048**2 + 2 x 2048 x 8192 + 2 x 2048) bytes
     "transformer_block-forward": (824_633_720_832 + 137_438_953_472, 1_275_068_416 + 100_671_488),
     "transformer_block-forward_backward": (3 * 824_633_720_832 + 481_036_337_152, 3_623_878_656 + 302_014_464),
-    # 64 x 56**2 = 200704 pixels x 256 filters x 256 channels x 9 places, twice; pixels of 256 and 256 numbers of 2 bytes
+    # 2 x 200704 pixels (64 x 56**2) x 256 filters x 256 channels x 9 places; pixels of 256 and 256 numbers of 2 bytes
     "conv2d-full_3x3": (236_760_072_192, 205_520_896 + 1_179_648),
     # 2 x 200704 x 64 x 256; pixels of 256 and 64 numbers, weights of 64 x 256
     "conv2d-pointwise": (6_576_668_672, 128_450_560 + 32_768),
@@ -141,8 +141,8 @@ def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, 
 
 @EVERY_CASE
 def test_the_documentation_has_a_row_for_every_case(workload: Workload, case: Case) -> None:
-    """One row of docs/workloads.md names the case and the wall it is expected to hit."""
-    text = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+    """One row of docs/reference/workloads.md names the case and the wall it is expected to hit."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
     named = [row for row in rows if row[0] == f"`{workload.name}`" and f"`{case.name}`" in row[1].split(", ")]
     assert [row[4] for row in named] == [" ".join(filter(None, (case.expect.bound, case.expect.resource)))]

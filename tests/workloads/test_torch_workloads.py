@@ -62,11 +62,8 @@ def _check_line(text: str, workload: Workload, case: Case) -> None:
 
 
 def _skip_without_compiler(case: Case) -> None:
-    if (
-        case.name in {"cos_cos_fused", "fused"}
-        and "fused" in case.parameters
-        and not (shutil.which("g++") or shutil.which("clang++"))
-    ):
+    is_compiled = case.name in {"cos_cos_fused", "fused"} and "fused" in case.parameters
+    if is_compiled and not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler for the CPU: g++ or clang++")
 
 
