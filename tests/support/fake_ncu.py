@@ -187,7 +187,7 @@ FAILURES = {
         status=0,
     ),
     "out_of_memory": Says(
-        log=f"{_CONNECTED}==PROF== Disconnected from process 4711\n==ERROR== The application returned an error code (1).\n",
+        log=f"{_CONNECTED}==ERROR== The application returned an error code (1).\n",
         stderr="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
     ),
     "launch_failure": Says(
@@ -196,8 +196,8 @@ FAILURES = {
     ),
     "two_causes": Says(
         log=f"{_CONNECTED}==WARNING== Backing up device memory in system memory.\n"
-        "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) is "
-        f"concurrently collecting profiling data.\n==ERROR== Failed to lock GPU clock frequencies!\n{_SHUTDOWN}",
+        "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) "
+        f"is concurrently collecting profiling data.\n==ERROR== Failed to lock GPU clock frequencies!\n{_SHUTDOWN}",
         status=9,
     ),
     "machine_and_names": Says(
@@ -273,9 +273,15 @@ def _success(log: Path, report: Path, program: list[str]) -> int:
     for index in range(3):
         _profile(log, index, float(os.environ.get("FAKE_NCU_PAUSE", "0")))
     _write(log, "==WARNING== Something is a little odd.\n==PROF== Disconnected from process 4711\n")
-    report.write_bytes(Path(os.environ[REPORT]).read_bytes())
+    report.write_bytes(_next_report(report.parent).read_bytes())
     _write(log, f"==PROF== Report: {report}\n")
     return done.returncode
+
+
+def _next_report(folder: Path) -> Path:
+    """Take another one for each report that stands in the folder, where several are named, separated by `:`."""
+    reports = os.environ[REPORT].split(os.pathsep)
+    return Path(reports[len(list(folder.glob("[!.]*.ncu-rep"))) % len(reports)])
 
 
 def _half(log: Path, report: Path, _program: list[str]) -> int:

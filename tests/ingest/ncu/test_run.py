@@ -17,6 +17,7 @@ from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
 from rooflens.ingest.ncu.failures import FAILURES, PROGRAM_FAILURES, explain
+from rooflens.ingest.ncu.log import LogFollower
 from rooflens.ingest.ncu.run import Collected, collect
 from rooflens.ingest.reports.container import inspect
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
@@ -184,21 +185,37 @@ def test_what_was_profiled_before_a_failure_is_kept_whole(tmp_path: Path, bin_fo
     assert left_files(tmp_path) == ["a 100%i.ncu-rep", kept.name]
 
 
-@pytest.mark.parametrize(("named", "count", "passes"), [(0, 1, 0), (5, 5, 3)])
+@pytest.mark.usefixtures("bin_folder")
+@pytest.mark.parametrize(("named", "told"), [(0, (4, 0, False)), (5, (5, 3, False))])
 def test_application_replay_counts_its_kernels(
-    tmp_path: Path,
-    bin_folder: Path,  # noqa: ARG001 - on PATH
-    monkeypatch: pytest.MonkeyPatch,
-    named: int,
-    count: int,
-    passes: int,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: int, told: tuple[int, int, bool]
 ) -> None:
-    """Its log names a kernel once a pass, or not at all: then the report says how many there are."""
+    """Its log names a kernel once a pass, or not at all: then the report says how many there are; none is cut off."""
     monkeypatch.setenv("FAKE_NCU_KERNELS", str(named))
-    report = take(tmp_path, "success").report
-    assert inspect(report).result_count == 1
     collected = take(tmp_path, "application", replay_mode="application", max_launches=2)
-    assert (collected.profiled_count, collected.max_passes, collected.capped) == (count, passes, False)
+    assert inspect(collected.report).result_count == 4
+    assert (collected.profiled_count, collected.max_passes, collected.capped) == told
+
+
+def test_a_kernel_that_failed_is_not_counted(tmp_path: Path) -> None:
+    """Ncu tells the passes of a kernel it failed on, too: only what came to 100 % is done."""
+    log = tmp_path / "log"
+    log.write_text(
+        '==PROF== Profiling "a" - 0: 0%\n==WARNING== Backing up device memory in system memory.\n....50%....100% - 9 '
+        'passes\n==PROF== Profiling "b" - 1: 0%....50%.... - 19 passes\n==ERROR== Failed to profile "b" in process 1\n'
+    )
+    progress = LogFollower(log).progress(1.0)
+    assert (progress.profiled_count, progress.passes, progress.kernel) == (1, 9, "b")
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_what_ncu_had_when_it_was_stopped_is_kept(tmp_path: Path) -> None:
+    """On Ctrl-C ncu writes the kernels it has done: they are kept under the name of an incomplete report, and said."""
+    threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(StoppedError, match=r"^stopped before the end$") as caught:
+        take(tmp_path, "many", launch_count=900)
+    assert "what it had written is kept, 4 whole kernels: `rooflens analyze" in caught.value.hint
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep.incomplete", "a 100%i.ncu.log"]
 
 
 @pytest.mark.parametrize(("count", "is_taken"), [(3, True), (4, False)])
