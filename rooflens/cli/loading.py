@@ -271,7 +271,7 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
 
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
-        say(f"warning: {missing.words}; `--kernel NAME` profiles them")
+        say(f"warning: {missing.words}; `{missing.option}` profiles them")
     print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

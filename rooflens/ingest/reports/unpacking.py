@@ -184,7 +184,8 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
                 "`NVR`",
                 NOT_A_REPORT_HINT,
             )
-        yield from _pieces(stream)
+        while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
+            yield piece
 
 
 def _kind(head: bytes) -> str | None:

@@ -212,7 +212,7 @@ def test_a_kernel_that_failed_is_not_counted(tmp_path: Path) -> None:
 def test_what_ncu_had_when_it_was_stopped_is_kept(tmp_path: Path) -> None:
     """On Ctrl-C ncu writes the kernels it has done: they are kept under the name of an incomplete report, and said."""
     threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    with pytest.raises(StoppedError, match=r"^stopped before the end$") as caught:
+    with pytest.raises(StoppedError, match=r"^stopped before the end\n") as caught:
         take(tmp_path, "many", launch_count=900)
     assert "what it had written is kept, 4 whole kernels: `rooflens analyze" in caught.value.hint
     assert left_files(tmp_path) == ["a 100%i.ncu-rep.incomplete", "a 100%i.ncu.log"]
