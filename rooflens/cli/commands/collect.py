@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo, say
+from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
@@ -114,7 +115,13 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens collect saxpy -o saxpy.ncu-rep",
+        "rooflens collect --dry-run --chip gh100 -- python train.py",
+    ),
+)
 @with_options
 @click.option(
     "-o",
