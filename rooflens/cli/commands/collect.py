@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
@@ -107,7 +108,7 @@ _OPTIONS = (
         "--ncu-args",
         multiple=True,
         metavar="OPTIONS",
-        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --kill yes'.",
+        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --call-stack'.",
     ),
     click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
     click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
@@ -136,7 +137,13 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens collect saxpy -o saxpy.ncu-rep",
+        "rooflens collect --dry-run --chip gh100 -- python train.py",
+    ),
+)
 @with_options
 @click.option(
     "-o",

@@ -363,7 +363,7 @@ def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
     """Make the error for a profile that did not end in time."""
     where = f" in kernel `{kernel}`" if kernel else ""
     return InputError(
-        f"ncu did not finish within {timeout_s:g} s; it was{where or ' before the first kernel'}",
+        f"ncu did not finish within {timeout_s:.3g} s; it was{where or ' before the first kernel'}",
         "kernels that wait for one another (NCCL, cooperative ones) hang when each is replayed alone: "
         "`--replay-mode application`; else a longer --timeout, or fewer launches with --launch-count",
     )
