@@ -60,7 +60,9 @@ def ladder_kernels() -> dict[int, KernelSpec]:
     found = {}
     for rung in RUNGS:
         time_ns = round(FLOP / (rung.shares.fp32 * peak) * 1e9)
-        name = f"gemm_ladder::{rung.name}::gemm_{rung.number:02}_{rung.name}(int, const float *, const float *, float *)"
+        name = (
+            f"gemm_ladder::{rung.name}::gemm_{rung.number:02}_{rung.name}(int, const float *, const float *, float *)"
+        )
         found[rung.number] = kernel_spec(by_shares(name, A100, time_ns, rung.shares, _GRID))
     for number, _, share in (TENSOR, AUTOTUNED):
         found[number] = kernel_spec(square_gemm(_CHIP, share, N))
