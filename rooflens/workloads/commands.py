@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -54,9 +53,11 @@ def require_torch() -> None:
     """
     if importlib.util.find_spec("torch") is None:
         raise EnvironmentMissingError("PyTorch is not installed", "pip install torch")
+    from importlib import metadata  # noqa: PLC0415 - loads what only a collection needs
+
     try:
-        check_torch(importlib.metadata.version("torch"))
-    except importlib.metadata.PackageNotFoundError:
+        check_torch(metadata.version("torch"))
+    except metadata.PackageNotFoundError:
         return  # one that was built here and has no record: the workload's own process looks again
 
 
