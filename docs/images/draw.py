@@ -33,7 +33,7 @@ FIRST_SCREENS = (
     ("first_matmul", "KernelBench__matmul_kernel.ncu-rep", "KernelBench, matrix product"),
     ("first_frb", "IndexSpaces.jl__profile.ncu-rep", "IndexSpaces.jl, radio bursts"),
 )
-"""Picture, report and title of each first screen of docs/page.md, which names their sources and licences."""
+"""Picture, report and title of each first screen of docs/how-to/page.md, which names their sources and licences."""
 SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FORECAST = ["predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--format", "html"]

@@ -161,7 +161,7 @@ class Kernel:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Traps that apply to it, as docs/method.md lists them."""
+        """Traps that apply to it, as docs/explanation/method.md lists them."""
         return self._analysis.flags
 
     @property

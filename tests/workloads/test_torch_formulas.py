@@ -112,8 +112,8 @@ def test_memory_and_compute_lie_on_their_sides_of_the_ridge(workload: Workload, 
 
 @EVERY_CASE
 def test_the_documentation_has_a_row_for_every_case(workload: Workload, case: Case) -> None:
-    """One row of docs/workloads.md names the case and the wall it is expected to hit."""
-    text = (Path(__file__).parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+    """One row of docs/reference/workloads.md names the case and the wall it is expected to hit."""
+    text = (Path(__file__).parents[2] / "docs" / "reference" / "workloads.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| `")]
     named = [row for row in rows if row[0] == f"`{workload.name}`" and f"`{case.name}`" in row[1].split(", ")]
     assert [row[4] for row in named] == [" ".join(filter(None, (case.expect.bound, case.expect.resource)))]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _HINT = "for example gemm:m=4096,n=4096,k=4096,dtype=bf16; `rooflens predict` lists the operations"
 
-_FILE_HINT = "docs/predict.md shows a file of predictions"
+_FILE_HINT = "docs/how-to/predict.md shows a file of predictions"
 
 
 class Prediction(Struct, frozen=True):

@@ -101,7 +101,7 @@ _IDENTITY = ("names", "compute_capability", "chip")
 
 _QUANTITY = frozenset({"value", "unit", "source"})
 
-_HINT = "docs/gpus.md shows a complete file"
+_HINT = "docs/reference/gpus.md shows a complete file"
 
 
 @dataclass(frozen=True, slots=True)

@@ -388,6 +388,6 @@ def test_collecting_needs_no_reader(
 
 def test_every_option_is_documented() -> None:
     """The page about collecting names every option of both commands."""
-    text = (Path(__file__).parents[3] / "docs" / "collecting.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "collecting.md").read_text(encoding="utf-8")
     options = {name for command in (collect, profile) for option in command.params for name in option.opts}
     assert [name for name in options if name.startswith("--") and name not in text] == []
