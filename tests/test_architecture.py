@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, str] = {
     "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/keys model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "format ingest/messages ingest/metrics",
+    "ingest/cubin": "cache format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/loading": "errors format ingest/children ingest/columns ingest/executors ingest/reports model/records "
     "model/failed model/unprofiled model/store",
