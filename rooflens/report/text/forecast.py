@@ -171,11 +171,19 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
     steps = [step for _, step in row.steps]
     shown = dict.fromkeys(_OF_A_LINK, any(step.link for step in steps))
     shown |= {
-        "T MUFU": any(step.special for step in steps),
-        "T issue": any(step.issued for step in steps),
+        "T MUFU": any(_tells(step.t_special_s, step) for step in steps),
+        "T issue": any(_tells(step.t_issue_s, step) for step in steps),
         "T L2": any(through_l2(step) for step in steps),
     }
     return {name: cell for name, cell in cells.items() if shown.get(name, True)}
+
+
+_TELLS_FROM = 0.01
+"""Part of the lower bound from which a time beside the usual ones has a column, and an uneven split a note."""
+
+
+def _tells(time_s: float, result: Forecast) -> bool:
+    return time_s > _TELLS_FROM * result.t_lower_s
 
 
 def _time(seconds: float, rate_per_s: float) -> str:
@@ -234,6 +242,7 @@ def _uneven_notes(row: Row) -> list[str]:
         f"{one.gpus} GPUs do not divide {one.amount:,} {one.what}: the one with most has {one.most:,}, as if "
         f"there were {percent(one.extra)} more"
         for one in found
+        if one.extra >= _TELLS_FROM
     ]
 
 
