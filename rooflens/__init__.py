@@ -5,7 +5,8 @@
     report = rl.open("last-week.ncu-rep")
     report[0].verdict.sentence
 
-Names are imported when they are first used: `import rooflens` itself costs next to nothing. docs/api.md tells of each.
+Names are imported when they are first used: `import rooflens` itself costs next to nothing.
+docs/reference/api.md tells of each.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from rooflens.files import replacing
 
+_PRIVATE = 0o700
+
 
 def cache_folder() -> Path:
     """Return the folder of what can be made again: `$XDG_CACHE_HOME/rooflens`, else `~/.cache/rooflens`.
@@ -20,10 +22,21 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "rooflens"
 
 
-def keep(name: str, data: bytes) -> None:
-    """Write data to the cache below the SHA-256 of it; a cache that cannot be written costs time and nothing else."""
-    with contextlib.suppress(OSError, RuntimeError), replacing(cache_folder() / name) as partial:
-        partial.write_bytes(_digest(data) + b"\n" + data)
+def keep(name: str, data: bytes, *, private: bool = False) -> None:
+    """Write data to the cache below the SHA-256 of it; a cache that cannot be written costs time and nothing else.
+
+    Args:
+        name: Of the file, in its folder of the cache.
+        data: Its content.
+        private: Make its folder one that nobody else may look into.
+    """
+    with contextlib.suppress(OSError, RuntimeError):
+        file = cache_folder() / name
+        if private:
+            file.parent.parent.mkdir(parents=True, exist_ok=True)
+            file.parent.mkdir(mode=_PRIVATE, exist_ok=True)
+        with replacing(file) as partial:
+            partial.write_bytes(_digest(data) + b"\n" + data)
 
 
 def kept(name: str) -> bytes | None:
@@ -33,6 +46,22 @@ def kept(name: str) -> bytes | None:
         if digest == _digest(data):
             return data
     return None
+
+
+def trim(folder: str, most_bytes: int) -> None:
+    """Remove the files of a folder that were written first, until the others have so many bytes at most."""
+    with contextlib.suppress(OSError, RuntimeError):
+        files = sorted(((file.stat(), file.path) for file in os.scandir(cache_folder() / folder)), key=_age)
+        left_bytes = sum(found.st_size for found, _ in files)
+        for found, path in files:
+            if left_bytes <= most_bytes:
+                break
+            Path(path).unlink(missing_ok=True)
+            left_bytes -= found.st_size
+
+
+def _age(file: tuple[os.stat_result, str]) -> int:
+    return file[0].st_mtime_ns
 
 
 def _digest(data: bytes) -> bytes:

@@ -115,7 +115,7 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
         return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU under Linux itself")
     if datasheet_of(gpu.name) is None:
         finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
-        return Check("GPU", "warn", finding, "add a file of its numbers, as docs/gpus.md shows")
+        return Check("GPU", "warn", finding, "add a file of its numbers, as docs/reference/gpus.md shows")
     return Check("GPU", "ok", f"{described}, in the table")
 
 

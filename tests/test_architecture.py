@@ -36,13 +36,14 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors files cli analyzing guarding writing collecting gating doctor "
     "ingest/* model/* report/* workloads",
     "cli/commands/agents": "format errors cli analyzing streaming mcp ingest/* model/* report/*",
+    "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",
     "ingest/columns": "errors ingest/metrics ingest/reports model/counters model/keys model/store model/store/tables",
     "ingest/exports": "errors model/records model/roofline",
     "ingest/messages": "",
-    "ingest/cubin": "format ingest/messages ingest/metrics",
+    "ingest/cubin": "cache format ingest/messages ingest/metrics",
     "ingest/metrics": "model/records model/hotspots model/counters model/store",
     "ingest/loading": "errors format ingest/children ingest/columns ingest/executors ingest/reports model/records "
     "model/failed model/unprofiled model/store",

@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from support import markdown
 
 from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
@@ -17,24 +18,39 @@ from rooflens.model.verdict.flags import MEANINGS
 from rooflens.report.text.table import to_sections, to_table
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fixtures/*.md")])
 
 
 def test_every_flag_is_documented_as_it_reads() -> None:
     """The method page lists every flag with the sentence that the page shows."""
-    text = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "method.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", text, flags=re.MULTILINE))
     assert rows == MEANINGS
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of a page names a file that is there."""
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    """Every relative link of a page names a file that is there, and every anchor a heading of it."""
+    for target in markdown.links(page):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not anchor or anchor in markdown.anchors(file), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_page_is_in_a_table_of_contents() -> None:
+    """From docs/index.md, and the index.md of a folder, lists lead to every page: its contents are made of them."""
+    listed = {ROOT / "docs" / "index.md"}
+    waiting = list(listed)
+    while waiting:
+        index = waiting.pop()
+        found = {(index.parent / name).resolve() for name in markdown.contents(index)} - listed
+        listed |= found
+        waiting += [page for page in found if page.name == "index.md"]
+    assert sorted(page for page in ROOT.glob("docs/**/*.md") if page not in listed) == [], "list it in docs/index.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_files_of_the_package_are_where_a_page_says(page: Path) -> None:
     """Every file of the package that a page names in code is there."""
     rooms = "cli|ingest|model|report|workloads"
@@ -43,6 +59,23 @@ def test_files_of_the_package_are_where_a_page_says(page: Path) -> None:
         rf"`(?:rooflens/)?((?:(?:{rooms})/[\w/.]+|{loose})\.(?:py|toml|json|html))`", page.read_text("utf-8")
     ):
         assert (ROOT / "rooflens" / name).exists(), name
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    """Every page of the documentation that a hint, a docstring or a file beside the package names is there."""
+    files = [
+        path
+        for folder in ("rooflens", "tests", "fixtures", "benchmarks", "examples", "docs")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".toml", ".jinja", ".html", ".md", ".json", ".yml", ".ipynb"}
+    ]
+    named = {
+        (name, str(path.relative_to(ROOT)))
+        for path in [*ROOT.glob("[!.]*.*"), *ROOT.glob("Makefile"), *files]
+        for name in re.findall(r"(?<![\w/.])docs/[\w/-]+\.md", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert [pair for pair in named if not (ROOT / pair[0]).is_file()] == []
 
 
 def test_reports_that_the_readme_opens_are_in_the_clone() -> None:
@@ -60,7 +93,7 @@ def test_every_file_that_llms_txt_lists_exists() -> None:
     assert all((ROOT / name).is_file() for name in listed)
 
 
-@pytest.mark.parametrize("page", ["AGENTS.md", "rooflens/skills/rooflens/SKILL.md", "docs/digest.md"])
+@pytest.mark.parametrize("page", ["AGENTS.md", "rooflens/skills/rooflens/SKILL.md", "docs/how-to/agents.md"])
 def test_pages_for_agents_name_commands_and_options_that_exist(page: str) -> None:
     """Every `rooflens COMMAND` of the pages for agents is one, with every option that stands behind it."""
     text = (ROOT / page).read_text(encoding="utf-8")
@@ -83,8 +116,8 @@ def test_the_skill_is_printed_as_it_stands_and_short() -> None:
 
 
 def test_one_byte_passes_at_most_twelve_files() -> None:
-    """The walk of a DRAM byte in docs/architecture.md has at most twelve files between report and page."""
-    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    """The walk of a DRAM byte in docs/project/architecture.md has at most twelve files between report and page."""
+    text = (ROOT / "docs" / "project" / "architecture.md").read_text(encoding="utf-8")
     walk = text.partition("## The way of one byte")[2].partition("\n## ")[0]
     files = re.findall(r"^\| `([\w/]+\.\w+)` \|", walk, flags=re.MULTILINE)
     assert files[0] == "ingest/reports/direct.py"
@@ -116,12 +149,12 @@ def test_the_table_of_the_readme_is_what_analyze_prints(fixtures: Path) -> None:
 
 
 def test_the_queries_of_the_store_page_run(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every SQL block of docs/store.md gives rows on a store made of the stored reports."""
+    """Every SQL block of docs/how-to/store.md gives rows on a store made of the stored reports."""
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()
     assert runner.invoke(main, ["ingest", str(fixtures), "--store", "store"]).exit_code == 0
     assert runner.invoke(main, ["analyze", "--store", "store"]).exit_code == 0
-    text = (ROOT / "docs" / "store.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "store.md").read_text(encoding="utf-8")
     queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
     assert len(queries) == 4
     for query in queries:

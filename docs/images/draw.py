@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, sync_playwright
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent.parent / "fixtures"
@@ -33,7 +33,7 @@ FIRST_SCREENS = (
     ("first_matmul", "KernelBench__matmul_kernel.ncu-rep", "KernelBench, matrix product"),
     ("first_frb", "IndexSpaces.jl__profile.ncu-rep", "IndexSpaces.jl, radio bursts"),
 )
-"""Picture, report and title of each first screen of docs/page.md, which names their sources and licences."""
+"""Picture, report and title of each first screen of docs/how-to/page.md, which names their sources and licences."""
 SYNTHETIC = "synthetic"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FORECAST = ["predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--format", "html"]
@@ -104,6 +104,8 @@ def stored(pattern: str) -> tuple[Path, ...]:
 
 def main() -> None:
     """Draw every picture into this folder, or those whose names are given."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the site reads the tables above without it
+
     found = os.environ.get("ROOFLENS_CHROMIUM") or next(
         (path for name in BROWSERS if (path := shutil.which(name))), None
     )

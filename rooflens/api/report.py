@@ -142,8 +142,9 @@ class Report:
         """Make a pyarrow table; columns are the same whatever is measured, and what was not measured is null.
 
         Args:
-            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it (docs/store.md):
-                `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics` with ncu's own values.
+            table: `summary`, a row for each kernel with its verdict, or a table as a store holds it
+                (docs/how-to/store.md): `kernels` with every counter, `roofline`, `findings`, `hotspots`, or `metrics`
+                with ncu's own values.
 
         Raises:
             UsageError: There is no such table.

@@ -46,7 +46,7 @@ def read_stated(given: str | None) -> Stated | None:
 
     if not given.endswith(".toml"):
         return Stated(parse_prediction(given))
-    return Stated(None, parse_rules(read_text(Path(given), "docs/predict.md shows a file"), given))
+    return Stated(None, parse_rules(read_text(Path(given), "docs/how-to/predict.md shows a file"), given))
 
 
 def find_expected(reports: Sequence[AnalyzedReport], stated: Stated | None) -> Expected:

@@ -1,4 +1,4 @@
-"""A typed program over the API runs as it is checked, and what docs/api.md writes works."""
+"""A typed program over the API runs as it is checked, and what docs/reference/api.md writes works."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_the_typed_program_is_right_and_its_mistakes_are_found() -> None:
 
 
 def test_the_page_of_the_api_names_what_there_is() -> None:
-    """Whatever docs/api.md says of a report, a kernel or a verb is there, and every verb and property is in it."""
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    """Whatever reference/api.md says of a report, a kernel or a verb is there, and every verb and property is in it."""
+    text = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
     for owner, kind in (("report", rl.Report), ("kernel", rl.Kernel), ("rl", rl), ("comparison", rl.Comparison)):
         for name in re.findall(rf"\b{owner}\.([a-z]\w*)", text):
             assert hasattr(kind, name), f"{owner}.{name}"

@@ -1,4 +1,4 @@
-"""Write what `nvidia_findings.py` works out as the part of `docs/accuracy.md` about findings."""
+"""Write what `nvidia_findings.py` works out as the part of `docs/explanation/accuracy.md` about findings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nvidia_findings import Judged
 
-DOC = Path(__file__).parents[2] / "docs" / "accuracy.md"
+DOC = Path(__file__).parents[2] / "docs" / "explanation" / "accuracy.md"
 BEGIN = "<!-- Written by tests/corpus/nvidia_findings.py --write. -->"
 END = "<!-- Up to here. -->"
 

@@ -79,7 +79,7 @@ def _options() -> argparse.Namespace:
         ("kernels", "list every kernel with its findings and first move"),
         ("ranks", "list the first rank of each report"),
         ("markers", "list marked places that are not among our top three"),
-        ("write", "write the part of docs/accuracy.md about findings"),
+        ("write", "write the part of docs/explanation/accuracy.md about findings"),
         ("pairs", "list the pairs of rule and title, and what is made of them"),
     ):
         parser.add_argument(f"--{flag}", action="store_true", help=what)

@@ -66,8 +66,8 @@ def test_warpgroup_instructions_are_counted_once_a_warp() -> None:
 
 
 def test_the_document_has_the_table(rows: dict[str, Row]) -> None:
-    """Every line that the script writes about these reports stands in docs/accuracy.md."""
-    document = (SCRIPT.parents[1] / "docs" / "accuracy.md").read_text(encoding="utf-8").splitlines()
+    """Every line that the script writes about these reports stands in docs/explanation/accuracy.md."""
+    document = (SCRIPT.parents[1] / "docs" / "explanation" / "accuracy.md").read_text(encoding="utf-8").splitlines()
     assert [line for part in markdown(list(rows.values())) for line in part.splitlines() if line not in document] == []
 
 

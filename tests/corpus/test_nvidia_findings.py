@@ -156,7 +156,7 @@ def test_the_first_rank_takes_time(by_report: list[tuple]) -> None:
 
 
 def test_the_document_has_these_figures(by_report: list[tuple]) -> None:
-    """The tables about findings in docs/accuracy.md are what the rules give today."""
+    """The tables about findings in docs/explanation/accuracy.md are what the rules give today."""
     said = markdown(by_report)
     assert said in DOC.read_text(encoding="utf-8"), "run: python tests/corpus/nvidia_findings.py --write"
 

@@ -28,7 +28,7 @@ anyio = pytest.importorskip("anyio")
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-TRANSCRIPT = Path(__file__).parents[2] / "docs" / "mcp-transcript.md"
+TRANSCRIPT = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("list_reports", {}),

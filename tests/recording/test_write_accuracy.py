@@ -89,7 +89,7 @@ RESULTS: dict[str, Any] = {
 
 
 def test_the_document_is_what_the_results_give() -> None:
-    """The measured half of docs/accuracy.md is written from the results that are kept, or says that there are none."""
+    """The measured half of explanation/accuracy.md is written from the results that are kept, or says so."""
     document = write_accuracy.DOCUMENT.read_text(encoding="utf-8")
     results = write_accuracy.stored()
     assert document == write_accuracy.renewed(document, results, write_accuracy.explanations())

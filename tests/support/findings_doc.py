@@ -1,4 +1,4 @@
-"""Writes `docs/findings.md` from the docstrings of the rules: `PYTHONPATH=. python tests/support/findings_doc.py`."""
+"""Writes `reference/findings.md` from the rules' docstrings: `PYTHONPATH=. python tests/support/findings_doc.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.findings.rule import FindingRule
 
-DOC = Path(__file__).parents[2] / "docs" / "findings.md"
+DOC = Path(__file__).parents[2] / "docs" / "reference" / "findings.md"
 WIDTH = 125
 
 _HEAD = """\

@@ -7,6 +7,7 @@ may die (`rooflens.ingest.reports.pool`); for them it imports little.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflens.errors import InputError
 from rooflens.format import as_unicode
+from rooflens.ingest.reports.pool import CHANGED, CHANGED_HINT
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
 
 if TYPE_CHECKING:
@@ -22,16 +24,23 @@ if TYPE_CHECKING:
 RERECORD = "record the report again, or copy it again from where it was made"
 
 
-def read_sass(path: Path, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]]:
+def read_sass(path: Path, wanted: Mapping[int, Sequence[int]], digest: str) -> dict[int, dict[int, str]]:
     """Read instructions in text.
 
     Args:
         path: A plain report.
         wanted: Their addresses, by number of the result.
+        digest: Of the report that is meant.
 
     Returns:
         The text by address, by number of the result; none where the module has none.
+
+    Raises:
+        InputError: Another report stands there now, or the module finds no results.
     """
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise InputError(CHANGED, CHANGED_HINT)
     return {index: dict(_texts(action, wanted[index])) for index, action in actions(path, wanted)}
 
 

@@ -30,7 +30,8 @@ DEADLINE_SECONDS = 120.0
 SECONDS_PER_BYTE = 1e-6
 """A file may take two minutes and a second more for each megabyte, unpacked: far over what any report needs."""
 
-_CHANGED_HINT = "read it again when the program that writes it is done"
+CHANGED = "it changed while it was read"
+CHANGED_HINT = "read it again when the program that writes it is done"
 _FRESH_SECONDS = 2.0
 """How coarse the clock of a file system may be: a file written so lately may change and keep its time."""
 
@@ -137,7 +138,7 @@ def unchanged(path: Path, since: Stamp | None = None) -> Iterator[None]:
     except InputError as damage:  # which half a file looks like
         error = damage
     if stamp_of(path, like=before) != before:
-        raise InputError("it changed while it was read", _CHANGED_HINT) from None
+        raise InputError(CHANGED, CHANGED_HINT) from None
     if error is not None:
         raise error
 

@@ -251,7 +251,7 @@ def _parts(  # noqa: PLR0913 - as `_read`
     container = Container(digest, len(data), len(found.places), (), found.sessions, found.synthetic)
     raw = raw_table(digest, options)
     direct = Direct(data, found, raw)
-    reading = Reading(direct, path, options, results_of(direct, raw, container, options))
+    reading = Reading(direct, digest, path, options, results_of(direct, raw, container, options))
     for part in make_parts(reading, "direct", container, source, raw, kernels_at_once=kernels_at_once):
         notes, reading.notes = reading.notes, []
         yield replace(part, notes=(*part.notes, *notes))
@@ -262,6 +262,7 @@ class Reading:
 
     Args:
         direct: The reader.
+        digest: Of the report, in hex.
         path: The report; None where the texts are not wanted.
         options: What is wanted of it.
         results: What the reader reads; by default single results.
@@ -270,11 +271,13 @@ class Reading:
     def __init__(
         self,
         direct: Direct,
+        digest: str,
         path: Path | None,
         options: ReadOptions,
         results: Iterator[RawResult | Rows] | None = None,
     ) -> None:
         self._direct = direct
+        self._digest = digest
         self._results = results
         self._path = path
         self._options = options
@@ -305,10 +308,22 @@ class Reading:
         asked = {index: found for index, code in known.items() if (found := addresses(code))}
         if not asked or not self._options.texts:
             return known
-        from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - only where there are instructions
-
-        sass = self._in_child(read_sass, asked, "SASS text is missing")
+        sass = self._sass(asked)
         return {index: with_sass(code, sass[index]) if index in sass else code for index, code in known.items()}
+
+    def _sass(self, asked: Mapping[int, Sequence[int]]) -> Mapping[int, Mapping[int, str]]:
+        """Return instructions in text, by address by number of the result, as the disassembler says or said it."""
+        from rooflens.ingest.cubin.kept_sass import keep_sass, kept_sass  # noqa: PLC0415 - only for instructions
+        from rooflens.ingest.reports.nvidia import read_sass  # noqa: PLC0415 - as above
+
+        if self._path is not None and not self._options.verify:
+            known = kept_sass(self._digest, asked)
+            if known is not None:
+                return known
+        found = self._in_child(read_sass, "SASS text is missing", asked, self._digest)
+        if found is not None:
+            keep_sass(self._digest, asked, found)
+        return found or {}
 
     def _read_elsewhere(self, unknown: Mapping[int, Instructions]) -> Mapping[int, Code]:
         """Have NVIDIA's module read the code of which the report itself says too little."""
@@ -316,18 +331,18 @@ class Reading:
             return {}
         from rooflens.ingest.reports.ncu_reader import read_texts  # noqa: PLC0415 - it makes reports as well
 
-        return self._in_child(read_texts, unknown, "SASS text and source lines are missing")
+        return self._in_child(read_texts, "SASS text and source lines are missing", unknown) or {}
 
-    def _in_child(self, read: Callable[..., Any], asked: Mapping[int, Any], missing: str) -> dict[int, Any]:
-        """Ask NVIDIA's module; note what is missing where it cannot be asked, or dies."""
+    def _in_child(self, read: Callable[..., Any], missing: str, *asked: Any) -> dict[int, Any] | None:
+        """Ask NVIDIA's module; None, with a note of what is missing, where it cannot be asked, or dies."""
         if self._path is None:
             self.notes.append(f"{missing}: NVIDIA's module was not asked")
-            return {}
+            return None
         try:
-            found: dict[int, Any] = in_child(read, self._path, asked, deadline_s=self._options.deadline_s)
+            found: dict[int, Any] = in_child(read, self._path, *asked, deadline_s=self._options.deadline_s)
         except InputError as error:
             self.notes.append(f"{missing}: {error}")
-            return {}
+            return None
         return found
 
 

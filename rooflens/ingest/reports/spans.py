@@ -151,7 +151,8 @@ def finish_spans(
             direct = Direct(
                 Window(file.fileno(), spans[0].container.file_bytes), replace(spans[0].found, places=places)
             )
-            reading = Reading(direct, None if options.reader == "direct" else job.path, options)
+            path = None if options.reader == "direct" else job.path
+            reading = Reading(direct, spans[0].container.digest, path, options)
             kernels += with_texts(whole, reading)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from error

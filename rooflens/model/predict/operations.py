@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rooflens.errors import UsageError
+from rooflens.errors import UnknownNameError
 from rooflens.model.predict.collectives import ALL_REDUCED, COLLECTIVES, EXCHANGED
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,
@@ -429,10 +429,6 @@ def the_operation(name: str) -> Operation:
     Raises:
         UsageError: None is called so; the hint has the names that come close.
     """
-    if name in OPERATIONS:
-        return OPERATIONS[name]
-    from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
-
-    near = " or ".join(f"`{one}`" for one in get_close_matches(name, OPERATIONS))
-    hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
-    raise UsageError(f"no operation is called `{name}`", hint)
+    if name not in OPERATIONS:
+        raise UnknownNameError("operation", name, OPERATIONS, "rooflens predict")
+    return OPERATIONS[name]

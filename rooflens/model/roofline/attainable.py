@@ -1,7 +1,7 @@
 """What a GPU attains: rates that micro-benchmarks measured on it, and the roofs they make for a kernel.
 
 The roofs of a report are NVIDIA's peaks at the profiled clock, and no kernel reaches them. These are the lower ones
-that a kernel which does nothing else reaches. `rooflens calibrate` measures them; docs/calibration.md says how.
+that a kernel which does nothing else reaches. `rooflens calibrate` measures them; docs/how-to/calibration.md says how.
 """
 
 from __future__ import annotations

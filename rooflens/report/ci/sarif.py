@@ -27,7 +27,7 @@ SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sar
 ROOT = "SRCROOT"
 """What the root of the checkout is called in addresses."""
 
-DOC = "docs/findings.md"
+DOC = "docs/reference/findings.md"
 _SAID = re.compile(r"Say that,? ")
 """How the docstring of every rule begins; what follows is what the finding means."""
 

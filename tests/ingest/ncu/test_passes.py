@@ -19,7 +19,7 @@ from rooflens.model.counters.tensor import tensor_counters
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DOC = Path(__file__).parents[3] / "docs" / "passes.md"
+DOC = Path(__file__).parents[3] / "docs" / "explanation" / "passes.md"
 each_chip = pytest.mark.parametrize("chip", CHIPS)
 
 NCU_SETS = {
@@ -156,7 +156,7 @@ def test_a_library_that_cannot_be_loaded_is_an_environment_error(
 
 
 def pass_table() -> str:
-    """Write the table of `docs/passes.md`: families of chips, and what each tier costs beside ncu's own sets."""
+    """Write the table of `explanation/passes.md`: families of chips, and what each tier costs beside ncu's own sets."""
     lines = [
         "| chips | CC | `quick` | `standard` | `deep` | `--set roofline` | `--set full` |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
@@ -194,4 +194,4 @@ def test_the_documented_passes_are_the_counted_ones() -> None:
     if documented[1] != installed:
         pytest.skip(f"the tables were written with ncu-report {documented[1]}, and {installed} is installed")
     for table in (pass_table(), later_table()):
-        assert table in text, f"docs/passes.md is out of date; it should hold:\n\n{table}\n"
+        assert table in text, f"docs/explanation/passes.md is out of date; it should hold:\n\n{table}\n"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_the_page_is_what_the_docstrings_say() -> None:
-    """docs/findings.md is written from the rules as they are."""
+    """docs/reference/findings.md is written from the rules as they are."""
     assert DOC.read_text(encoding="utf-8") == document(), "write it anew: python tests/support/findings_doc.py"
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
-DOC = Path(__file__).parents[3] / "docs" / "gpus.md"
+DOC = Path(__file__).parents[3] / "docs" / "reference" / "gpus.md"
 
 FP32_LANES = {
     "6.0": 64,
@@ -559,7 +559,7 @@ def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, mess
     """Each mistake in a file is told with the file, the key and where to look."""
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_datasheet("t.toml", VALID.replace(old, new, 1))
-    assert caught.value.hint == "docs/gpus.md shows a complete file"
+    assert caught.value.hint == "docs/reference/gpus.md shows a complete file"
 
 
 def markdown_table() -> str:
@@ -592,12 +592,12 @@ def markdown_link(gpu: Datasheet, kind: LinkKind) -> str:
 
 
 def test_the_page_lists_every_gpu() -> None:
-    """The table of docs/gpus.md is what the files say."""
+    """The table of docs/reference/gpus.md is what the files say."""
     assert markdown_table() in DOC.read_text(encoding="utf-8"), f"put this table there:\n{markdown_table()}"
 
 
 def test_the_example_of_the_page_is_a_file_of_the_package() -> None:
-    """The TOML that docs/gpus.md shows is the T4's file, letter by letter."""
+    """The TOML that docs/reference/gpus.md shows is the T4's file, letter by letter."""
     (example,) = re.findall(r"```toml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
     assert example == (FOLDER / "t4.toml").read_text(encoding="utf-8")
 

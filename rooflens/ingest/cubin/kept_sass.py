@@ -1,0 +1,89 @@
+"""Instructions in text that were asked for before, kept in the user's cache: to ask the disassembler takes it seconds.
+
+They are kept by the digest of the report and by the installed disassembler, so a report that was changed, or another
+version of the module, is asked for anew. In the text stand the addresses that the code was loaded to: those of one
+report are of no use to another one, even of the same program.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from rooflens.cache import keep, kept, trim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Texts: TypeAlias = "dict[int, dict[int, str | None]]"
+"""Text by address by number of the result; None where the disassembler knows none."""
+
+MOST_BYTES = 32 << 20
+"""So much is kept, of some thousand reports: then those go that were written first."""
+
+_FOLDER = "sass-1"
+_WRITES_BETWEEN_TRIMS = 256
+_MODULE = "ncu_report"
+_writes = count()
+
+
+def kept_sass(digest: str, wanted: Mapping[int, Sequence[int]]) -> dict[int, dict[int, str]] | None:
+    """Return instructions in text that were kept; None where one of those that are wanted was not.
+
+    Args:
+        digest: Of the report.
+        wanted: Addresses by number of the result.
+
+    Returns:
+        The text by address, by number of the result; none where the disassembler knows none.
+    """
+    name = _name(digest)
+    data = kept(name) if name else None
+    if data is None:
+        return None
+    try:
+        texts = msgspec.json.decode(data, type=dict[int, dict[int, str | None]])
+        return {
+            index: {address: text for address in addresses if (text := texts[index][address]) is not None}
+            for index, addresses in wanted.items()
+        }
+    except (msgspec.DecodeError, LookupError):
+        return None
+
+
+def keep_sass(digest: str, wanted: Mapping[int, Sequence[int]], found: Mapping[int, Mapping[int, str]]) -> None:
+    """Keep what the disassembler said of all that was wanted.
+
+    Args:
+        digest: Of the report.
+        wanted: Addresses by number of the result.
+        found: Text by address, by number of the result.
+    """
+    name = _name(digest)
+    if name is None:
+        return
+    texts: Texts = {
+        index: {address: found.get(index, {}).get(address) for address in addresses}
+        for index, addresses in wanted.items()
+    }
+    keep(name, msgspec.json.encode(texts), private=True)
+    if next(_writes) % _WRITES_BETWEEN_TRIMS == 0:
+        trim(_FOLDER, MOST_BYTES)
+
+
+def _name(digest: str) -> str | None:
+    """Return the name of a report's texts; None where there is no disassembler that could have written any."""
+    try:
+        spec = find_spec(_MODULE)
+        if spec is None or spec.origin is None:
+            return None
+        module = Path(spec.origin).stat()
+    except (ImportError, ValueError, OSError):
+        return None
+    key = f"{digest} {module.st_size} {module.st_mtime_ns}"
+    return f"{_FOLDER}/{hashlib.sha256(key.encode()).hexdigest()}"
