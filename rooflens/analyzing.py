@@ -22,7 +22,7 @@ from rooflens.format import count
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.model.analyze import analyze
+from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
 from rooflens.model.keys import Keys, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 """Kernels that are named; of more, only the count is told."""
+
+_TOGETHER = 128
+"""Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
 
 
 class Missing(Struct, frozen=True):
@@ -257,31 +260,44 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     )
     compulsory_bytes = _compulsory_bytes(run, kernels)
     profiled = Counter((kernel.name, kernel.grid, kernel.block) for kernel in kernels)
-    analyses, named = [], Keys()
+    outsides, named = [], Keys()
     for kernel in kernels:
         shape = kernel.name, kernel.grid, kernel.block
         launches = unprofiled.launches_of(*shape, profiled[shape]) if unprofiled else 1
-        outside = replace(
-            one_each,
-            launches=launches,
-            in_program=unprofiled.in_program(*shape) if unprofiled else None,
-            compulsory_bytes=compulsory_bytes if launches == 1 else None,
-            key=named.next(launch_id(kernel)) if keys is None else keys[kernel.index],
+        outsides.append(
+            replace(
+                one_each,
+                launches=launches,
+                in_program=unprofiled.in_program(*shape) if unprofiled else None,
+                compulsory_bytes=compulsory_bytes if launches == 1 else None,
+                key=named.next(launch_id(kernel)) if keys is None else keys[kernel.index],
+            )
         )
-        analyses.append(_analyze_kernel(kernel, limits, outside, calibrations))
+    analyses: list[Analysis] = []
+    for at in range(0, len(kernels), _TOGETHER):
+        together = slice(at, at + _TOGETHER)
+        analyses += _analyze_kernels(kernels[together], limits, outsides[together], calibrations)
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
     return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
 
 
-def _analyze_kernel(
-    kernel: Kernel, limits: Thresholds, outside: Outside, calibrations: Sequence[Attainable]
-) -> Analysis:
-    """Analyze one kernel; where that meets a bug of ours, it is a failed one that says so."""
+def _analyze_kernels(
+    kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside], calibrations: Sequence[Attainable]
+) -> list[Analysis]:
+    """Analyze kernels; one that meets a bug of ours is a failed one that says so."""
     try:
-        attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
-        return analyze(kernel, limits, replace(outside, attainable=attainable))
+        known = [_with_attainable(*one, calibrations) for one in zip(kernels, outsides, strict=True)]
+        return analyze_all(kernels, limits, known)
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
-        return analyze(failed_kernel(kernel, bug_reason(error)), limits, Outside(key=outside.key))
+        if len(kernels) > 1:
+            alone = [([kernel], limits, [outside]) for kernel, outside in zip(kernels, outsides, strict=True)]
+            return [found for one in alone for found in _analyze_kernels(*one, calibrations)]
+        return [analyze(failed_kernel(kernels[0], bug_reason(error)), limits, Outside(key=outsides[0].key))]
+
+
+def _with_attainable(kernel: Kernel, outside: Outside, calibrations: Sequence[Attainable]) -> Outside:
+    attainable = find_attainable(kernel.gpu, kernel.counters.get("sm_clock_hz"), calibrations)
+    return outside if attainable is None else replace(outside, attainable=attainable)
 
 
 def _compulsory_bytes(run: Run, kernels: Sequence[Kernel]) -> float | None:

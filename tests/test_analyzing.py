@@ -19,12 +19,12 @@ from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import load_reports
 from rooflens.ingest.reports.inputs import find_inputs
-from rooflens.model.analyze import analyze
+from rooflens.model.analyze import analyze_all
 from rooflens.model.roofline.calibrations import calibrations_folder
 from rooflens.streaming import analyze_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from support.ncu_rep_writer import MetricValue
 
@@ -287,12 +287,12 @@ def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypat
     whole = analyze_paths(pair)
     victim = whole.reports[1].analyses[0].kernel.name
 
-    def breaking(kernel: Kernel, limits: Thresholds, outside: Outside) -> Analysis:
-        if kernel.name == victim and not kernel.failed:
+    def breaking(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside]) -> list[Analysis]:
+        if any(kernel.name == victim for kernel in kernels):
             raise ZeroDivisionError("float division by zero")
-        return analyze(kernel, limits, outside)
+        return analyze_all(kernels, limits, outsides)
 
-    monkeypatch.setattr("rooflens.analyzing.analyze", breaking)
+    monkeypatch.setattr("rooflens.analyzing.analyze_all", breaking)
     found = analyze_paths(pair)
     failed = [analysis for report in found.reports for analysis in report.analyses if analysis.kernel.failed]
     assert {analysis.kernel.name for analysis in failed} == {victim}

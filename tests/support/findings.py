@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from support.kernels import make_kernel
 
 from rooflens import format as fmt
+from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.rule import Facts
 from rooflens.model.records import LEVELS, Bottleneck, Distances, Level, Pipe
 from rooflens.model.verdict.thresholds import default_thresholds
@@ -15,7 +16,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflens.model.records import Evidence
+    from rooflens.model.records import Evidence, Finding
 
 
 def make_facts(
@@ -63,3 +64,8 @@ def _forms(one: Evidence) -> tuple[str, ...]:
         return (fmt.duration(one.value),)
     numbers = fmt.si(one.value, one.unit), fmt.si_of(one.value, ""), fmt.significant(one.value), f"{one.value:,.0f} "
     return (*numbers, fmt.factor(one.value)) if one.unit == "x" else numbers
+
+
+def findings_of(facts: Facts) -> tuple[Finding, ...]:
+    """Return what is found of one kernel."""
+    return find_findings([facts])[0]

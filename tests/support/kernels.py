@@ -72,7 +72,7 @@ def reach(case: Case) -> Verdict:
         in_program=case.in_program,
         full_for_a_while=decision.full_for_a_while,
     )
-    return write_verdict(case, decision, distances, find_findings(facts))
+    return write_verdict(case, decision, distances, find_findings([facts])[0])
 
 
 def work_by_key(kernel: Kernel) -> dict[str, Work]:

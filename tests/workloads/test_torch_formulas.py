@@ -50,6 +50,19 @@ BY_HAND = {
     "gemm-fp8_1024": (2_147_483_648, 2 * 1_048_576 + 2_097_152),
     "gemm-fp8_4096": (137_438_953_472, 2 * 16_777_216 + 33_554_432),
     "gemm-fp8_8192": (1_099_511_627_776, 2 * 67_108_864 + 134_217_728),
+    # the doublings between them
+    "gemm-bf16_256": (33_554_432, 3 * 131_072),
+    "gemm-bf16_512": (268_435_456, 3 * 524_288),
+    "gemm-bf16_2048": (17_179_869_184, 3 * 8_388_608),
+    "gemm-fp16_256": (33_554_432, 3 * 131_072),
+    "gemm-fp16_512": (268_435_456, 3 * 524_288),
+    "gemm-fp16_2048": (17_179_869_184, 3 * 8_388_608),
+    "gemm-tf32_256": (33_554_432, 3 * 262_144),
+    "gemm-tf32_512": (268_435_456, 3 * 1_048_576),
+    "gemm-tf32_2048": (17_179_869_184, 3 * 16_777_216),
+    "gemm-fp8_256": (33_554_432, 2 * 65_536 + 131_072),
+    "gemm-fp8_512": (268_435_456, 2 * 262_144 + 524_288),
+    "gemm-fp8_2048": (17_179_869_184, 2 * 4_194_304 + 8_388_608),
     # 16384**2 weights of 2 bytes; two vectors of 32 KiB
     "gemv-bf16_16384": (536_870_912, 536_870_912 + 2 * 32_768),
     # 2**26 elements of 4 bytes
@@ -73,6 +86,22 @@ BY_HAND = {
     # 8192 tokens x 2 x (22 x 2048 + 4 x 8192) bytes, weights of 2 x (4 x 2048**2 + 2 x 2048 x 8192 + 2 x 2048) bytes
     "transformer_block-forward": (824_633_720_832 + 137_438_953_472, 1_275_068_416 + 100_671_488),
     "transformer_block-forward_backward": (3 * 824_633_720_832 + 481_036_337_152, 3_623_878_656 + 302_014_464),
+    # 2 x 200704 pixels (64 x 56**2) x 256 filters x 256 channels x 9 places; pixels of 256 and 256 numbers of 2 bytes
+    "conv2d-full_3x3": (236_760_072_192, 205_520_896 + 1_179_648),
+    # 2 x 200704 x 64 x 256; pixels of 256 and 64 numbers, weights of 64 x 256
+    "conv2d-pointwise": (6_576_668_672, 128_450_560 + 32_768),
+    # 2 x 200704 x 256 x 9; weights of 256 x 9
+    "conv2d-depthwise_3x3": (924_844_032, 205_520_896 + 4_608),
+    # 2**27 elements, twice: to the sum and back 4 bytes, to the result 4, the mask 1; a bias of 8192 x 2 bytes
+    "bias_dropout-separate": (268_435_456, 9 * 134_217_728 + 16_384),
+    "bias_dropout-fused": (268_435_456, 4 * 134_217_728 + 16_384),
+    # 16 x the cache of decode_attention once or three times, query and result; 8192 pages of 8 bytes, listed twice
+    "paged_decode-in_place": (16 * 134_217_728, 16 * (33_554_432 + 16_384)),
+    "paged_decode-gathered": (16 * 134_217_728, 16 * (3 * 33_554_432 + 16_384) + 131_072),
+    # 64 rows x (4 x 4096 x 14336 + 2 x 4096); weights of 8 x 2 x 4096 x 14336 x 2 bytes;
+    # 32 tokens x 2 x 4096 x 2 bytes, 64 rows x ((6 x 4096 + 4 x 14336 + 1) x 2 + 16) bytes
+    "moe-tokens_32": (15_032_385_536 + 524_288, 1_879_048_192 + 524_288 + 64 * 163_858),
+    "moe-tokens_4096": (128 * 15_032_909_824, 1_879_048_192 + 128 * (524_288 + 64 * 163_858)),
 }
 
 

@@ -21,8 +21,15 @@ if TYPE_CHECKING:
 
 WORKLOADS = [workload for workload in load_workloads() if workload.kind == "torch"]
 CASES = [(workload, case) for workload in WORKLOADS for case in workload.cases]
+DEAR = {"bias_dropout-fused"}
+"""Cases that torch.compile takes seconds for; another one that is compiled stands for them."""
 EVERY_CASE = pytest.mark.parametrize(
-    ("workload", "case"), CASES, ids=[f"{workload.name}-{case.name}" for workload, case in CASES]
+    ("workload", "case"),
+    [
+        pytest.param(workload, case, id=key, marks=pytest.mark.thorough if key in DEAR else ())
+        for workload, case in CASES
+        for key in [f"{workload.name}-{case.name}"]
+    ],
 )
 # torch.compile imports modules of PyTorch's own that PyTorch deprecates.
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
@@ -55,7 +62,8 @@ def _check_line(text: str, workload: Workload, case: Case) -> None:
 
 
 def _skip_without_compiler(case: Case) -> None:
-    if case.name == "cos_cos_fused" and not (shutil.which("g++") or shutil.which("clang++")):
+    is_compiled = case.name in {"cos_cos_fused", "fused"} and "fused" in case.parameters
+    if is_compiled and not (shutil.which("g++") or shutil.which("clang++")):
         pytest.skip("torch.compile needs a C++ compiler for the CPU: g++ or clang++")
 
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
 
-from rooflens.cli.console import echo, say
-from rooflens.errors import UsageError
+from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.usage import examples
+from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.collecting import Plan, Request, Target
+    from rooflens.errors import RooflensError
     from rooflens.ingest.ncu.log import Progress
     from rooflens.ingest.ncu.run import Collected
     from rooflens.model.unprofiled import Unprofiled
@@ -70,7 +73,14 @@ _PASSED_ON = (
 
 _OPTIONS = (
     click.argument("workload", required=False),
-    click.option("--case", "case_name", metavar="NAME", help="Case of the workload; the first one by default."),
+    click.option(
+        "--case",
+        "cases",
+        multiple=True,
+        metavar="NAME",
+        help="Case of the workload, the first one by default; several make a report each.",
+    ),
+    click.option("--all-cases", is_flag=True, help="Every case of the workload, a report each."),
     _choice("--detail", "standard", "quick standard deep", "How many counters, and so how many passes."),
     click.option("--metrics", default="", metavar="NAMES", help="Further metrics, separated by commas."),
     click.option("--kernel", metavar="NAME", help="Only kernels of this name, or `regex:EXPRESSION`."),
@@ -93,6 +103,12 @@ _OPTIONS = (
         is_flag=True,
         help="Embed the program's source text in the report (what was compiled with -lineinfo); off by default.",
     ),
+    click.option(
+        "--ncu-args",
+        multiple=True,
+        metavar="OPTIONS",
+        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --kill yes'.",
+    ),
     click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
     click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
     click.option(
@@ -114,13 +130,20 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens collect saxpy -o saxpy.ncu-rep",
+        "rooflens collect --dry-run --chip gh100 -- python train.py",
+    ),
+)
 @with_options
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Report to write, `NAME.ncu-rep`; by default named after what runs, in `out/`.",
+    help="Report to write, `NAME.ncu-rep`; by default named after what runs, in `out/`. Several cases put theirs "
+    "behind NAME.",
 )
 @click.pass_context
 def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
@@ -128,44 +151,107 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
 
     The program first runs once without the profiler: it must work by itself, and its gaps are measured.
     """
-    target = target_of(ctx, options)
-    report = output or OUTPUT_FOLDER / f"{target.name}.ncu-rep"
-    written = take_profile(target, report, options)
-    if written is not None:
+    targets = targets_of(ctx, options)
+    reports = [_place(output, target, alone=len(targets) == 1) for target in targets]
+    taken = take_profiles(targets, reports, options)
+    for written in taken.reports:
         say(f"wrote {written}")
+    ctx.exit(taken.exit_code)
 
 
-def target_of(ctx: click.Context, options: Mapping[str, Any]) -> Target:
-    """Say what is to be profiled: a workload or a command, never both."""
+def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
+    if output is None:
+        return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
+    return output if alone or target.case is None else output.with_stem(f"{output.stem}.{target.case.name}")
+
+
+def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
+    """Say what is to be profiled: cases of a workload or a command, never both."""
     from rooflens.collecting import command_target, workload_target
+    from rooflens.workloads.registry import find_workload
 
     name, command = options["workload"], ctx.meta[_AFTER_DASHES]
+    cases, all_cases = options["cases"], options["all_cases"]
     if (name is None) == (not command):
         example = f"`rooflens {ctx.info_name} saxpy`, or `rooflens {ctx.info_name} -- python train.py --my-option`"
         raise UsageError("give a workload, or a command after `--`", example)
+    if cases and all_cases:
+        raise UsageError("--case and --all-cases exclude each other", "leave one of the two out")
     if name is not None:
-        return workload_target(name, options["case_name"])
-    if options["case_name"] is not None:
-        raise UsageError("--case is for bundled workloads", "give your program's own options after `--`")
-    return command_target(command)
+        wanted = [case.name for case in find_workload(name).cases] if all_cases else dict.fromkeys(cases)
+        return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
+    if cases or all_cases:
+        raise UsageError(
+            "--case and --all-cases are for bundled workloads", "give your program's own options after `--`"
+        )
+    return [command_target(command)]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What came of the cases that were asked for.
+
+    Attributes:
+        reports: Those that were written, in the order asked for.
+        exit_code: 0, or that of the first case that failed.
+    """
+
+    reports: list[Path] = field(default_factory=list)
+    exit_code: int = 0
+
+
+def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: Mapping[str, Any]) -> Taken:
+    """Take one profile after another; of several, a case that fails by itself costs only itself.
+
+    Raises:
+        RooflensError: The only one failed, or this machine is in the way of all.
+    """
+    for report in reports:
+        _keep_report(report, options)
+    taken = Taken()
+    for target, report in zip(targets, reports, strict=True):
+        if len(targets) > 1:
+            say(f"{target.name}:")
+        try:
+            written = take_profile(target, report, options)
+        except (CaseError, InputError) as error:
+            told = error.reason if isinstance(error, CaseError) else error
+            if len(targets) == 1:
+                raise told from error
+            show_error(told, target.name)
+            taken.exit_code = taken.exit_code or told.exit_code
+        else:
+            taken.reports += [written] if written is not None else []
+    return taken
+
+
+class CaseError(Exception):
+    """One case cannot run here by itself: a type that the GPU lacks, a result that is wrong."""
+
+    def __init__(self, reason: RooflensError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def _keep_report(report: Path, options: Mapping[str, Any]) -> None:
+    from rooflens.ingest.ncu.run import both_names
+
+    for place in both_names(report):
+        keep(place, options)
 
 
 def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Path | None:
     """Take the profile and return its report, under the name that ncu chose; None where only its command was wanted."""
     from rooflens import collecting
     from rooflens.ingest.ncu.command import build_argv
-    from rooflens.ingest.ncu.run import both_names
 
     dry_run = options["dry_run"]
-    for place in both_names(report):
-        keep(place, options)
     plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
     if dry_run:
         echo(shlex.join(build_argv(plan.ncu, plan.collection)))
         return None
     _announce(plan)
-    with Shown() as shown:
-        unprofiled = collecting.run_unprofiled(plan, shown)
+    unprofiled = _run_unprofiled(plan)
     plan = collecting.choose_launches(plan, unprofiled)
     say(_said(unprofiled))
     say(collecting.estimate_cost(plan, unprofiled))
@@ -175,15 +261,27 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
     return collected.report
 
 
+def _run_unprofiled(plan: Plan) -> Unprofiled:
+    from rooflens.collecting import run_unprofiled
+
+    try:
+        with Shown() as shown:
+            return run_unprofiled(plan, shown)
+    except (ProgramError, EnvironmentMissingError) as error:
+        raise CaseError(error) from error
+
+
 def _request(target: Target, report: Path, options: Mapping[str, Any]) -> Request:
     from rooflens.collecting import Request
     from rooflens.ingest.ncu.command import Collection
+    from rooflens.ingest.ncu.further import further_options
 
     return Request(
         target=target,
         collection=Collection(
             program=(),
             output=report,
+            options=further_options(" ".join(options["ncu_args"])),
             extra_metrics=tuple(name.strip() for name in options["metrics"].split(",") if name.strip()),
             **{name: options[name] for name in _PASSED_ON if options[name] is not None},
         ),

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflens.cli.commands.collect import OUTPUT_FOLDER, ProgramCommand, keep, take_profile, target_of, with_options
+from rooflens.cli.commands.collect import OUTPUT_FOLDER, ProgramCommand, keep, take_profiles, targets_of, with_options
+from rooflens.cli.usage import examples
 
 if TYPE_CHECKING:
-    from rooflens.collecting import Target
+    from collections.abc import Sequence
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens profile attention",
+        "rooflens profile -- python train.py",
+        'rooflens profile --kernel "regex:gemm" --nvtx-include step -- ./app --size 4096',
+    ),
+)
 @with_options
 @click.option(
     "--output-folder",
@@ -24,17 +32,22 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
-    """Collect, analyze and draw a bundled workload, or a program of yours, in one go (needs an NVIDIA GPU)."""
-    target = target_of(ctx, options)
-    report, page = (output_folder / f"{target.name}.{ending}" for ending in ("ncu-rep", "html"))
+    """Collect, analyze and draw a bundled workload, or a program of yours, in one go.
+
+    Several cases of a workload make a report each, and one page of all.
+    """
+    targets = targets_of(ctx, options)
+    name = targets[0].name if len(targets) == 1 else options["workload"]
+    page = output_folder / f"{name}.html"
     keep(page, options)
-    written = take_profile(target, report, options)
-    if written is not None:
-        _draw(ctx, target, written, page)
+    taken = take_profiles(targets, [output_folder / f"{target.name}.ncu-rep" for target in targets], options)
+    if taken.reports:
+        _draw(ctx, name, taken.reports, page)
+    ctx.exit(taken.exit_code)
 
 
-def _draw(ctx: click.Context, target: Target, report: Path, page: Path) -> None:
+def _draw(ctx: click.Context, title: str, reports: Sequence[Path], page: Path) -> None:
     from rooflens.cli.commands.report import report as report_command
 
-    given = {"store": None, "thresholds": None, "output": page, "title": target.name, "force": True, "table": True}
-    ctx.invoke(report_command, paths=(str(report),), **given)
+    given = {"store": None, "thresholds": None, "output": page, "title": title, "force": True, "table": True}
+    ctx.invoke(report_command, paths=tuple(str(report) for report in reports), **given)

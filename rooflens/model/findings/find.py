@@ -1,9 +1,8 @@
-"""Run every rule over one kernel; say how much each finding matters, and put them in order."""
+"""Run every rule over kernels; say how much each finding matters, and put them in order."""
 
 from __future__ import annotations
 
 import math
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -31,10 +30,23 @@ _FEW_WARPS = frozenset({"low_occupancy", "achieved_occupancy_gap"})
 _ORDER: tuple[Severity, ...] = ("limiter", "contributes", "note")
 
 
-def find_findings(facts: Facts) -> tuple[Finding, ...]:
-    """Return what the rules find: first what costs time, by how much, then notes."""
-    rules = chain(CAUSES, long_waits(facts))
-    found = [_finding(facts, rule, result) for rule in rules if (result := rule.find(facts)) is not None]
+def find_findings(kernels: Sequence[Facts]) -> list[tuple[Finding, ...]]:
+    """Return what the rules find of each kernel: first what costs time, by how much, then notes.
+
+    Each rule goes through all of them before the next one does.
+    """
+    found: list[list[Finding]] = [[] for _ in kernels]
+    for rule in CAUSES:
+        find = rule.find
+        for facts, own in zip(kernels, found, strict=True):
+            if (result := find(facts)) is not None:
+                own.append(_finding(facts, rule, result))
+    return [_ranked(facts, own) for facts, own in zip(kernels, found, strict=True)]
+
+
+def _ranked(facts: Facts, found: list[Finding]) -> tuple[Finding, ...]:
+    """Put what was found in order, with what the kernel waits for and what NVIDIA found."""
+    found += [_finding(facts, rule, result) for rule in long_waits(facts) if (result := rule.find(facts)) is not None]
     if facts.bound == "latency" and all(finding.severity == "note" for finding in found):
         found += [_finding(facts, *wait) for wait in (largest_wait(facts),) if wait is not None]
     found += nvidia_rules(facts, {finding.id for finding in found})

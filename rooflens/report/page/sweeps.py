@@ -31,7 +31,7 @@ LADDERS = frozenset({"rung"})
 
 LEAST_STEPS = 2
 
-CHOICES = frozenset({"backward", "causal", "fused", "graph", "operation", "padded", *LADDERS})
+CHOICES = frozenset({"backward", "causal", "fused", "gather", "graph", "groups", "operation", "padded", *LADDERS})
 """Parameters that choose what is done and not how much of it."""
 
 

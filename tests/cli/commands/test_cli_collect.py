@@ -26,6 +26,7 @@ from rooflens.ingest.ncu.run import REFUSED
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
 from rooflens.model.unprofiled import Unprofiled
+from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -303,6 +304,102 @@ def test_a_compressed_report_goes_through_like_a_plain_one(
     assert sorted(path.name for path in (gpu_box / "out").iterdir()) == expected
 
 
+@pytest.mark.usefixtures("torch_here")
+def test_all_cases_make_a_report_each_and_one_page(
+    gpu_box: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each case has its report and its un-profiled run under its own name; one page has them all."""
+    kept = [fixtures / "synthetic" / f"verdict_{name}.synthetic.ncu-rep" for name in ("memory_dram", "memory_l2")]
+    monkeypatch.setenv(fake_ncu.REPORT, ":".join(map(str, kept)))
+    result = run("profile", "attention", "--all-cases")
+    assert result.exit_code == 0, result.stderr
+    cases = [case.name for case in find_workload("attention").cases]
+    reports = [f"attention.{case}" for case in cases]
+    expected = {
+        "attention.html",
+        *(f"{name}.{ending}" for name in reports for ending in ("ncu-rep", "unprofiled.json")),
+    }
+    assert {path.name for path in (gpu_box / "out").iterdir()} == expected
+    assert len(cases) > 1
+    page = (gpu_box / "out" / "attention.html").read_text()
+    assert [name in page for name in reports[:2]] == [True, True]
+    assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
+
+
+@pytest.mark.usefixtures("torch_here")
+def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) -> None:
+    """`-o x.ncu-rep` becomes `x.CASE.ncu-rep` where there are several cases, and stays where there is one."""
+    cases = ("--case", "naive", "--case", "fused", "--case", "naive")
+    assert run("collect", "attention", *cases, "-o", "x.ncu-rep").exit_code == 0
+    assert sorted(path.name for path in gpu_box.glob("*.ncu-rep")) == ["x.fused.ncu-rep", "x.naive.ncu-rep"]
+    dry = run("collect", "attention", *cases, "--dry-run", "--force")
+    assert [line.count("--export out/attention.naive") for line in dry.stdout.splitlines()] == [1, 0]
+    refused = run("collect", "attention", "--case", "naive", "--all-cases")
+    assert (refused.exit_code, "exclude each other" in refused.stderr) == (2, True)
+
+
+def test_a_case_that_fails_costs_only_itself(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A type that the GPU lacks is told under the case's name; the others are profiled, and its exit code stays."""
+    fails = (sys.executable, "-ISc", "import sys; sys.stderr.write('error: no fp8 here\\n'); sys.exit(3)")
+    monkeypatch.setattr(collecting, "require_torch", lambda: None)
+    monkeypatch.setattr(
+        collecting, "command_for", lambda _, case, *__, **___: fails if case.name == "naive" else PROGRAM
+    )
+    result = run("profile", "attention", "--case", "naive", "--case", "fused")
+    assert result.exit_code == 3
+    assert (
+        "error: attention.naive: the program failed with status 3, without the profiler: no fp8 here" in result.stderr
+    )
+    assert sorted(path.name for path in (gpu_box / "out").glob("*.ncu-rep")) == ["attention.fused.ncu-rep"]
+    assert (gpu_box / "out" / "attention.html").exists()
+
+
+@pytest.mark.usefixtures("torch_here")
+def test_what_is_in_the_way_of_all_cases_is_told_once(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where ncu may not read the counters, the second case is not tried."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
+    result = run("profile", "attention", "--all-cases")
+    assert result.exit_code == 3
+    assert result.stderr.count("error: ") == 1
+    assert not list(gpu_box.rglob("*.html"))
+
+
+def test_further_options_reach_ncu(gpu_box: Path) -> None:
+    """`--ncu-args` is split as a shell splits it, and may be repeated; quotes hold a part together."""
+    further = ("--ncu-args", "--section MemoryWorkloadAnalysis", "--ncu-args", "--kernel-id '::regex:a b:2'")
+    argv = shlex.split(run("collect", "--dry-run", "--detail", "quick", *further, "--", "x").stdout)
+    assert argv[1:5] == ["--section", "MemoryWorkloadAnalysis", "--kernel-id", "::regex:a b:2"]
+    assert argv[0] == str(gpu_box.parent / "bin" / "ncu")
+
+
+@pytest.mark.parametrize(
+    ("given", "says", "hint"),
+    [
+        (
+            "--kernel-name gemm",
+            "may not hold `--kernel-name`: rooflens sets ncu's --kernel-name itself",
+            "give --kernel ",
+        ),
+        ("-k gemm", "may not hold `-k`: rooflens sets ncu's --kernel-name itself", "give --kernel "),
+        ("--launch-cou=3", "may not hold `--launch-cou`: rooflens sets ncu's --launch-count itself", "--launch-count"),
+        ("--kill yes --set full", "may not hold `--set`", "give --detail"),
+        ("-o mine", "may not hold `-o`: rooflens sets ncu's --export itself", "give -o"),
+        ("--log-file x", "may not hold `--log-file`", "it is always set: leave it out"),
+        ("--query-metrics", "may not hold `--query-metrics`: ncu would write no report", "for example"),
+        ("-i old.ncu-rep", "may not hold `-i`: ncu would write no report", "for example"),
+        ("python train.py", "begins with `python`, which is no option of ncu", "for example"),
+        ("--section 'x", "cannot be split: No closing quotation", "quote its parts"),
+    ],
+)
+def test_what_rooflens_sets_is_refused_in_further_options(gpu_box: Path, given: str, says: str, hint: str) -> None:
+    """Each option that is set here, short, cut or with a `=`, is wrong usage that names ours; nothing is run."""
+    result = run("collect", "--ncu-args", given, "--", "/bin/touch", "ran")
+    assert result.exit_code == 2
+    assert f"error: --ncu-args {says}" in result.stderr
+    assert hint in result.stderr
+    assert list(gpu_box.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [(), ("--",), ("attention", "--", "x"), ("--case", "a", "--", "x"), ("attention", "second"), ("attention", "--no")],
@@ -313,9 +410,9 @@ def test_what_to_run_must_be_one_thing(gpu_box: Path, arguments: tuple[str, ...]
 
 
 def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - a place
-    """A name that no workload has is bad input."""
+    """A name that no workload has is wrong usage."""
     result = run("collect", "nosuch")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no workload is called `nosuch`" in result.stderr
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_wall, findings_of, make_facts, unsaid
 
 from rooflens.model.findings.balance import load_imbalance, partition_imbalance, small_grid, tail_wave
-from rooflens.model.findings.find import find_findings
 from rooflens.model.records import Distances, Phases
 
 
 def _severity(facts_id: str, **parts: object) -> str:
-    findings = find_findings(make_facts(**parts))  # type: ignore[arg-type]
+    findings = findings_of(make_facts(**parts))  # type: ignore[arg-type]
     return next(finding.severity for finding in findings if finding.id == facts_id)
 
 
@@ -186,7 +185,7 @@ def test_a_grid_of_one_block_leads_although_its_factor_cannot_be_told() -> None:
     counters = {"waves": 0.00076, "grid_size": 1.0, "sm_count": 82.0, "duration_ns": 249e6}
     counters |= {"stall_long_scoreboard_cycles": 23.7, "warp_latency_cycles": 30.1, "issue_active_per_cycle": 0.033}
     facts = make_facts(counters, {"l2": 0.0003}, distances=Distances())
-    limiters = [finding for finding in find_findings(facts) if finding.severity == "limiter"]
+    limiters = [finding for finding in findings_of(facts) if finding.severity == "limiter"]
     assert [finding.id for finding in limiters] == ["small_grid", "stall_long_scoreboard"]
     assert limiters[0].speedup_up_to is None
     assert limiters[1].speedup_up_to == pytest.approx(4.7, rel=0.01)

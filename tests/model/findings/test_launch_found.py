@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import make_facts, unsaid
+from support.findings import findings_of, make_facts, unsaid
 
-from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.launch import launch_gaps, short_kernel
 from rooflens.model.unprofiled import InProgram
 
@@ -39,5 +38,5 @@ def test_nothing_is_said_of_gaps_where_no_run_without_the_profiler_was_timed() -
 )
 def test_gaps_limit_kernels_that_no_unit_bounds(bound: str, severity: str) -> None:
     """One that its memory bounds below its roof has something to win besides."""
-    findings = find_findings(make_facts(bound=bound, in_program=InProgram(50_000, 90_000)))
+    findings = findings_of(make_facts(bound=bound, in_program=InProgram(50_000, 90_000)))
     assert [(finding.id, finding.severity) for finding in findings] == [("launch_gaps", severity)]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_wall, findings_of, make_facts, unsaid
 
-from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.occupancy import achieved_occupancy_gap, low_occupancy
 
 BLACKWELL = {
@@ -121,7 +120,7 @@ def test_low_occupancy_costs_nothing_where_warps_suffice_or_the_grid_has_no_more
     counters: dict[str, float], severity: str
 ) -> None:
     """Two blocks an SM on 170 SMs hold 340 blocks: a smaller grid gains nothing from a third."""
-    findings = find_findings(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
+    findings = findings_of(make_facts({**BLACKWELL, **counters}, {"fma": 0.3}))
     assert next(finding.severity for finding in findings if finding.id == "low_occupancy") == severity
 
 
@@ -150,7 +149,7 @@ def test_low_occupancy_promises_no_more_than_its_step_gives(changes: dict[str, f
 
 def test_low_occupancy_at_91_percent_of_memory_is_a_note() -> None:
     """A kernel at its roof waits for the memory, however many warps do."""
-    findings = find_findings(make_facts(BLACKWELL, {"dram": 0.91}, **at_wall("dram", 0.91)))
+    findings = findings_of(make_facts(BLACKWELL, {"dram": 0.91}, **at_wall("dram", 0.91)))
     low = next(finding for finding in findings if finding.id == "low_occupancy")
     assert (low.severity, low.speedup_up_to) == ("note", None)
 
@@ -218,5 +217,5 @@ def test_a_wait_limits_only_where_it_explains_a_quarter_of_the_headroom(
 ) -> None:
     """Of 16x, 2x is a quarter on a logarithmic scale and 1.67x less; of 4x, and where it is not known, it is enough."""
     counters = {"theoretical_occupancy": 1.0, "achieved_occupancy": achieved}
-    findings = find_findings(make_facts(counters, shares))
+    findings = findings_of(make_facts(counters, shares))
     assert [(one.id, one.severity) for one in findings] == [("achieved_occupancy_gap", severity)]

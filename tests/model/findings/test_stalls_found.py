@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from support.findings import at_wall, make_facts, unsaid
+from support.findings import at_wall, findings_of, make_facts, unsaid
 
 from rooflens.model.counters.balance import SAMPLED_AS, STALLS
 from rooflens.model.findings import stalls
-from rooflens.model.findings.find import find_findings
 from rooflens.model.findings.table import RULES
 from rooflens.model.records import Hotspot
 
@@ -65,7 +64,7 @@ def test_a_wait_promises_no_more_than_the_busiest_unit_allows() -> None:
     found = stalls.long_scoreboard(facts)
     assert found is not None
     assert found.speedup_up_to == pytest.approx(1 / 0.92)
-    assert find_findings(facts)[0].severity == "note"
+    assert findings_of(facts)[0].severity == "note"
 
 
 def test_samples_stand_in_for_counters_and_those_that_issued_count_as_time() -> None:
@@ -158,14 +157,14 @@ def test_a_busy_math_pipe_is_named_with_its_share() -> None:
 
 def test_warps_that_are_ready_are_always_a_note() -> None:
     """No time is lost while another warp issues."""
-    findings = find_findings(make_facts(_counted("not_selected", 0.5)))
+    findings = findings_of(make_facts(_counted("not_selected", 0.5)))
     assert [(finding.id, finding.severity) for finding in findings] == [("stall_not_selected", "note")]
 
 
 @pytest.mark.parametrize(("bound", "severity"), [("latency", "limiter"), ("overhead", "note")])
 def test_a_kernel_as_short_as_its_launch_is_not_told_to_read_constants_otherwise(bound: str, severity: str) -> None:
     """Its first read of a parameter misses in any case; a longer kernel that waits for constants is limited by it."""
-    findings = find_findings(make_facts(_counted("imc_miss", 0.6, 0.02), {"fma": 0.4}, bound=bound))
+    findings = findings_of(make_facts(_counted("imc_miss", 0.6, 0.02), {"fma": 0.4}, bound=bound))
     (found,) = (finding for finding in findings if finding.id == "stall_imc_miss")
     assert found.severity == severity
     assert ("same constants" in found.move) is (bound == "latency")
@@ -175,13 +174,13 @@ def test_a_kernel_as_short_as_its_launch_is_not_told_to_read_constants_otherwise
 def test_a_wait_worth_less_than_a_tenth_is_no_limiter() -> None:
     """The busiest unit leaves 5 %: it contributes."""
     facts = make_facts(_counted("wait", 0.5, 0.5), {"fma": 0.95})
-    assert [finding.severity for finding in find_findings(facts)] == ["contributes"]
+    assert [finding.severity for finding in findings_of(facts)] == ["contributes"]
 
 
 @pytest.mark.parametrize(("waiting", "first"), [(0.59, "small_grid"), (0.61, "stall_barrier")])
 def test_a_wait_comes_after_its_possible_causes_unless_it_is_worth_a_quarter_more(waiting: float, first: str) -> None:
     """Half a wave is worth 2x; 59 % of the time 2.44x, which is under 2.5x, and 61 % are 2.56x."""
     counters = {**_counted("barrier", waiting, 0.05), "waves": 0.5, "grid_size": 108.0, "sm_count": 108.0}
-    findings = find_findings(make_facts(counters, {"fma": 0.1}))
+    findings = findings_of(make_facts(counters, {"fma": 0.1}))
     assert [finding.severity for finding in findings] == ["limiter", "limiter"]
     assert findings[0].id == first

@@ -1,0 +1,64 @@
+"""A bias and dropout: as two kernels with a mask that is kept, or as one that keeps nothing.
+
+Dropping is random, so the reference lets the same random numbers fall once more: over ones, where what stays shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+TOLERANCE = {"bf16": 1e-2}
+"""The sum and the result are each rounded to 8 bits (2**-9)."""
+
+SEED = 1
+_SIGMAS = 6
+
+
+def _separate(x: torch.Tensor, bias: torch.Tensor, probability: float) -> torch.Tensor:
+    kept, _ = torch.native_dropout(x + bias, probability, train=True)
+    return kept
+
+
+def _joined(x: torch.Tensor, bias: torch.Tensor, probability: float) -> torch.Tensor:
+    return torch.dropout(x + bias, probability, train=True)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Rows of tokens x width, a bias of width, and what is done with them: two operations, or one compiled of both."""
+
+    rows: torch.Tensor
+    bias: torch.Tensor
+    probability: float
+    operation: Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make the operands; compiling waits for the first run."""
+    rows = torch.randn(parameters["tokens"], parameters["width"], dtype=dtype, device=device)
+    bias = torch.randn(parameters["width"], dtype=dtype, device=device)
+    operation = torch.compile(_joined) if parameters["fused"] else _separate
+    return State(rows, bias, parameters["percent"] / 100, operation)
+
+
+def run(state: State) -> torch.Tensor:
+    """Add the bias and drop `percent` of 100, the same ones each time."""
+    torch.manual_seed(SEED)
+    return state.operation(state.rows, state.bias, state.probability)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Add in float64 and scale what stays; no number where not about as many stay as should."""
+    torch.manual_seed(SEED)
+    stays = state.operation(torch.ones_like(state.rows), torch.zeros_like(state.bias), state.probability) != 0
+    probability, count = state.probability, stays.numel()
+    spread = (probability * (1 - probability) / count) ** 0.5
+    is_fair = abs(stays.double().mean() + probability - 1) < _SIGMAS * spread
+    scaled = (state.rows.double() + state.bias.double()) / (1 - probability) * stays
+    return torch.where(is_fair, scaled, torch.nan)

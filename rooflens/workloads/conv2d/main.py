@@ -1,0 +1,51 @@
+"""A convolution over images, channels last: how many channels a group has decides its wall.
+
+Every pixel that is read serves `kernel`^2 products with the channels of its group: thousands in a full convolution, a
+few in a pointwise one, nine in a depthwise one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - the name all of PyTorch's documentation uses
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOLERANCE = {"bf16": 1e-2}
+"""The result is rounded to 8 bits (2**-9); partial sums of a split sum may be too."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Images of batch x channels x height x width, weights of filters x channels of a group x kernel x kernel."""
+
+    images: torch.Tensor
+    weights: torch.Tensor
+    groups: int
+
+
+def prepare(parameters: Mapping[str, int], dtype: torch.dtype, device: torch.device) -> State:
+    """Make images and weights as tensor cores want them, with the channels of a pixel side by side."""
+    channels, kernel, groups = parameters["channels"], parameters["kernel"], parameters["groups"]
+    images = torch.randn(
+        parameters["batch"], channels, parameters["height"], parameters["width"], dtype=dtype, device=device
+    )
+    weights = torch.randn(parameters["filters"], channels // groups, kernel, kernel, dtype=dtype, device=device)
+    last = torch.channels_last
+    return State(images.contiguous(memory_format=last), weights.contiguous(memory_format=last), groups)
+
+
+def run(state: State) -> torch.Tensor:
+    """Convolve; the result is as large as the images."""
+    return F.conv2d(state.images, state.weights, padding=state.weights.shape[-1] // 2, groups=state.groups)
+
+
+def reference(state: State) -> torch.Tensor:
+    """Convolve in float64, one image at a time."""
+    weights, padding = state.weights.double(), state.weights.shape[-1] // 2
+    each = (F.conv2d(image.double()[None], weights, padding=padding, groups=state.groups) for image in state.images)
+    return torch.cat(tuple(each))

@@ -1,0 +1,19 @@
+"""Kernels that are analyzed together, against each alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflens.model.analyze import analyze_all
+from rooflens.model.records import Outside
+from rooflens.model.verdict.thresholds import default_thresholds
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis, Kernel
+
+
+def test_no_kernel_sees_its_neighbours(kernels: list[Kernel], analyses: list[Analysis]) -> None:
+    """Every kernel of the corpus among all others, in two orders, gets what it gets alone."""
+    limits, outsides = default_thresholds(), [Outside()] * len(kernels)
+    assert analyze_all(kernels, limits, outsides) == analyses
+    assert analyze_all(kernels[::-1], limits, outsides) == analyses[::-1]
