@@ -41,7 +41,7 @@ def _ladder() -> Ladder:
 
 
 def test_a_recorded_ladder_has_its_time_beside_that_of_cublas(recorded: tuple[AnalyzedReport, ...], page: str) -> None:
-    """Per cent of cuBLAS is its time over the rung's, both un-profiled: 7.6 ms over 0.93 x 2 n^3 / (0.75 x the peak)."""
+    """Per cent of cuBLAS is its time over the rung's, both un-profiled: 7.6 ms over 0.93 x 2 n^3 / (share x peak)."""
     peak = 108 * 64 * 2 * 1.095e9
     for report, rung in zip(recorded, RUNGS, strict=False):
         time_ns = 0.93 * FLOP / (rung.shares.fp32 * peak) * 1e9
