@@ -18,7 +18,7 @@ from support.packing import pack
 from support.recorded import ENTRY, only
 
 from rooflens import collecting
-from rooflens.errors import UnknownNameError
+from rooflens.errors import UsageError
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
@@ -210,7 +210,7 @@ def test_what_is_worth_most_comes_first() -> None:
     cases = record.choose(None, all_cases=True)
     assert [target.name for target in cases[: len(names)]] == names
     assert len({target.name for target in cases}) == len(cases) == sum(len(one.cases) for one in load_workloads())
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(UsageError):
         record.choose(["nosuch"], all_cases=False)
 
 
