@@ -17,7 +17,7 @@ REPLAYED  = $(or $(RECORDED),$(SYNTHETIC))
 DEMO = $(filter-out fixtures/synthetic/%,$(wildcard fixtures/*/*.ncu-rep))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo replay profile calibrate record gpu test test-all lint format fuzz faults bench accuracy fixtures pictures vendor build clean
+.PHONY: help install demo replay profile calibrate record gpu test test-all lint docs format fuzz faults bench accuracy fixtures pictures vendor build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,7 @@ $(STAMP): pyproject.toml
 	  echo "error: rooflens needs python >= 3.11; $(PYTHON) is older"; echo; \
 	  echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]'
 	@touch $@
 
 demo: $(STAMP) ## draw out/demo.html from the published figures in fixtures/ and print the table
@@ -85,6 +85,10 @@ accuracy: $(STAMP) ## print how far the numbers are from independent ones in REP
 
 fixtures: $(STAMP) ## write the synthetic reports again
 	cd tests && ../$(BIN)/python -m support.make_fixtures
+
+docs: $(STAMP) ## write the documentation as a site into out/docs, and fail on any dead link in it
+	$(BIN)/python -m sphinx --fresh-env --quiet --fail-on-warning --keep-going docs $(OUT)/docs
+	@echo "$(OUT)/docs/index.html"
 
 pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 	$(BIN)/python docs/images/draw.py

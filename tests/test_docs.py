@@ -10,6 +10,7 @@ import duckdb
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
+from support import markdown
 
 from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
@@ -29,9 +30,24 @@ def test_every_flag_is_documented_as_it_reads() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every relative link of a page names a file that is there."""
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
+    """Every relative link of a page names a file that is there, and every anchor a heading of it."""
+    for target in markdown.links(page):
+        name, _, anchor = target.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), target
+        assert not anchor or anchor in markdown.anchors(file), target
+
+
+def test_every_page_is_in_a_table_of_contents() -> None:
+    """From docs/index.md, and the index.md of a folder, lists lead to every page: its contents are made of them."""
+    listed = {ROOT / "docs" / "index.md"}
+    waiting = list(listed)
+    while waiting:
+        index = waiting.pop()
+        found = {(index.parent / name).resolve() for name in markdown.contents(index)} - listed
+        listed |= found
+        waiting += [page for page in found if page.name == "index.md"]
+    assert sorted(page for page in ROOT.glob("docs/**/*.md") if page not in listed) == [], "list it in docs/index.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

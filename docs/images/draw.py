@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import Browser, sync_playwright
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent.parent / "fixtures"
@@ -104,6 +104,8 @@ def stored(pattern: str) -> tuple[Path, ...]:
 
 def main() -> None:
     """Draw every picture into this folder, or those whose names are given."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - the site reads the tables above without it
+
     found = os.environ.get("ROOFLENS_CHROMIUM") or next(
         (path for name in BROWSERS if (path := shutil.which(name))), None
     )

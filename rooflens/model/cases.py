@@ -10,7 +10,7 @@ import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +70,7 @@ class Workload:
         kind: `cuda` for a program that nvcc compiles, `torch` for a Python one.
         program: File in the folder that is compiled or run.
         cases: The first one is the default.
+        together: Its cases are steps of one path: where none is named, all of them are profiled.
     """
 
     name: str
@@ -78,18 +79,20 @@ class Workload:
     program: str
     folder: Path
     cases: tuple[Case, ...]
+    together: bool = False
 
     def case(self, name: str | None) -> Case:
         """Return a case by name, the default one for None.
 
         Raises:
-            InputError: The workload has no such case.
+            UnknownNameError: The workload has no such case.
         """
-        for case in self.cases:
-            if name in {None, case.name}:
-                return case
-        known = ", ".join(case.name for case in self.cases)
-        raise InputError(f"workload `{self.name}` has no case `{name}`", f"its cases are: {known}")
+        cases = {case.name: case for case in self.cases}
+        if name is None:
+            return self.cases[0]
+        if name not in cases:
+            raise UnknownNameError(f"case of `{self.name}`", name, cases, f"rooflens workloads {self.name}")
+        return cases[name]
 
 
 _OPERATORS = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
@@ -129,7 +130,13 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens collect saxpy -o saxpy.ncu-rep",
+        "rooflens collect --dry-run --chip gh100 -- python train.py",
+    ),
+)
 @with_options
 @click.option(
     "-o",
@@ -171,7 +178,9 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     if cases and all_cases:
         raise UsageError("--case and --all-cases exclude each other", "leave one of the two out")
     if name is not None:
-        wanted = [case.name for case in find_workload(name).cases] if all_cases else dict.fromkeys(cases)
+        workload = find_workload(name)
+        is_whole = all_cases or (workload.together and not cases)
+        wanted = [case.name for case in workload.cases] if is_whole else dict.fromkeys(cases)
         return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
     if cases or all_cases:
         raise UsageError(
@@ -251,6 +260,8 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
     with Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
     _sum_up(collected, plan)
+    if other := collecting.other_gpu(plan, collected.report):
+        say(f"warning: {other}")
     return collected.report
 
 

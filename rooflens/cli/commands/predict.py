@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
+from rooflens.cli.usage import NamedGroup
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
-    from rooflens.model.predict.operations import Operation, Size
+    from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
 
 LINKS = ("nvlink", "pcie")
@@ -21,8 +22,10 @@ FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
 
 
-class _Operations(click.Group):
+class _Operations(NamedGroup):
     """Make the sub-commands from the table, when they are asked for."""
+
+    kind = "operation"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         from rooflens.model.predict.operations import OPERATIONS
@@ -81,9 +84,10 @@ def _command(operation: Operation) -> click.Command:
         click.Option(["--force"], is_flag=True, help="Write over an existing file."),
     ]
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
+    beside = f" Beside them: {operation.beside}." if operation.beside else ""
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
-        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{sent}\n\n"
+        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{beside}{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
     return click.Command(

@@ -1,0 +1,204 @@
+"""Settings of the documentation as a site: `make docs` writes it to out/docs, with no network.
+
+The pages are plain Markdown that also reads well where the repository is looked at. What the site adds is made here:
+
+- The lists of links under the headings of an `index.md` are its table of contents: no page needs a directive.
+- A link to a stored report (`../../fixtures/published/NAME.ncu-rep`) leads to its live page, made anew with each build;
+  where such a link is a paragraph of its own, the page also stands below it in a frame.
+- A picture of a page leads to the live page it was taken of.
+- A link to another file of the repository leads to a copy of it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.errors import ExtensionError
+
+HERE = Path(__file__).parent.resolve()
+ROOT = HERE.parent
+sys.path[:0] = [str(ROOT), str(HERE)]
+
+from images import draw  # noqa: E402 - found only now
+
+from rooflens.cli.group import main  # noqa: E402
+from rooflens.report.html.theme import DARK, FONT, LIGHT, LOOKS, Inks  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sphinx.application import Sphinx
+
+PUBLISHED = ROOT / "fixtures" / "published"
+LIVE = "live"
+"""Folder of the site with the live pages."""
+FILES = "files"
+"""Folder of the site with copies of the repository's files."""
+FRAME = (
+    '<iframe class="live" src="{}" title="{}" loading="lazy"></iframe>'
+    '<p class="live-note">This is the page itself, made with this documentation: click, filter and sort.</p>'
+)
+
+project = "rooflens"
+author = "the rooflens authors"
+extensions = ["myst_parser"]
+exclude_patterns = ["images/*.py"]
+nitpicky = True
+highlight_language = "none"
+pygments_style = "friendly"
+pygments_dark_style = "github-dark"
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = "rooflens"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_logo = html_favicon = None
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_show_copyright = False
+
+
+def _variables(inks: Inks, *, dark: bool) -> dict[str, str]:
+    """Give Furo the colours of rooflens's own pages."""
+    blue = LOOKS["memory"].dark if dark else LOOKS["memory"].light
+    return {
+        "font-stack": FONT,
+        "color-brand-primary": inks.ink,
+        "color-brand-content": blue,
+        "color-brand-visited": blue,
+        "color-background-primary": inks.page,
+        "color-background-secondary": inks.surface,
+        "color-background-border": inks.line,
+        "color-foreground-primary": inks.ink,
+        "color-foreground-secondary": inks.muted,
+        "color-sidebar-item-background--current": inks.grid,
+        "color-code-background": inks.surface,
+        "logo": blue,
+    }
+
+
+html_theme_options = {
+    "light_css_variables": _variables(LIGHT, dark=False),
+    "dark_css_variables": _variables(DARK, dark=True),
+}
+html_sidebars = {
+    "**": [
+        "brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+templates_path = ["_templates"]
+
+
+def live_pages() -> dict[str, list[str]]:
+    """Return what makes each live page, by its name without ending: the arguments of rooflens."""
+    titles = {Path(report).stem: title for _, report, title in draw.FIRST_SCREENS}
+    made = {
+        report.stem: ["report", str(report), *(["--title", titles[report.stem]] if report.stem in titles else [])]
+        for report in sorted(PUBLISHED.glob("*.ncu-rep"))
+    }
+    both = [str(PUBLISHED / f"GPU_workshop__MW_{side}.ncu-rep") for side in ("Baseline", "DivToMult")]
+    sweep = sorted(str(report) for report in (PUBLISHED.parent / "synthetic").glob("sweep_gemm_*.synthetic.ncu-rep"))
+    return made | {
+        "predict": [*draw.FORECAST],
+        "compare": ["compare", *both],
+        "sweep": ["report", *sweep, "--title", "gemm in bf16, four sizes"],
+    }
+
+
+PICTURED = {
+    **dict.fromkeys(("page", "card", "phone"), Path(draw.PUBLISHED).stem),
+    **{picture: Path(report).stem for picture, report, _ in draw.FIRST_SCREENS},
+    "predict": "predict",
+    "sweep": "sweep",
+}
+"""Picture of docs/images -> the live page that it shows."""
+
+
+def add_contents(app: Sphinx, name: str, source: list[str]) -> None:  # noqa: ARG001 - as Sphinx calls it
+    """Make the lists of links of an index the site's table of contents: one part for each heading."""
+    if Path(name).name != "index":
+        return
+    for part in re.split(r"^## ", source[0], flags=re.MULTILINE):
+        linked = re.findall(r"^- \[[^\]]*\]\(([\w/-]+)\.md\)", part, flags=re.MULTILINE)
+        caption = part.partition("\n")[0] if name == "index" else ""
+        if linked:
+            shown = f":caption: {caption}\n" if caption else ""
+            source[0] += "\n```{toctree}\n:hidden:\n" + shown + "\n" + "\n".join(linked) + "\n```\n"
+
+
+def lead_outside(app: Sphinx, document: nodes.document) -> None:
+    """Let links to files of the repository lead to copies of them, and links to reports to their live pages."""
+    page = app.env.docname
+    up = "../" * page.count("/")
+    needed = vars(app).setdefault("rooflens_live", set()), vars(app).setdefault("rooflens_files", set())
+    for node in list(_outside(document)):
+        target = Path(os.path.normpath(HERE / Path(page).parent / node["reftarget"]))
+        target = next((found for found in (target, target.with_name(f"{target.name}.md")) if found.is_file()), None)
+        if not target:
+            continue
+        if target.parent == PUBLISHED and target.suffix == ".ncu-rep":
+            address = f"{up}{LIVE}/{target.stem}.html"
+            needed[0].add(target.stem)
+        else:
+            name = str(target.relative_to(ROOT))
+            readable = name if target.suffix in {".png", ".txt"} else f"{name}.txt"
+            address = f"{up}{FILES}/{readable}"
+            needed[1].add((name, readable))
+        link = nodes.reference("", "", *(child.deepcopy() for child in node.children), refuri=address)
+        paragraph = node.parent
+        node.replace_self(link)
+        if LIVE in address and isinstance(paragraph, nodes.paragraph) and len(paragraph.children) == 1:
+            paragraph.parent.insert(
+                paragraph.parent.index(paragraph) + 1,
+                nodes.raw("", FRAME.format(address, link.astext().replace('"', "")), format="html"),
+            )
+    for image in list(document.findall(nodes.image)):
+        live = PICTURED.get(Path(image["uri"]).stem)
+        if live and not isinstance(image.parent, nodes.reference):
+            needed[0].add(live)
+            image.replace_self(nodes.reference("", "", image.deepcopy(), refuri=f"{up}{LIVE}/{live}.html"))
+
+
+def _outside(document: nodes.document) -> Iterable[nodes.Element]:
+    """Give the links that are no page of the site."""
+    yield from document.findall(addnodes.download_reference)
+    for node in document.findall(addnodes.pending_xref):
+        if os.path.isabs(node["reftarget"]):  # noqa: PTH117 - MyST's text, no path yet
+            yield node
+
+
+def write_outside(app: Sphinx, failed: Exception | None) -> None:
+    """Write the live pages and the copies that the pages lead to."""
+    if failed:
+        return
+    pages = live_pages()
+    (Path(app.outdir) / LIVE).mkdir(exist_ok=True)
+    for name in sorted(vars(app).get("rooflens_live", ())):
+        file = Path(app.outdir) / LIVE / f"{name}.html"
+        done = CliRunner().invoke(main, [*pages[name], "-o", str(file), "--force"])
+        if done.exit_code:
+            raise ExtensionError(f"{name}: {done.output}")
+    for name, readable in sorted(vars(app).get("rooflens_files", ())):
+        copy = Path(app.outdir) / FILES / readable
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, copy)
+
+
+def setup(app: Sphinx) -> None:
+    """Register what the site adds."""
+    app.connect("source-read", add_contents)
+    app.connect("doctree-read", lead_outside, priority=400)  # before Sphinx copies what is linked
+    app.connect("build-finished", write_outside)

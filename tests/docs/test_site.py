@@ -1,0 +1,65 @@
+"""The documentation as a site: it builds without a warning, and nothing inside it leads nowhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as `make docs` does."""
+    for module in ("sphinx", "myst_parser", "furo"):
+        pytest.importorskip(module, reason=f"needs {module}: pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    command = re.search(r"^docs:.*\n\t\$\(BIN\)/python (.*) \$\(OUT\)/docs$", makefile, flags=re.MULTILINE)
+    assert command
+    arguments = [sys.executable, *command[1].split(), str(folder)]
+    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603 - this interpreter
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
+    """Every address in the site's pages that is not of the web is a file of the site, with the anchor that it names."""
+    pages = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.parent.name != "live"}
+    anchors = {page: set(re.findall(r'\bid="([^"]+)"', text)) for page, text in pages.items()}
+    checked = 0
+    for page, text in pages.items():
+        for address in re.findall(r'\b(?:href|src)="([^"]*)"', text):
+            name, _, anchor = unquote(unescape(address)).partition("#")
+            if re.match(r"[a-z]+:", name):
+                continue
+            target = (page.parent / name.partition("?")[0]).resolve() if name else page
+            assert target.is_file(), f"{page.relative_to(site)}: {address}"
+            assert not anchor or target not in pages or anchor in anchors[target], (
+                f"{page.relative_to(site)}: {address}"
+            )
+            checked += 1
+    assert checked > 1000
+
+
+def test_live_pages_stand_in_the_site_and_are_few_megabytes(site: Path) -> None:
+    """A page of the documentation shows a live page in a frame; all of the site stays under 60 MB."""
+    framed = re.findall(r'<iframe class="live" src="([^"]+)"', (site / "how-to" / "page.html").read_text())
+    assert framed
+    assert "Share of GPU time by verdict" in (site / "how-to" / framed[0]).read_text(encoding="utf-8")
+    assert sum(file.stat().st_size for file in site.rglob("*") if ".doctrees" not in file.parts) < 60e6
+
+
+def test_the_site_fetches_nothing(site: Path) -> None:
+    """No page of the site loads a script, a style, a font or a picture from the web."""
+    for page in site.rglob("*.html"):
+        if page.parent.name != "live":
+            assert not re.findall(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="https?:[^"]*"', page.read_text()), (
+                page
+            )

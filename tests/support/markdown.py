@@ -1,0 +1,53 @@
+"""Reads the project's Markdown: its links, the anchors of its headings, its lists of contents and its code."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from markdown_it.token import Token
+
+
+def links(page: Path) -> Iterator[str]:
+    """Give where the links and pictures of a page lead that stay in the repository."""
+    for token in _inline(page):
+        target = token.attrGet("href") or token.attrGet("src")
+        if target and not re.match(r"[a-z]+:", str(target)):
+            yield str(target)
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Return the anchors of a page's headings: as GitHub makes them, and MyST."""
+    found: list[str] = []
+    tokens = _parsed(page)
+    for opening, title in pairwise(tokens):
+        if opening.type == "heading_open":
+            text = "".join(child.content for child in title.children or () if child.type in {"text", "code_inline"})
+            slug = re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
+            seen = sum(re.fullmatch(rf"{re.escape(slug)}(-\d+)?", other) is not None for other in found)
+            found.append(f"{slug}-{seen}" if seen else slug)
+    return frozenset(found)
+
+
+def contents(index: Path) -> list[str]:
+    """List the pages of an index's lists, which the site takes for its table of contents."""
+    return re.findall(r"^- \[[^\]]*\]\(([\w/-]+\.md)\)", index.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+@cache
+def _parsed(page: Path) -> tuple[Token, ...]:
+    return tuple(MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")))
+
+
+def _inline(page: Path) -> Iterator[Token]:
+    for token in _parsed(page):
+        yield from token.children or ()
