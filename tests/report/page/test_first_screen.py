@@ -321,6 +321,7 @@ def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:
 
     memory = next(one for one in samples.every_verdict() if one.verdict.bound == "memory")
     most = [on("C", memory, "c" * 64, index=i) for i in range(3)]
-    pages = [on("A", samples.without_flops()[1], "a" * 64, counters={"duration_ns": 9e9}), on("B", memory, "b" * 64), *most]
+    longest = on("A", samples.without_flops()[1], "a" * 64, counters={"duration_ns": 9e9})
+    pages = [longest, on("B", memory, "b" * 64), *most]
     content = build_content([samples.report([one]) for one in pages], "test", default_thresholds())
     assert [figure.plane.gpu for figure in roofline_figures(content)] == ["C", "B", "A"]
