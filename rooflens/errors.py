@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+_NAMES_IN_FULL = 12
+"""A list up to this length stands in the hint itself."""
+
 
 class RooflensError(Exception):
     """Carry one line of what went wrong and one of what to do next.
@@ -36,6 +44,36 @@ class UsageError(RooflensError):
     """The command was called in a way that cannot work (exit code 2)."""
 
     exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that is in none of our lists; the hint has the names that come close, or else where all of them stand.
+
+    Args:
+        kind: What is named: `workload`, `GPU`.
+        name: What was given.
+        known: The names there are.
+        listing: The command that lists them; empty where there is none.
+    """
+
+    def __init__(self, kind: str, name: str, known: Collection[str], listing: str = "") -> None:
+        near = near_names(name, known)
+        if near:
+            hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}?"
+            hint += f" `{listing}` lists all" if listing else ""
+        elif listing and len(known) > _NAMES_IN_FULL:
+            hint = f"`{listing}` lists them"
+        else:
+            hint = f"one of: {', '.join(known)}"
+        super().__init__(f"no {kind} is called `{name}`", hint)
+
+
+def near_names(name: str, known: Collection[str]) -> list[str]:
+    """Return at most three names that come close to what was typed, the closest first."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
+
+    folded = {one.casefold(): one for one in known}
+    return [folded[near] for near in get_close_matches(name.casefold(), folded)]
 
 
 class NothingChosenError(InputError):

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli/commands": "format errors files cli analyzing guarding writing collecting gating doctor "
     "ingest/* model/* report/* workloads",
     "cli/commands/agents": "format errors cli analyzing streaming mcp ingest/* model/* report/*",
+    "cli/commands/lookup": "format errors cli doctor ingest/* model/* report/* workloads",
     "cli/commands/store": "errors format cli ingest/* model/*",
     "ingest/children": "errors processes",
     "ingest/executors": "errors ingest/children",

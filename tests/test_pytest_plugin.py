@@ -110,7 +110,7 @@ MEANINGLESS = {
     '"one", min_share=70': "min_share is a part of one, not 70",
     '"one", max_seconds=1': "max_seconds",
     '"one", max_us=0': "max_us is a time in microseconds",
-    '"one", bound="fast"': "no verdict is called 'fast'",
+    '"one", bound="fast"': "no verdict is called `fast`",
     '"one", fail_on=0.05': "base and fail_on go together",
     '"one", kernel="re:(", max_us=1': "`re:(` is no regular expression",
 }

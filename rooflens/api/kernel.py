@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rooflens.api.spots import Hotspot
 from rooflens.api.verdict import Verdict
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, UsageError, near_names
 from rooflens.format import cut_name, duration, plain_name
 from rooflens.model.counters.table import NAMES
 from rooflens.model.records import Grain
@@ -300,9 +300,7 @@ class Kernel:
 
 
 def _hint(name: str, known: Any) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, [*known, *NAMES], 1)
+    near = near_names(name, [*known, *NAMES])
     if near:
         return f"did you mean `{near[0]}`?"
     return f"collect it with `rooflens collect --metrics {name}`; `.metrics()` lists what there is"

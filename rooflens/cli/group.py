@@ -14,45 +14,40 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens import __version__
-from rooflens.cli.console import show_error
+from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
+from rooflens.cli.usage import NamedGroup
 from rooflens.errors import InputError, RooflensError
-from rooflens.format import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-COMMANDS = (
-    "profile",
-    "collect",
-    "ingest",
-    "store",
-    "analyze",
-    "report",
-    "hotspots",
-    "explain",
-    "compare",
-    "history",
-    "predict",
-    "calibrate",
-    "workloads",
-    "gpus",
-    "metrics",
-    "doctor",
-    "mcp",
-    "skill",
-)
-"""The commands as `--help` lists them: in the order of the work. Each is a file of `commands/`, imported when used."""
+SECTIONS = {
+    "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
+    "Compare and predict": ("compare", "history", "predict"),
+    "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
+    "Look up": ("workloads", "gpus", "metrics", "doctor", "completion"),
+    "For agents": ("mcp", "skill"),
+}
+"""The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
 
-_FOLDERS = {"explain": "agents.", "mcp": "agents.", "skill": "agents."}
+COMMANDS = tuple(name for names in SECTIONS.values() for name in names)
+
+_FOLDERS = {
+    **dict.fromkeys(("explain", "mcp", "skill"), "agents."),
+    **dict.fromkeys(SECTIONS["Look up"], "lookup."),
+}
 """Folders of those that stand in one."""
+
+_SUMMARY = 100
+"""Characters of a command's summary, which is then wrapped, not cut."""
 
 _ALLOCATIONS_PER_COLLECTION = 100_000
 """Most of what a command makes lives to its end, in records without cycles: to look for some at each 700 new objects,
 as Python does by default, takes a tenth of a page's time."""
 
 
-class _Group(click.Group):
+class _Group(NamedGroup):
     """Show the errors that a user or the system can mend as `error:` and `hint:`; anything else stays a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -63,8 +58,6 @@ class _Group(click.Group):
         except RooflensError as error:
             show_error(error)
             ctx.exit(error.exit_code)
-        except click.UsageError as error:
-            raise click.UsageError(harmless(error.format_message()), error.ctx) from error
         except OSError as error:
             show_error(_of_system(error))
             ctx.exit(1)
@@ -82,6 +75,12 @@ class _Group(click.Group):
             importlib.import_module(f"rooflens.cli.commands.{_FOLDERS.get(cmd_name, '')}{cmd_name}"), cmd_name
         )
         return found if isinstance(found, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(section):
+                formatter.write_dl([(name, found.get_short_help_str(_SUMMARY)) for name, found in commands if found])
 
 
 def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
@@ -116,11 +115,16 @@ _TOLD = {
 }
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Group, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="rooflens")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """See which wall every GPU kernel is hitting.
 
     Opens Nsight Compute reports, computes arithmetic intensity and hierarchical roofline positions, and says for each
     kernel what bounds it, how far it is from that wall, and which move can help.
     """
+    if ctx.invoked_subcommand is None:
+        from rooflens.cli.welcome import welcome
+
+        echo(welcome(Path()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from rooflens.analyzing import analyze_paths
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError
 from rooflens.format import cut_name, duration, percent, plain_name, printable
 from rooflens.model.aggregate import aggregate
 from rooflens.model.bounds import BOUNDS
@@ -82,7 +82,7 @@ def check(wanted: Wanted) -> None:
     if wanted.max_us is not None and not wanted.max_us > 0:
         raise InputError(f"max_us is a time in microseconds, not {wanted.max_us!r}")
     if wanted.bound is not None and wanted.bound not in BOUNDS:
-        raise InputError(f"no verdict is called {wanted.bound!r}", f"it is one of {', '.join(BOUNDS)}")
+        raise UnknownNameError("verdict", str(wanted.bound), BOUNDS)
     if (wanted.base is None) != (wanted.fail_on is None):
         raise InputError("base and fail_on go together", 'for example `base="baseline/", fail_on=0.05`')
     Chooser(wanted.selection)

@@ -10,7 +10,7 @@ import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,13 +83,14 @@ class Workload:
         """Return a case by name, the default one for None.
 
         Raises:
-            InputError: The workload has no such case.
+            UnknownNameError: The workload has no such case.
         """
-        for case in self.cases:
-            if name in {None, case.name}:
-                return case
-        known = ", ".join(case.name for case in self.cases)
-        raise InputError(f"workload `{self.name}` has no case `{name}`", f"its cases are: {known}")
+        cases = {case.name: case for case in self.cases}
+        if name is None:
+            return self.cases[0]
+        if name not in cases:
+            raise UnknownNameError(f"case of `{self.name}`", name, cases, f"rooflens workloads {self.name}")
+        return cases[name]
 
 
 _OPERATORS = {

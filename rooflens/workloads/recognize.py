@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rooflens.errors import InputError
+from rooflens.errors import UnknownNameError
 from rooflens.workloads.commands import HARNESS
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def recognize(command_line: str | None) -> Recognized | None:
     words = (command_line or "").split()
     try:
         return _harness(words) or _program(words)
-    except InputError:  # a name or a case that this version of the package does not have
+    except UnknownNameError:  # a name or a case that this version of the package does not have
         return None
 
 

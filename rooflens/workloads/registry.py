@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rooflens.checking import parse_toml
-from rooflens.errors import InputError
+from rooflens.errors import UnknownNameError
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import KINDS, Case, Expectation, Workload
 
@@ -34,12 +34,12 @@ def find_workload(name: str) -> Workload:
     """Return a workload by name.
 
     Raises:
-        InputError: There is none of that name.
+        UnknownNameError: There is none of that name.
     """
-    for workload in load_workloads():
-        if workload.name == name:
-            return workload
-    raise InputError(f"no workload is called `{name}`", "`rooflens workloads` lists them")
+    workloads = {workload.name: workload for workload in load_workloads()}
+    if name not in workloads:
+        raise UnknownNameError("workload", name, workloads, "rooflens workloads")
+    return workloads[name]
 
 
 def parse_workload(folder: Path, text: str) -> Workload:

@@ -102,7 +102,7 @@ def test_a_forecast_is_that_of_the_command() -> None:
     with pytest.raises(UsageError) as raised:
         rl.predict("gem", m=1, n=1, k=1)
     assert "`gemm`" in raised.value.hint
-    with pytest.raises(InputError, match="no GPU is called `h1000`"):
+    with pytest.raises(UsageError, match="no GPU is called `h1000`"):
         rl.predict("gemm", gpu="h1000", m=1, n=1, k=1)
     with pytest.raises(UsageError, match="needs the size `k`"):
         rl.predict("gemm", m=1, n=1)

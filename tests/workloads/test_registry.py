@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError
 from rooflens.model.bounds import BOUNDS
 from rooflens.model.cases import Workload, evaluate
 from rooflens.model.records import LEVELS
@@ -92,9 +92,9 @@ def test_first_case_is_the_default() -> None:
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:
     """A misspelt workload or case is the user's mistake, with a hint."""
-    with pytest.raises(InputError, match="no workload is called `nonsense`"):
+    with pytest.raises(UnknownNameError, match="no workload is called `nonsense`"):
         find_workload("nonsense")
-    with pytest.raises(InputError, match="has no case `nonsense`") as caught:
+    with pytest.raises(UnknownNameError, match="no case of `saxpy` is called `nonsense`") as caught:
         find_workload("saxpy").case("nonsense")
     assert "n28" in caught.value.hint
 

@@ -28,11 +28,11 @@ def test_missing_pytorch_is_one_error_with_a_hint() -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["nothing"], 1, "error: no workload is called `nothing`\n\nhint: `rooflens workloads` lists them\n"),
-        (["mlp", "--case", "x"], 1, "has no case `x`\n\nhint: its cases are: batch_1, batch_32, batch_512\n"),
+        (["nothing"], 2, "error: no workload is called `nothing`\n\nhint: `rooflens workloads` lists them\n"),
+        (["mlp", "--case", "x"], 2, "no case of `mlp` is called `x`\n\nhint: one of: batch_1, batch_32, batch_512\n"),
     ],
 )
-def test_unknown_names_are_input_errors(
+def test_unknown_names_are_usage_errors(
     arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An unknown workload or case is named, with the known ones."""

@@ -14,6 +14,7 @@ from rooflens.cli.expectations import PREDICT, find_expected, print_expected, re
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, THRESHOLDS, WHERE, load_analyzed, place_of, with_reading
 from rooflens.cli.selecting import with_selection
 from rooflens.cli.stored import print_stored
+from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from rooflens.model.selecting import Selection
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens analyze report.ncu-rep",
+        'rooflens analyze reports/ --kernel "gemm*" --top 10',
+        "rooflens analyze report.ncu-rep --format json | jq .kernels",
+        "rooflens analyze --store runs --where \"gpu like '%V100%'\"",
+        "gunzip -c report.ncu-rep.gz | rooflens analyze -",
+    ),
+)
 @PATHS
 @STORE
 @WHERE

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from rooflens.cli.console import echo, say, show_error
+from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError, InputError, ProgramError, UsageError
 from rooflens.format import printable
 from rooflens.writing.outputs import check_free
@@ -129,7 +130,13 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens collect saxpy -o saxpy.ncu-rep",
+        "rooflens collect --dry-run --chip gh100 -- python train.py",
+    ),
+)
 @with_options
 @click.option(
     "-o",

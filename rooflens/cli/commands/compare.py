@@ -18,6 +18,7 @@ from rooflens.cli.commands.collect import Shown
 from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, say, show_bugs, show_error
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
+from rooflens.cli.usage import examples
 from rooflens.errors import InputError, NothingChosenError, RooflensError, UsageError
 from rooflens.files import write_whole
 from rooflens.model.compare.gate import DEFAULT_FLOOR_NS, Gate, parse_floor
@@ -39,7 +40,13 @@ GATE_FAILED = 5
 _PER_CENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens compare before.ncu-rep after.ncu-rep",
+        "rooflens compare before.ncu-rep after.ncu-rep -o compared.html",
+        "rooflens compare before/ after/ --fail-on 5%",
+    ),
+)
 @click.argument("places", nargs=-1, required=True, metavar="BASE [HEAD]...")
 @with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)

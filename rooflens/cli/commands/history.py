@@ -10,6 +10,7 @@ import click
 from rooflens.cli.console import FORMAT_HELP, captured, check_output, echo, finish, show_bugs
 from rooflens.cli.loading import load_analyzed
 from rooflens.cli.selecting import with_selection
+from rooflens.cli.usage import examples
 from rooflens.files import write_whole
 
 if TYPE_CHECKING:
@@ -23,14 +24,22 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "html")
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens history --store runs",
+        'rooflens history --store runs --kernel "gemm*" -o history.html',
+    ),
+)
 @click.option("--store", type=click.Path(file_okay=False), metavar="DIR", required=True, help="Store to read.")
 @with_selection
 @click.option("--format", "style", type=click.Choice(FORMATS), help=FORMAT_HELP)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to a file, not to stdout.")
 @click.option("--force", is_flag=True, help="Write over an existing file.")
 def history(store: str, *, selection: Selection | None, style: str | None, output: Path | None, force: bool) -> None:
-    """Show time, share and verdict of each kernel over the runs of a store, oldest first; with --kernel run by run."""
+    """Show time, share and verdict of each kernel over the runs of a store, oldest first.
+
+    With --kernel it shows them run by run.
+    """
     style = check_output(output, style, FORMATS, "history.html", force=force)
     from rooflens.guarding import write_all
 

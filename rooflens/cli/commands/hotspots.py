@@ -10,6 +10,7 @@ from msgspec import Struct
 from rooflens.cli.console import analyses_of, captured, echo, finish, say, show_bugs, show_failures
 from rooflens.cli.loading import PATHS, RAW_CELLS, STORE, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
+from rooflens.cli.usage import examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
@@ -34,7 +35,12 @@ class _Written(Struct, frozen=True):
     reports: tuple[AnalyzedReport, ...]
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens hotspots report.ncu-rep",
+        "rooflens hotspots report.ncu-rep --kernel x_279 --by line --top 10",
+    ),
+)
 @PATHS
 @STORE
 @click.option(

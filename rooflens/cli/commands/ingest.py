@@ -9,13 +9,20 @@ from msgspec.structs import replace
 
 from rooflens.cli.console import finish, progress, say
 from rooflens.cli.loading import PATHS, find_reports, print_remarks, with_reading
+from rooflens.cli.usage import examples
 from rooflens.format import count
 
 if TYPE_CHECKING:
     from rooflens.ingest.reports.report import Raw, ReadOptions
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens ingest reports/ --store runs",
+        "rooflens ingest report.ncu-rep --store runs --raw all",
+        "rooflens ingest reports/ --store s3://bucket/runs --executor process:8",
+    ),
+)
 @PATHS
 @click.option(
     "--store",

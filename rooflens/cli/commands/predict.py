@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.console import FORMAT_HELP, check_output, console, echo, say
+from rooflens.cli.usage import NamedGroup
 from rooflens.errors import InputError, UsageError
 from rooflens.files import write_whole
 
@@ -21,8 +22,10 @@ FORMATS = ("table", "json", "csv", "md", "html")
 DEFAULT_GPU = "h100-sxm"
 
 
-class _Operations(click.Group):
+class _Operations(NamedGroup):
     """Make the sub-commands from the table, when they are asked for."""
+
+    kind = "operation"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         from rooflens.model.predict.operations import OPERATIONS

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflens.cli.commands.collect import OUTPUT_FOLDER, ProgramCommand, keep, take_profiles, targets_of, with_options
+from rooflens.cli.usage import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@click.command(cls=ProgramCommand)
+@click.command(
+    cls=ProgramCommand,
+    epilog=examples(
+        "rooflens profile attention",
+        "rooflens profile -- python train.py",
+        'rooflens profile --kernel "regex:gemm" --nvtx-include step -- ./app --size 4096',
+    ),
+)
 @with_options
 @click.option(
     "--output-folder",
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 )
 @click.pass_context
 def profile(ctx: click.Context, /, output_folder: Path, **options: Any) -> None:
-    """Collect, analyze and draw a bundled workload, or a program of yours, in one go (needs an NVIDIA GPU).
+    """Collect, analyze and draw a bundled workload, or a program of yours, in one go.
 
     Several cases of a workload make a report each, and one page of all.
     """

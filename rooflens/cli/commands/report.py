@@ -12,6 +12,7 @@ from rooflens.cli.console import analyses_of, finish, print_table, say
 from rooflens.cli.expectations import PREDICT, find_expected, print_expected, read_stated
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, WHERE, load_analyzed, with_reading
 from rooflens.cli.selecting import with_selection
+from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
 from rooflens.files import write_whole
 from rooflens.writing.outputs import check_free, format_of, refuse_report
@@ -26,7 +27,14 @@ _FORMATS = ("html", "md", "png", "svg", "json")
 _PICTURES = ("png", "svg")
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens report report.ncu-rep -o page.html",
+        "rooflens report v1.ncu-rep v2.ncu-rep -o versions.html",
+        "rooflens report report.ncu-rep -o summary.md",
+        "rooflens report --store runs -o nightly.html --title nightly",
+    ),
+)
 @PATHS
 @STORE
 @WHERE

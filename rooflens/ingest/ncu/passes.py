@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.errors import EnvironmentMissingError, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -225,7 +225,7 @@ class _Evaluator(Struct, frozen=True):
 def _evaluator(chip: str) -> _Evaluator:
     sized = _call("NVPW_CUDA_MetricsEvaluator_CalculateScratchBufferSize", chip=chip.encode())
     if sized is None:
-        raise UsageError(f"no GPU chip `{chip}` is known", f"one of: {', '.join(list_chips())}")
+        raise UnknownNameError("GPU chip", chip, list_chips())
     memory = ctypes.create_string_buffer(sized.size)
     made = _checked(
         "NVPW_CUDA_MetricsEvaluator_Initialize",

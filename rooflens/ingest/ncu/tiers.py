@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rooflens.errors import UsageError
+from rooflens.errors import UnknownNameError
 from rooflens.model.counters.chips import PM_SAMPLED, check_chip
 from rooflens.model.counters.metric import DETAILS
 from rooflens.model.counters.table import BESIDE, COUNTERS
@@ -56,7 +56,7 @@ def metrics_for(chip: str, detail: str) -> tuple[Metric, ...]:
         UsageError: No such chip, or no such tier.
     """
     if detail not in DETAILS:
-        raise UsageError(f"no tier `{detail}` is known", f"one of: {', '.join(DETAILS)}")
+        raise UnknownNameError("tier", detail, DETAILS)
     allowed = DETAILS[: DETAILS.index(detail) + 1]
     return tuple(metric for metric in _metrics_of(check_chip(chip)) if metric.detail in allowed)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.errors import EnvironmentMissingError, UnknownNameError, UsageError
 
 GV100 = frozenset({"gv100"})
 TU10X = frozenset({"tu102", "tu104", "tu106"})
@@ -81,7 +81,7 @@ def check_chip(chip: str) -> str:
         UsageError: No such chip.
     """
     if chip.lower() not in CHIPS:
-        raise UsageError(f"no GPU chip `{chip}` is known", f"one of: {', '.join(CHIPS)}")
+        raise UnknownNameError("GPU chip", chip, CHIPS)
     return chip.lower()
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.checking import parse_toml
-from rooflens.errors import UsageError
+from rooflens.errors import UnknownNameError, UsageError
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.predict.measured import read_coverage
@@ -90,7 +90,7 @@ def parse_prediction(text: str) -> Prediction:
         raise UsageError(f"`{text}` gives a size twice", _HINT)
     dtype = given.pop("dtype", "bf16")
     if dtype not in ELEMENT_BYTES:
-        raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     iterations = _one("iterations", given.pop("iterations", "1"))
     sizes = checked_sizes(operation, {key: _one(key, value) for key, value in given.items()})
     check_shape(sizes)

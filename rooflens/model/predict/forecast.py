@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from rooflens.errors import InputError, UsageError
+from rooflens.errors import InputError, UnknownNameError, UsageError
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
@@ -158,7 +158,7 @@ def forecast(
         InputError: The GPU has no peak for that type, or no link to as many others.
     """
     if dtype not in ELEMENT_BYTES:
-        raise UsageError(f"no type is called `{dtype}`", f"types are: {', '.join(ELEMENT_BYTES)}")
+        raise UnknownNameError("type", dtype, ELEMENT_BYTES)
     whole = checked_sizes(operation, sizes)
     gpus = operation.group(whole)
     over = link_of(gpu, gpus, link) if gpus > 1 else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
-from rooflens.errors import UsageError
+from rooflens.errors import UnknownNameError
 from rooflens.model.predict.communication import all_reduced, exchanged, gathered
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,
@@ -477,10 +477,6 @@ def the_operation(name: str) -> Operation:
     Raises:
         UsageError: None is called so; the hint has the names that come close.
     """
-    if name in OPERATIONS:
-        return OPERATIONS[name]
-    from difflib import get_close_matches  # noqa: PLC0415 - only where nothing was found
-
-    near = " or ".join(f"`{one}`" for one in get_close_matches(name, OPERATIONS))
-    hint = f"did you mean {near}?" if near else f"there are {', '.join(OPERATIONS)}"
-    raise UsageError(f"no operation is called `{name}`", hint)
+    if name not in OPERATIONS:
+        raise UnknownNameError("operation", name, OPERATIONS, "rooflens predict")
+    return OPERATIONS[name]

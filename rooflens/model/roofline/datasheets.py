@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rooflens.cache import keep, kept
 from rooflens.checking import Table, parse_toml
-from rooflens.errors import InputError
+from rooflens.errors import InputError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -347,24 +347,29 @@ def _link(kind: LinkKind, table: Table) -> Link:
 
 
 def matching_datasheets(name: str) -> tuple[Datasheet, ...]:
-    """Find GPUs by short name, by display name, or by any part of it."""
+    """Find GPUs by short name, by display name, or by any part of it.
+
+    Raises:
+        UnknownNameError: None has it in its name.
+    """
     wanted = name.strip().casefold()
     exact = next((gpu for gpu in load_datasheets() if gpu.id == wanted), None) or datasheet_of(name)
     if exact is not None:
         return (exact,)
-    return tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))
+    found = tuple(gpu for gpu in load_datasheets() if any(wanted in known.casefold() for known in gpu.names))
+    if not found:
+        raise UnknownNameError("GPU", name, [gpu.id for gpu in load_datasheets()], "rooflens gpus")
+    return found
 
 
 def the_datasheet(name: str) -> Datasheet:
     """Find the one GPU of a short name, a display name, or a part of it.
 
     Raises:
-        InputError: None has that name, or several have it in them.
+        UsageError: None has that name, or several have it in them.
     """
     found = matching_datasheets(name)
     if len(found) == 1:
         return found[0]
-    if not found:
-        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
     listed = ", ".join(gpu.id for gpu in found)
-    raise InputError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")
+    raise UsageError(f"`{name}` is the name of {len(found)} GPUs", f"choose one of: {listed}")

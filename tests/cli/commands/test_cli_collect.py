@@ -410,9 +410,9 @@ def test_what_to_run_must_be_one_thing(gpu_box: Path, arguments: tuple[str, ...]
 
 
 def test_an_unknown_workload_is_named(gpu_box: Path) -> None:  # noqa: ARG001 - a place
-    """A name that no workload has is bad input."""
+    """A name that no workload has is wrong usage."""
     result = run("collect", "nosuch")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "no workload is called `nosuch`" in result.stderr
 
 

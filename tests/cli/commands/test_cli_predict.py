@@ -89,11 +89,11 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--m", "4"), 2, "Missing option '--n'"),
+        (("--m", "4"), 2, "missing option '--n'"),
         (("--m", "4", "--n", "x", "--k", "1"), 2, "`x` is no size"),
         (("--m", "4", "--n", "1", "--k", "1", "--dtype", "fp9"), 2, "no type is called `fp9`"),
-        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "a100"), 1, "choose one of: a100-"),
-        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "gpu of my dreams"), 1, "no GPU is called"),
+        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "a100"), 2, "choose one of: a100-"),
+        (("--m", "4", "--n", "1", "--k", "1", "--gpu", "gpu of my dreams"), 2, "no GPU is called"),
         (("--m", "4", "--n", "1", "--k", "1", "--achieved", "-1"), 2, "positive number of FLOP/s"),
     ],
 )

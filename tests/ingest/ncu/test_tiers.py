@@ -203,10 +203,10 @@ def test_deep_collects_every_share_the_model_reads(tmp_path: Path) -> None:
 
 def test_unknown_chips_and_tiers_are_refused() -> None:
     """A wrong chip or tier is a usage error that lists the right ones."""
-    with pytest.raises(UsageError, match="no GPU chip `gh999`") as error:
+    with pytest.raises(UsageError, match="no GPU chip is called `gh999`") as error:
         metrics_for("gh999", "quick")
     assert "gh100" in error.value.hint
-    with pytest.raises(UsageError, match="no tier `fast`") as error:
+    with pytest.raises(UsageError, match="no tier is called `fast`") as error:
         metrics_for("gh100", "fast")
     assert error.value.hint == "one of: quick, standard, deep"
 

@@ -9,6 +9,7 @@ import click
 from rooflens.cli.console import analyses_of, echo, finish, say
 from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed, with_reading
 from rooflens.cli.selecting import Choice, with_selection
+from rooflens.cli.usage import examples
 from rooflens.errors import InputError
 from rooflens.format import count
 
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from rooflens.model.verdict.thresholds import Thresholds
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "rooflens explain report.ncu-rep",
+        "rooflens explain report.ncu-rep --kernel x_279",
+    ),
+)
 @PATHS
 @STORE
 @with_selection

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import click
 
+from rooflens.cli.usage import examples
 from rooflens.errors import EnvironmentMissingError
 
 
-@click.command()
+@click.command(
+    epilog=examples("rooflens mcp --root reports/", "claude mcp add rooflens -- rooflens mcp --root reports/")
+)
 @click.option(
     "--root",
     type=click.Path(path_type=Path, file_okay=False),

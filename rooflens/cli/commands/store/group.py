@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from rooflens.cli.console import say, show_error
+from rooflens.cli.usage import NamedGroup
 from rooflens.format import count, quantity
 
 _DIR = click.argument("store", metavar="DIR", type=click.Path(file_okay=False))
 
 
-@click.group()
+@click.group(cls=NamedGroup)
 def store() -> None:
     """Compact a store, or bring an older one to this version."""
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import console
-from rooflens.errors import InputError
+from rooflens.cli.usage import completed_by, examples
 
 
-@click.command()
-@click.argument("name", required=False)
+def _names() -> list[str]:
+    from rooflens.model.roofline.datasheets import load_datasheets
+
+    return [gpu.id for gpu in load_datasheets()]
+
+
+@click.command(
+    epilog=examples(
+        "rooflens gpus",
+        "rooflens gpus h100-sxm",
+        "rooflens gpus a100",
+    ),
+)
+@click.argument("name", required=False, shell_complete=completed_by(_names))
 def gpus(name: str | None) -> None:
     """List the GPUs with datasheet numbers, or show one."""
     from rooflens.model.roofline.datasheets import load_datasheets, matching_datasheets
@@ -19,6 +31,4 @@ def gpus(name: str | None) -> None:
         console().print(gpu_table(load_datasheets()))
         return
     found = matching_datasheets(name)
-    if not found:
-        raise InputError(f"no GPU is called `{name}`", "`rooflens gpus` lists the names")
     console().print(gpu_details(found[0]) if len(found) == 1 else gpu_table(found))

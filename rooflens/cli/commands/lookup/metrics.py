@@ -8,7 +8,8 @@ import click
 
 from rooflens.cli.console import console, echo, say
 from rooflens.cli.loading import load_analyzed
-from rooflens.errors import RooflensError, UsageError
+from rooflens.cli.usage import completed_by, examples
+from rooflens.errors import RooflensError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +17,25 @@ if TYPE_CHECKING:
     from rooflens.model.records import AnalyzedReport, Kernel
 
 
-@click.command()
-@click.option("--chip", metavar="CHIP", help="Chip as `gh100`, or compute capability as `9.0`.")
+def _chips() -> tuple[str, ...]:
+    from rooflens.model.counters.chips import CHIPS
+
+    return CHIPS
+
+
+@click.command(
+    epilog=examples(
+        "rooflens metrics --chip gh100",
+        "rooflens metrics --chip 8.0 --detail deep --names",
+        "rooflens metrics --report report.ncu-rep",
+    ),
+)
+@click.option(
+    "--chip",
+    metavar="CHIP",
+    shell_complete=completed_by(_chips),
+    help="Chip as `gh100`, or compute capability as `9.0`.",
+)
 @click.option("--detail", type=click.Choice(["quick", "standard", "deep"]), default="standard", show_default=True)
 @click.option("--names", is_flag=True, help="Print the bare ncu names, one a line.")
 @click.option("--findings", is_flag=True, help="List what each finding can be told from, and in which tier that is.")
@@ -56,7 +74,7 @@ def _chip(given: str) -> str:
 
     known = list(dict.fromkeys(capability for capability, _ in FAMILIES))
     if "." in given and given not in known:
-        raise UsageError(f"no GPU of compute capability `{given}` is known", f"one of: {', '.join(known)}")
+        raise UnknownNameError("compute capability", given, known)
     return chip_of(given).chip if "." in given else check_chip(given)
 
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 import click
 
 from rooflens.cli.console import console
+from rooflens.cli.usage import completed_by, examples
 
 
-@click.command()
-@click.argument("name", required=False)
+def _names() -> list[str]:
+    from rooflens.workloads.registry import load_workloads
+
+    return [workload.name for workload in load_workloads()]
+
+
+@click.command(
+    epilog=examples(
+        "rooflens workloads",
+        "rooflens workloads attention",
+    ),
+)
+@click.argument("name", required=False, shell_complete=completed_by(_names))
 def workloads(name: str | None) -> None:
     """List the bundled workloads, or show the cases of one."""
     from rooflens.report.text.listings import case_table, workload_table

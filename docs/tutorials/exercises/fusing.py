@@ -1,0 +1,41 @@
+"""Exercise 3: what two kernels win as one. Fill in what raises NotImplementedError."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Work(NamedTuple):
+    """What a kernel must do: FLOPs, and bytes to and from device memory."""
+
+    flop: float
+    bytes: float
+
+
+class Roofs(NamedTuple):
+    """What a GPU can do in a second."""
+
+    flop_per_s: float
+    bytes_per_s: float
+
+
+def time_s(work: Work, roofs: Roofs) -> float:
+    """Return the least time of a kernel, in seconds, where memory and arithmetic overlap perfectly."""
+    raise NotImplementedError
+
+
+def fused(first: Work, second: Work, intermediate_bytes: float, *, still_needed: bool = False) -> Work:
+    """Return the work of one kernel that does both.
+
+    Args:
+        first: Writes the intermediate array.
+        second: Reads it.
+        intermediate_bytes: Size of that array.
+        still_needed: Somebody else reads the array later, so it must be written all the same.
+    """
+    raise NotImplementedError
+
+
+def gain(first: Work, second: Work, intermediate_bytes: float, roofs: Roofs) -> float:
+    """Return how many times faster the one kernel is than the two, one after the other."""
+    raise NotImplementedError

@@ -1,0 +1,31 @@
+"""Exercise 2: which memory level holds a kernel up. Fill in what raises NotImplementedError."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def intensities(flop_per_s: float, bytes_per_s: Mapping[str, float | None]) -> dict[str, float | None]:
+    """Return FLOP a byte at each level; None where the bytes of a level were not measured."""
+    raise NotImplementedError
+
+
+def shares(
+    bytes_per_s: Mapping[str, float | None], peak_bytes_per_s: Mapping[str, float], stages: Mapping[str, float]
+) -> dict[str, float]:
+    """Return how busy each level is, from 0 to 1, of those of which anything is known.
+
+    Args:
+        bytes_per_s: What each level moved; None where that was not measured.
+        peak_bytes_per_s: What each level could move.
+        stages: How busy the busiest stage of a level is, for the levels where that was measured.
+    """
+    raise NotImplementedError
+
+
+def limiting_level(busy: Mapping[str, float], bound: float = 0.6) -> str | None:
+    """Return the busiest level if it is at least `bound` busy; None if no level is."""
+    raise NotImplementedError

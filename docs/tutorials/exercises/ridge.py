@@ -1,0 +1,23 @@
+"""Exercise 1: where a GPU's two roofs meet. Fill in what raises NotImplementedError."""
+
+from __future__ import annotations
+
+
+def ridge(peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
+    """Return the intensity, in FLOP a byte, at which arithmetic and memory take equally long."""
+    raise NotImplementedError
+
+
+def attainable(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> float:
+    """Return the most FLOP/s that a kernel of `intensity` FLOP a byte can reach."""
+    raise NotImplementedError
+
+
+def wall(intensity: float, peak_flop_per_s: float, bandwidth_bytes_per_s: float) -> str:
+    """Return "memory" left of the ridge, "compute" from the ridge on."""
+    raise NotImplementedError
+
+
+def peak_at_clock(sm_count: int, multiply_adds_per_cycle: int, clock_hz: float) -> float:
+    """Return the peak in FLOP/s of a pipe that does so many multiply-adds a cycle on each SM."""
+    raise NotImplementedError

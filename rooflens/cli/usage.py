@@ -1,0 +1,93 @@
+"""How a command line is told: what it may look like, and what was meant where it cannot be understood."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from rooflens.cli.console import show_error
+from rooflens.errors import UnknownNameError, UsageError
+from rooflens.format import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from click.shell_completion import CompletionItem
+
+
+def examples(*lines: str) -> str:
+    """Write the examples below a command's options, each on a line of its own."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+def completed_by(
+    names: Callable[[], Iterable[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    """Make what click asks for the names that a shell may complete."""
+
+    def completed(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in names() if name.startswith(begun)]
+
+    return completed
+
+
+class NamedGroup(click.Group):
+    """A group that suggests commands where an unknown one is given, and tells errors of usage as all others."""
+
+    kind = "command"
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Make it, or say what cannot be understood."""
+        with _told():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, or say what cannot be understood."""
+        with _told():
+            return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest those that are called alike."""
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            raise UnknownNameError(self.kind, name, self.list_commands(ctx), f"{ctx.command_path} --help")
+        return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell an error of usage in our way; a group that was called without a command still shows its help."""
+    try:
+        yield
+    except (_Told, click.exceptions.NoArgsIsHelpError):
+        raise
+    except click.UsageError as error:
+        raise _Told(error) from error
+
+
+class _Told(click.UsageError):
+    def __init__(self, error: click.UsageError) -> None:
+        super().__init__(error.message, error.ctx)
+        self._error = error
+
+    def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 - click's signature
+        error = self._error
+        near = error.possibilities if isinstance(error, click.NoSuchOption) else None
+        help_of = f"`{error.ctx.command_path if error.ctx else 'rooflens'} --help` lists what there is"
+        message = f"no such option: {error.option_name}" if isinstance(error, click.NoSuchOption) else _line(error)
+        hint = f"did you mean {' or '.join(f'`{one}`' for one in near)}? {help_of}" if near else help_of
+        show_error(UsageError(harmless(message), hint))
+
+
+def _line(error: click.UsageError) -> str:
+    """Write click's sentence as our errors are written: from a small letter, without a full stop."""
+    text = error.format_message()
+    return f"{text[:1].lower()}{text[1:]}".removesuffix(".")

@@ -1,0 +1,51 @@
+"""What `rooflens` says when it is called without a command: the next step, by what is at hand."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import islice
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REPORT_ENDINGS = (".ncu-rep", ".ncu-repz")
+_LOOKED_AT = 1_000
+"""Files of the folder that are looked at; a folder of more is not listed to greet somebody."""
+
+
+def welcome(folder: Path) -> str:
+    """Write the three ways in: from a report, from a GPU, from neither.
+
+    Args:
+        folder: Where the user stands; the newest report in it is the one of the first example.
+    """
+    report = _newest_report(folder) or "report.ncu-rep"
+    here = "" if shutil.which("nvidia-smi") else " (none found here)"
+    return f"""\
+Which wall is each GPU kernel hitting, and how far is it from that wall?
+
+  I have a report of Nsight Compute
+    rooflens analyze {report}
+    rooflens report {report} -o page.html
+
+  I have an NVIDIA GPU{here}
+    rooflens doctor
+    rooflens profile -- python train.py
+
+  I have neither
+    rooflens predict gemm --m 4096 --n 4096 --k 4096 --gpu h100-sxm
+
+`rooflens --help` lists all commands, `rooflens COMMAND --help` tells one with examples."""
+
+
+def _newest_report(folder: Path) -> str | None:
+    try:
+        found = [
+            (file.stat().st_mtime, file.name)
+            for file in islice(folder.iterdir(), _LOOKED_AT)
+            if file.name.endswith(REPORT_ENDINGS)
+        ]
+    except OSError:
+        return None
+    return max(found)[1] if found else None

@@ -1,0 +1,168 @@
+"""What the command line says of itself, and of what it does not understand."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from rooflens.cli.group import COMMANDS, main
+from rooflens.cli.welcome import welcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ON_A_GPU = {"profile", "collect", "calibrate"}
+_SERVES = {"mcp"}
+
+
+def _leaves() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def _examples(command: click.Command) -> list[str]:
+    _, _, lines = (command.epilog or "").partition("Examples:\n")
+    return [line.strip() for line in lines.splitlines()]
+
+
+_EXAMPLES = [(name, line) for name, command in _leaves() for line in _examples(command)]
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
+    """A folder that holds what the examples name."""
+    folder = tmp_path_factory.mktemp("desk")
+    pair = [fixtures / "published" / f"GPU_workshop__MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult")]
+    for name, report in zip(("report", "before", "after", "v1", "v2"), (*pair, *reversed(pair), pair[0]), strict=False):
+        shutil.copy(report, folder / f"{name}.ncu-rep")
+    for place, report in zip(("reports", "before", "after"), (pair[0], *pair), strict=True):
+        (folder / place).mkdir()
+        shutil.copy(report, folder / place / f"gemm_{report.name}")
+    made = CliRunner().invoke(main, ["ingest", str(folder / "reports"), "--store", str(folder / "runs")])
+    assert made.exit_code == 0, made.output
+    return folder
+
+
+@pytest.mark.parametrize(("name", "line"), [(n, e) for n, e in _EXAMPLES if n not in _ON_A_GPU | _SERVES], ids=str)
+def test_the_examples_of_help_run(name: str, line: str, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every example of `--help` that needs no GPU ends well where its files lie there."""
+    if "s3://" in line:
+        pytest.skip("needs a server")
+    monkeypatch.chdir(desk)
+    monkeypatch.setenv("COLUMNS", "120")
+    part = next(part for part in line.replace('eval "$(', "").split("|") if "rooflens" in part)
+    words = shlex.split(part.replace(')"', ""), comments=True)
+    given = (desk / "report.ncu-rep").read_bytes() if words[-1] == "-" else None
+    result = CliRunner().invoke(main, words[1:], input=given)
+    nothing_matches = name in {"analyze", "history", "explain"} and "gemm*" in line
+    assert result.exit_code in ({0, 1} if nothing_matches or "--fail-on" in line else {0}), result.output
+
+
+@pytest.mark.parametrize(("name", "line"), [(n, e) for n, e in _EXAMPLES if n in _ON_A_GPU], ids=str)
+def test_the_examples_of_collecting_can_be_understood(name: str, line: str) -> None:
+    """Their options and workloads exist: as a dry run for a chip, each prints the command line of ncu."""
+    words = [word for word in shlex.split(line)[2:] if word != "--dry-run"]
+    result = CliRunner().invoke(main, ["collect", "--dry-run", "--chip", "gh100", *words])
+    assert result.exit_code in {0, 3}, result.output  # 3: no ncu on this machine
+    assert name in line
+
+
+def test_every_command_with_options_shows_examples() -> None:
+    """Whoever reads `--help` of a command finds a line to start from."""
+    missing = [name for name, command in _leaves() if command.params and not command.epilog]
+    assert set(missing) <= {"predict", "store"}  # predict's stand in its text, store has commands of its own
+    assert "rooflens predict gemm" in (main.get_command(click.Context(main), "predict") or main).get_help(
+        click.Context(main)
+    )
+
+
+def test_help_lists_every_command_in_its_section_and_cuts_none_off() -> None:
+    """Commands stand by what one wants to do, each with its whole summary."""
+    shown = CliRunner().invoke(main, ["--help"]).output
+    commands = shown[shown.index("Read reports:") :]
+    assert "..." not in commands
+    for name in COMMANDS:
+        assert f"\n  {name} " in commands
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "hint"),
+    [
+        ("analyse report.ncu-rep", "no command is called `analyse`", "did you mean `analyze`?"),
+        ("store compct x", "no command is called `compct`", "did you mean `compact`?"),
+        ("predict gemmm", "no operation is called `gemmm`", "did you mean `gemm`"),
+        ("analyze --formt json", "no such option: --formt", "did you mean `--format`"),
+        ("analyze --format jsn x", "invalid value for '--format'", "`rooflens analyze --help`"),
+        ("compare", "missing argument 'BASE [HEAD]...'", "`rooflens compare --help`"),
+        ("--verson", "no such option: --verson", "did you mean `--version`?"),
+        ("gpus h10x", "no GPU is called `h10x`", "did you mean `h100"),
+        ("gpus nothing-of-the-kind", "no GPU is called", "`rooflens gpus` lists them"),
+        ("workloads attenton", "no workload is called `attenton`", "did you mean `attention`"),
+        ("metrics --chip gh10", "no GPU chip is called `gh10`", "did you mean `gh100`"),
+        ("metrics --chip 9.9", "no compute capability is called `9.9`", "did you mean"),
+        ("predict gemm --m 1 --n 1 --k 1 --gpu h10x", "no GPU is called `h10x`", "did you mean"),
+        ("predict gemm --m 1 --n 1 --k 1 --dtype bf61", "no type is called `bf61`", "did you mean `bf16`"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_what_is_not_understood_is_told_in_one_way(words: str, error: str, hint: str) -> None:
+    """Unknown commands, options, values and names alike: exit code 2, one error, one hint with what comes close."""
+    result = CliRunner().invoke(main, words.split(), prog_name="rooflens")
+    first, blank, second = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert first.startswith(f"error: {error}")
+    assert blank == ""
+    assert second.startswith("hint: ")
+    assert hint in second
+
+
+def test_a_hostile_name_reaches_the_terminal_as_text() -> None:
+    """Control characters in what was typed are not sent back as they are."""
+    result = CliRunner().invoke(main, ["\x1b[2J"])
+    assert result.exit_code == 2
+    assert "\x1b" not in result.stderr
+
+
+def test_without_a_command_it_names_three_ways_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rooflens` alone is a question: it is answered for whoever has a report, a GPU, or neither."""
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, [])
+    assert result.exit_code == 0
+    for way in ("rooflens analyze report.ncu-rep", "rooflens profile -- ", "rooflens predict gemm"):
+        assert way in result.output
+
+
+def test_the_newest_report_of_the_folder_is_the_first_example(tmp_path: Path) -> None:
+    """Where the user stands beside reports, the lines can be run as they are."""
+    for age, name in enumerate(("old.ncu-rep", "new.ncu-rep", "newer.txt")):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+    assert "rooflens analyze new.ncu-rep" in welcome(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("rooflens ana", "analyze"), ("rooflens gpus h100-s", "h100-sxm"), ("rooflens workloads atten", "attention")],
+)
+def test_shells_complete_commands_and_names(typed: str, completed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `rooflens completion bash` calls answers with commands and with our own names."""
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    monkeypatch.setenv("_ROOFLENS_COMPLETE", "bash_complete")
+    assert f"plain,{completed}" in CliRunner().invoke(main, [], prog_name="rooflens").output.splitlines()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_its_script(shell: str) -> None:
+    """The script names the variable that click answers to."""
+    assert "_ROOFLENS_COMPLETE" in CliRunner().invoke(main, ["completion", shell]).output
