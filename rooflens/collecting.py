@@ -19,6 +19,7 @@ from rooflens.ingest.ncu.command import (
     known_metrics,
     profiles_one_of_each,
 )
+from rooflens.ingest.ncu.device import devices_of
 from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.run import collect
@@ -32,7 +33,7 @@ from rooflens.workloads.commands import command_for, require_torch
 from rooflens.workloads.registry import RANGE_NAME, find_workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
 UNPROFILED_ITERATIONS = 20
 PROFILED_ITERATIONS = 1
 """Once is enough for counters; the clock wants more."""
+
+_ENVIRONMENT = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+"""Variables of the profiled program where the user has not set them: PyTorch's compiler forks workers, which ncu would
+follow as it follows every child, and wait for."""
 
 _SCRIPTS = (".py", ".sh", ".jl")
 
@@ -146,29 +151,47 @@ def _make_plan(request: Request, *, dry_run: bool) -> Plan:
     gpu = _gpu(request.chip)
     choice = _chip(request.chip, gpu)
     plain, profiled = _programs(request.target, _architecture(gpu, choice.chip), dry_run=dry_run)
-    names, lacking = _metrics(ncu, choice.chip, request.detail)
+    also = () if request.chip or gpu is None else tuple(chip_of(capability).chip for capability in gpu.also)
+    names, lacking = _metrics(ncu, (choice.chip, *also), request.detail)
     collection = replace(
         request.collection,
         program=profiled,
         nvtx_include=request.collection.nvtx_include or ((RANGE_NAME,) if request.target.workload else ()),
         metrics=names,
-        sections=sections_for(choice.chip, request.detail, pm_sampling=ncu.knows(PM_SAMPLING_SINCE)),
+        sections=_sections(ncu, (choice.chip, *also), request.detail),
+        environment={**_unset(_ENVIRONMENT), **request.collection.environment},
     )
-    said = (*(obstacles(gpu) if gpu else ()), choice.reason, lacking)
+    assumed = gpu.assumed if gpu is not None and request.chip is None else ""
+    said = (*(obstacles(gpu) if gpu else ()), assumed, choice.reason, lacking)
     return Plan(request, ncu, gpu, choice.chip, plain, collection, tuple(warning for warning in said if warning))
 
 
-def _metrics(ncu: Ncu, chip: str, detail: Detail) -> tuple[tuple[str, ...], str]:
-    """Return the names of a tier that this ncu knows, and a word about those it lacks.
+def _unset(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name not in os.environ}
+
+
+def _metrics(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[tuple[str, ...], str]:
+    """Return the names of a tier that this ncu knows on all of these chips, and a word about those it lacks.
 
     What ncu counts without the hardware (`launch__*`, opcode tables, samples) is in none of its lists; counts by
     instruction have their names since a known release.
     """
-    wanted = metrics_for(chip, detail)
-    known = None if ncu is NEWEST else known_metrics(ncu, chip)
-    lacking = {metric.name for metric in wanted if _lacks(ncu, known, metric)}
+    wanted = _of_all([metrics_for(chip, detail) for chip in chips])
+    known = [None if ncu is NEWEST else known_metrics(ncu, chip) for chip in chips]
+    lacking = {metric.name for metric in wanted if any(_lacks(ncu, names, metric) for names in known)}
     word = f"this ncu lacks {len(lacking)} of {len(wanted)} metrics, which a newer one has" if lacking else ""
     return tuple(metric.name for metric in wanted if metric.name not in lacking), word
+
+
+def _of_all(tiers: Sequence[Sequence[Metric]]) -> list[Metric]:
+    """Return the metrics that stand in all of these tiers, in the order of the first."""
+    names = [{metric.name for metric in tier} for tier in tiers]
+    return [metric for metric in tiers[0] if all(metric.name in of_one for of_one in names)]
+
+
+def _sections(ncu: Ncu, chips: tuple[str, ...], detail: Detail) -> tuple[str, ...]:
+    first, *others = (sections_for(chip, detail, pm_sampling=ncu.knows(PM_SAMPLING_SINCE)) for chip in chips)
+    return tuple(name for name in first if all(name in other for other in others))
 
 
 def _lacks(ncu: Ncu, known: frozenset[str] | None, metric: Metric) -> bool:
@@ -268,6 +291,16 @@ def take(plan: Plan, unprofiled: Unprofiled, on_progress: Callable[[Progress], N
         raise with_replay(error, plan.request.target) from error
     write_unprofiled(collected.report, unprofiled)
     return collected
+
+
+def other_gpu(plan: Plan, report: Path) -> str:
+    """Say which GPU of a report counts otherwise than the chip that counters were asked for; empty where none does."""
+    for name, capability in devices_of(report).items():
+        families = [family for known, family in FAMILIES if known == capability]
+        if families and not any(plan.chip in family for family in families):
+            words = f"the kernels ran on {name} ({min(families[0])}), but the counters of {plan.chip} were asked for"
+            return f"{words}: some are missing; --chip {min(families[0])} asks for the right ones"
+    return ""
 
 
 def estimate_cost(plan: Plan, unprofiled: Unprofiled) -> str:

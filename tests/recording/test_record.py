@@ -18,7 +18,7 @@ from support.packing import pack
 from support.recorded import ENTRY, only
 
 from rooflens import collecting
-from rooflens.errors import InputError
+from rooflens.errors import UsageError
 from rooflens.ingest.ncu.run import REFUSED
 from rooflens.workloads.registry import load_workloads
 
@@ -209,7 +209,7 @@ def test_what_is_worth_most_comes_first() -> None:
     cases = record.choose(None, all_cases=True)
     assert [target.name for target in cases[: len(names)]] == names
     assert len({target.name for target in cases}) == len(cases) == sum(len(one.cases) for one in load_workloads())
-    with pytest.raises(InputError):
+    with pytest.raises(UsageError):
         record.choose(["nosuch"], all_cases=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.nvcc
 
 HOPPER = "sm_90a"
-TARGETS = (*ARCHITECTURES, HOPPER)
+ALIKE = {"sm_86", "sm_90", "sm_100"}
+"""Architectures whose loops are made of the instructions of others here: `make test-all` compiles for them too."""
+
+TARGETS = (*(one for one in ARCHITECTURES if one not in ALIKE or os.environ.get("ROOFLENS_TEST_ALL")), HOPPER)
 TURING = {"sm_75"}
 AMPERE_AND_LATER = set(TARGETS) - TURING
 FP8 = {"sm_89", "sm_120"}

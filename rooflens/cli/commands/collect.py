@@ -258,6 +258,8 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
     with Shown() as shown:
         collected = collecting.take(plan, unprofiled, shown)
     _sum_up(collected, plan)
+    if other := collecting.other_gpu(plan, collected.report):
+        say(f"warning: {other}")
     return collected.report
 
 

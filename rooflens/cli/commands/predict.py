@@ -14,7 +14,7 @@ from rooflens.files import write_whole
 
 if TYPE_CHECKING:
     from rooflens.model.predict.forecast import Row
-    from rooflens.model.predict.operations import Operation, Size
+    from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, LinkKind
 
 LINKS = ("nvlink", "pcie")
@@ -84,9 +84,10 @@ def _command(operation: Operation) -> click.Command:
         click.Option(["--force"], is_flag=True, help="Write over an existing file."),
     ]
     sent = f" Sent by each of N GPUs: {operation.sent_source}." if operation.sent_source else ""
+    beside = f" Beside them: {operation.beside}." if operation.beside else ""
     about = (
         f"{operation.summary[0].upper()}{operation.summary[1:]}.\n\n"
-        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{sent}\n\n"
+        f"FLOPs: {operation.flop_source}. Bytes: {operation.bytes_source}.{beside}{sent}\n\n"
         "SIZE is a number, a list 1,2,4, a sweep 128:8192:x2 or 64:1024:+64, or the name of another size."
     )
     return click.Command(

@@ -9,11 +9,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from rooflens.errors import InputError
 from rooflens.model.roofline.datasheets import LINK_KINDS, LINK_NAMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflens.model.predict.formulas import Sizes
     from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
+
+_SPLIT = {"heads": "query heads", "kv_heads": "key heads", "ffn": "columns of the feed-forward layer", "k": "k"}
+
+
+class Uneven(Struct, frozen=True):
+    """A size that GPUs cannot split evenly, so that together they do more than one GPU would.
+
+    Attributes:
+        what: What it counts: `query heads`.
+        most: The part of the GPU that has most, which all the others wait for.
+    """
+
+    what: str
+    amount: int
+    gpus: int
+    most: int
+
+    @property
+    def extra(self) -> float:
+        """Work above that of one GPU if every one does as much as the busiest, as a share: 0.125."""
+        return self.most * self.gpus / self.amount - 1
+
+
+def uneven(s: Sizes) -> Iterator[Uneven]:
+    """Find the sizes that the GPUs of `tensor_parallel` do not divide; vocabularies are padded, and left out."""
+    gpus = s.get("tensor_parallel", 1)
+    for name, what in _SPLIT.items():
+        if (amount := s.get(name, 0)) and amount % gpus:
+            yield Uneven(what, amount, gpus, share_of(amount, gpus))
 
 
 def share_of(amount: int, gpus: int) -> int:

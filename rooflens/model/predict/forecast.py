@@ -1,7 +1,9 @@
 """Predict an operation on a GPU before it is measured: intensity, regime, and the bounds of its time.
 
-T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction. With
-perfect overlap a kernel takes the longest of the three; with none it takes their sum, and a launch. Peaks are dense and
+T_math = FLOP / peak, T_memory = bytes / bandwidth, T_comms = bytes sent / bandwidth of the link in one direction.
+Beside the products, T_special = special functions / their rate and T_issue = instructions that unpack weights / those
+issued a second; beside device memory, T_L2 = bytes of L2 / its bandwidth. With perfect overlap a kernel takes the
+longest of them; with none it takes their sum, and a launch. Peaks are dense and
 at boost clock, as `rooflens/gpus` holds them. The parts of a composite operation run one after another, so their bounds
 add up. Where GPUs share an operation, all amounts and times are those of one of them.
 """
@@ -18,13 +20,15 @@ from rooflens.errors import InputError, UnknownNameError, UsageError
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.formulas import Part
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rates import SideRates, side_rates
+from rooflens.model.predict.rows import LARGEST_SIZE
 from rooflens.model.predict.sizes import crossing, sweep_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflens.model.predict.formulas import Sizes
-    from rooflens.model.predict.operations import Operation, Size, Unit
+    from rooflens.model.predict.rows import Operation, Size, Unit
     from rooflens.model.predict.sizes import Crossing
     from rooflens.model.roofline.datasheets import Datasheet, Link, LinkKind
 
@@ -39,15 +43,8 @@ ELEMENT_BYTES: Mapping[str, float] = MappingProxyType(
 )
 """Bytes of one element by type; tf32 is stored as fp32. Scales of block formats are not counted."""
 
-_SWITCHES = frozenset({"gated", "causal"})
-
-_AT_LEAST_TWO = frozenset({"gpus"})
-
-_MAY_BE_NONE = frozenset({"padding", "reads", "writes", "flops"}) | _SWITCHES
-"""Sizes that may be 0 although they have another usual value: a fill reads nothing, a copy computes nothing."""
-
-LARGEST_SIZE = 10**15
-"""Sizes above this are a slip of the finger."""
+Longest = Literal["t_math_s", "t_special_s", "t_issue_s", "t_memory_s", "t_l2_s", "t_comms_s"]
+"""Published names of the times that bound a step."""
 
 
 class Forecast(Struct, frozen=True):
@@ -66,6 +63,15 @@ class Forecast(Struct, frozen=True):
         link: The link over which GPUs share the operation; None where they do not.
         link_bytes_per_s: Its bandwidth in one direction.
         launches: Kernels that run one by one: one a step.
+        longest: The longest of a simple operation's times; None for a composite one.
+        special: Special functions (MUFU), such as exponentials.
+        t_special_s: Time that they take; 0 where their rate is not known.
+        issued: Instructions beside the products that are counted: those that unpack weights.
+        t_issue_s: Time that it takes to issue them; 0 where the rate is not known.
+        l2_bytes: Bytes between the SMs and L2.
+        t_l2_s: Time that they take; 0 where the bandwidth of L2 is not known.
+        t_moving_s: The longer of T_memory and T_L2, summed over the parts.
+        rates: What these three times were worked out with; infinite where it is not known.
     """
 
     label: str
@@ -86,11 +92,20 @@ class Forecast(Struct, frozen=True):
     link: LinkKind | None = None
     link_bytes_per_s: float | None = None
     launches: int = 1
+    longest: Longest | None = None
+    special: float = 0.0
+    t_special_s: float = 0.0
+    issued: float = 0.0
+    t_issue_s: float = 0.0
+    l2_bytes: float = 0.0
+    t_l2_s: float = 0.0
+    t_moving_s: float = 0.0
+    rates: SideRates = SideRates()
 
     @property
     def t_sum_s(self) -> float:
-        """Time with no overlap at all."""
-        return self.t_math_s + self.t_memory_s + self.t_comms_s
+        """Time with no overlap at all; bytes of device memory pass L2 on their way, and count at the slower of both."""
+        return self.t_math_s + self.t_special_s + self.t_issue_s + self.t_moving_s + self.t_comms_s
 
     @property
     def launch_floor_s(self) -> float:
@@ -186,15 +201,15 @@ def checked_sizes(operation: Operation, sizes: Mapping[str, int]) -> Sizes:
     for name, value in values.items():
         least, most = limits(known[name])
         if not least <= (value or 0) <= most:
-            written = str(most) if most == 1 else f"{most:.0e}"
+            written = f"{most:.0e}" if most == LARGEST_SIZE else str(most)
             raise UsageError(f"`{name}` must be {least} to {written}, not {value}", f"its sizes are {wanted}")
     return {name: value for name, value in values.items() if value is not None}
 
 
 def limits(size: Size) -> tuple[int, int]:
     """Give the least and the largest value that a size may have; one of 0 to 1 is a switch."""
-    least = 0 if size.default == 0 or size.name in _MAY_BE_NONE else 2 if size.name in _AT_LEAST_TWO else 1
-    return least, 1 if size.name in _SWITCHES else LARGEST_SIZE
+    least = (0 if size.default == 0 else 1) if size.least is None else size.least
+    return least, size.most
 
 
 def check_shape(sizes: Sizes) -> None:
@@ -202,7 +217,8 @@ def check_shape(sizes: Sizes) -> None:
 
     Raises:
         UsageError: Heads do not share the width or one another evenly, a kernel is larger than its image, a token has
-            more experts than there are, GPUs do not share the experts evenly, or there are more GPUs than heads.
+            more experts than there are, groups do not share the channels or GPUs the experts evenly, or there are more
+            GPUs than heads.
     """
     heads, kv_heads, hidden = (sizes.get(name, 0) for name in ("heads", "kv_heads", "hidden"))
     if heads and hidden % heads:
@@ -211,6 +227,10 @@ def check_shape(sizes: Sizes) -> None:
         raise UsageError(f"`heads` must be a multiple of `kv_heads`: {heads} is none of {kv_heads}")
     if "stride" in sizes and min(sizes["height"], sizes["image_width"]) + 2 * sizes["padding"] < sizes["kernel"]:
         raise UsageError(f"the kernel of {sizes['kernel']} is larger than the padded image")
+    if "stride" in sizes and "groups" in sizes and (groups := sizes["groups"]):
+        for name in ("in_channels", "out_channels"):
+            if sizes[name] % groups:
+                raise UsageError(f"`{name}` must be a multiple of `groups`: {sizes[name]} is none of {groups}")
     if sizes.get("top_k", 0) > sizes.get("experts", 0):
         raise UsageError(f"a token cannot have {sizes['top_k']} of {sizes['experts']} experts")
     if (gpus := sizes.get("expert_parallel", 0)) and sizes["experts"] % gpus:
@@ -251,14 +271,15 @@ def _sent_by_part(part: Part, element_bytes: float) -> float:
 def _simple(part: Part, dtype: str, gpu: Datasheet, link: Link | None) -> Forecast:
     peak = _peak(OPERATIONS[part.operation].unit, dtype, gpu)
     over = (link.kind, link.bytes_per_s_per_direction) if link else None
-    return simple(part, ELEMENT_BYTES[dtype], peak, gpu.dram_bandwidth.value, over)
+    return simple(part, ELEMENT_BYTES[dtype], peak, gpu.dram_bandwidth.value, side_rates(gpu, peak[0], dtype), over)
 
 
-def simple(
+def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     part: Part,
     element_bytes: float,
     pipe: tuple[str, float],
     bandwidth_bytes_per_s: float,
+    rates: SideRates,
     link: tuple[LinkKind, float] | None = None,
 ) -> Forecast:
     """Predict one step from what its type and GPU come to: plain arithmetic, which `tracing` can follow.
@@ -268,6 +289,7 @@ def simple(
         element_bytes: Bytes of an element of its type.
         pipe: Where its FLOPs run, and its dense peak in FLOP per second.
         bandwidth_bytes_per_s: Bandwidth of device memory.
+        rates: Those of special functions, of instructions and of L2; infinite where they are not known.
         link: What GPUs that share it talk over, and its bandwidth in one direction; None where it is one GPU's.
     """
     flop, moved_bytes = _work_of_part(part, element_bytes)
@@ -276,14 +298,31 @@ def simple(
     sent_bytes = _sent_by_part(part, element_bytes) if link else 0.0
     t_math_s, t_memory_s = flop / peak_flop_per_s, moved_bytes / bandwidth_bytes_per_s
     t_comms_s = sent_bytes / link_bytes_per_s if link_bytes_per_s is not None else 0.0
+    operation = OPERATIONS[part.operation]
+    special = part.count * operation.special(part.sizes) if operation.special else 0.0
+    issued = part.count * operation.issued(part.sizes) if operation.issued else 0.0
+    l2_bytes = part.count * operation.l2_bytes(part.sizes, element_bytes) if operation.l2_bytes else moved_bytes
+    t_special_s, t_issue_s = special / rates.special_per_s, issued / rates.issued_per_s
+    t_l2_s = l2_bytes / rates.l2_bytes_per_s
+    working: list[tuple[Longest, float]] = [("t_math_s", t_math_s)]
+    moving: list[tuple[Longest, float]] = [("t_memory_s", t_memory_s)]
+    # What an operation does not count needs no comparison.
+    if operation.special:
+        working.append(("t_special_s", t_special_s))
+    if operation.issued:
+        working.append(("t_issue_s", t_issue_s))
+    if operation.l2_bytes:
+        moving.append(("t_l2_s", t_l2_s))
+    (work, t_working_s), (move, t_moving_s) = _longest(working), _longest(moving)
+    regime = _regime(t_working_s, t_moving_s, t_comms_s)
     return Forecast(
         label=part.label,
         flop=flop,
         moved_bytes=moved_bytes,
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
-        t_lower_s=max(t_math_s, t_memory_s, t_comms_s),
-        regime=_regime(t_math_s, t_memory_s, t_comms_s),
+        t_lower_s=max(t_working_s, t_moving_s, t_comms_s),
+        regime=regime,
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
         bandwidth_bytes_per_s=bandwidth_bytes_per_s,
@@ -293,7 +332,25 @@ def simple(
         link=kind,
         link_bytes_per_s=link_bytes_per_s,
         launches=part.count,
+        longest="t_comms_s" if regime == "communication" else work if regime == "compute" else move,
+        special=special,
+        t_special_s=t_special_s,
+        issued=issued,
+        t_issue_s=t_issue_s,
+        l2_bytes=l2_bytes,
+        t_l2_s=t_l2_s,
+        t_moving_s=t_moving_s,
+        rates=rates,
     )
+
+
+def _longest(times: Sequence[tuple[Longest, float]]) -> tuple[Longest, float]:
+    """Find the longest of named times, the first of those that are alike."""
+    name, longest_s = times[0]
+    for other, time_s in times[1:]:
+        if time_s > longest_s:
+            name, longest_s = other, time_s
+    return name, longest_s
 
 
 def composite(
@@ -323,6 +380,14 @@ def composite(
         link=parts[0].link,
         link_bytes_per_s=parts[0].link_bytes_per_s,
         launches=sum(part.launches for part in parts),
+        special=sum(part.special for part in parts),
+        t_special_s=sum(part.t_special_s for part in parts),
+        issued=sum(part.issued for part in parts),
+        t_issue_s=sum(part.t_issue_s for part in parts),
+        l2_bytes=sum(part.l2_bytes for part in parts),
+        t_l2_s=sum(part.t_l2_s for part in parts),
+        t_moving_s=sum(part.t_moving_s for part in parts),
+        rates=parts[0].rates,
     )
 
 

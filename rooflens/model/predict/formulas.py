@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,12 +20,21 @@ RMSNORM_FLOP = 4
 
 INDEX_BYTES = 8
 
+SCALE_BYTES = 2
+"""A scale of packed weights is a number of 16 bits."""
+
+UNPACK_INSTRUCTIONS = 2
+"""Instructions a thread takes to unpack, convert and scale one packed weight, by convention.
+
+Eight weights of four bits take about five to mask and shift, four to convert and four to scale, two weights each.
+"""
+
 
 class Part(Struct, frozen=True):
-    """One step of a composite operation, `count` times over."""
+    """One step of a composite operation, `count` times over; a size may be an expectation, no whole number."""
 
     operation: str
-    sizes: Sizes
+    sizes: Mapping[str, Any]
     label: str
     count: int = 1
 
@@ -42,9 +51,49 @@ def gemm_flop(s: Sizes) -> float:
 
 def gemm_elements(s: Sizes) -> float:
     """Count what a product moves: operands once, or once for each row or column of tiles of the result."""
-    m, n, k, tile = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"]), s["tile"]
-    tiles_down, tiles_across = (-(-m // tile), -(-n // tile)) if tile else (1, 1)
-    return s["batch"] * (m * k * tiles_across + k * n * tiles_down + m * n)
+    return _tiled(s, s["tile"])
+
+
+def _tiled(s: Sizes, tile: int) -> float:
+    """Count elements where each row or column of tiles of the result loads its operands; packed weights are none."""
+    m, n, k = s["m"], s["n"], share_of(s["k"], s["tensor_parallel"])
+    tiles_down, tiles_across = _tiles(m, tile), _tiles(n, tile)
+    return s["batch"] * (m * k * tiles_across + k * n * tiles_down * _is_wide(s) + m * n)
+
+
+def _tiles(amount: int, tile: int) -> int:
+    """Count the tiles along a side of the result; one without tiles."""
+    return -(-amount // tile) if tile else 1
+
+
+def _is_wide(s: Sizes) -> bool:
+    """Return whether weights are stored in the operands' type."""
+    return s.get("weight_bits", 0) == 0
+
+
+def packed_bytes(s: Sizes) -> float:
+    """Count the bytes of packed weights, each column of a group with a scale and, where it has one, a zero point."""
+    bits = s.get("weight_bits", 0)
+    n, k = s["n"], share_of(s["k"], s.get("tensor_parallel", 1))
+    scaled = -(-k // s.get("weight_group", 1)) * n * (1 - _is_wide(s))
+    return s.get("groups", 1) * (k * n * bits / 8 + scaled * (SCALE_BYTES + s.get("zeros", 0) * bits / 8))
+
+
+def gemm_packed(s: Sizes) -> float:
+    """Count the bytes of packed weights as often as tiles load them from device memory."""
+    return packed_bytes(s) * _tiles(s["m"], s["tile"])
+
+
+def gemm_unpacked(s: Sizes) -> float:
+    """Count the instructions that unpack weights: each weight once for every row of tiles that share it."""
+    weights = s["n"] * share_of(s["k"], s["tensor_parallel"]) * (1 - _is_wide(s))
+    return UNPACK_INSTRUCTIONS * weights * _tiles(s["m"], s["l2_tile"])
+
+
+def gemm_l2(s: Sizes, element_bytes: float) -> float:
+    """Count the bytes that tiles of the result load from L2, which device memory's cannot exceed."""
+    tile = s["l2_tile"] or s["tile"]
+    return element_bytes * _tiled(s, tile) + packed_bytes(s) * _tiles(s["m"], tile)
 
 
 def gemm_sent(s: Sizes) -> float:
@@ -54,7 +103,7 @@ def gemm_sent(s: Sizes) -> float:
 
 def grouped_elements(s: Sizes) -> float:
     """Count rows, every matrix of weights, and results."""
-    return s["m"] * s["k"] + s["groups"] * s["k"] * s["n"] + s["m"] * s["n"]
+    return s["m"] * s["k"] + s["groups"] * s["k"] * s["n"] * _is_wide(s) + s["m"] * s["n"]
 
 
 def grouped_sent(s: Sizes) -> float:
@@ -68,6 +117,11 @@ def _pairs(s: Sizes) -> float:
     return length * (length + 1) / 2 if s["causal"] else length**2
 
 
+def attention_exponentials(s: Sizes) -> float:
+    """Count an exponential for each pair of every head; those that rescale a tile's sums are left out."""
+    return s["batch"] * s["heads"] * _pairs(s)
+
+
 def attention_flop(s: Sizes) -> float:
     """Count both products and the softmax of every head."""
     return s["batch"] * s["heads"] * _pairs(s) * (4 * s["width"] + SOFTMAX_FLOP)
@@ -78,15 +132,34 @@ def flash_elements(s: Sizes) -> float:
     return s["batch"] * s["length"] * s["width"] * 2 * (s["heads"] + _kv_heads(s))
 
 
+def flash_l2(s: Sizes, element_bytes: float) -> float:
+    """Count query and result once, and keys and values once for every tile of queries of every query head."""
+    tile, once = s["l2_tile"], s["batch"] * s["length"] * s["width"] * 2
+    if not tile:
+        return element_bytes * flash_elements(s)
+    # Under a causal mask a tile of queries sees half of the keys on average, and the tile that it stands in.
+    tiles = -(-s["length"] // tile)
+    seen = (tiles + 1) / 2 if s["causal"] else tiles
+    return element_bytes * once * s["heads"] * (1 + seen)
+
+
 def naive_elements(s: Sizes) -> float:
     """Add the matrix of scores, written once and read once; a mask is applied to it and saves no traffic."""
     return flash_elements(s) + 2 * s["batch"] * s["heads"] * s["length"] ** 2
 
 
 def decode_elements(s: Sizes) -> float:
-    """Count the cache once, and query and result of every head."""
-    cache = 2 * _kv_heads(s) * s["length"] * s["width"]
-    return s["batch"] * (cache + 2 * s["heads"] * s["width"])
+    """Count query and result of every head, and the cache once unless it has a type of its own."""
+    return _cached(s) * (s["kv_bits"] == 0) + s["batch"] * 2 * s["heads"] * s["width"]
+
+
+def decode_cache_bytes(s: Sizes) -> float:
+    """Count the bytes of a cache that has a type of its own."""
+    return _cached(s) * s["kv_bits"] / 8
+
+
+def _cached(s: Sizes) -> int:
+    return s["batch"] * 2 * _kv_heads(s) * s["length"] * s["width"]
 
 
 def _kv_heads(s: Sizes) -> int:
@@ -100,24 +173,42 @@ def _conv_output(s: Sizes) -> tuple[int, int]:
 
 
 def conv_flop(s: Sizes) -> float:
-    """Count a multiply-add for each result, input channel and kernel element."""
+    """Count a multiply-add for each result, kernel element and input channel of the result's group."""
     high, wide = _conv_output(s)
-    return 2 * s["batch"] * s["out_channels"] * high * wide * s["in_channels"] * s["kernel"] ** 2
+    return 2 * s["batch"] * s["out_channels"] * high * wide * (s["in_channels"] // s["groups"]) * s["kernel"] ** 2
 
 
 def conv_elements(s: Sizes) -> float:
     """Count images, weights and results."""
     high, wide = _conv_output(s)
     image = s["batch"] * s["in_channels"] * s["height"] * s["image_width"]
-    weights = s["out_channels"] * s["in_channels"] * s["kernel"] ** 2
+    weights = s["out_channels"] * (s["in_channels"] // s["groups"]) * s["kernel"] ** 2
     return image + weights + s["batch"] * s["out_channels"] * high * wide
 
 
+def of_each_channel(s: Sizes) -> Sizes:
+    """Give the sizes of a depthwise convolution as those of one with as many groups as channels."""
+    return {
+        **s,
+        "in_channels": s["channels"],
+        "out_channels": s["channels"] * s["multiplier"],
+        "groups": s["channels"],
+    }
+
+
 def _product(  # noqa: PLR0913 - sizes of a product
-    m: int, n: int, k: int, label: str, count: int = 1, *, gpus: int = 1
+    m: int, n: int, k: int, label: str, count: int = 1, *, gpus: int = 1, packed: Sizes | None = None
 ) -> Part:
-    sizes = {"m": m, "n": n, "k": k, "batch": 1, "tile": 0, "tensor_parallel": gpus}
-    return Part("gemm", sizes, label, count)
+    sizes = {"m": m, "n": n, "k": k, "batch": 1, "tile": 0, "l2_tile": 0, "tensor_parallel": gpus}
+    return Part("gemm", {**sizes, **(packed or WIDE)}, label, count)
+
+
+WIDE: Sizes = {"weight_bits": 0, "weight_group": 128, "zeros": 0}
+"""Weights stored in the operands' type."""
+
+
+def _packed(s: Sizes) -> Sizes:
+    return {name: s[name] for name in WIDE}
 
 
 def _sum_of(n: int, label: str, count: int = 1) -> Part:
@@ -136,15 +227,17 @@ def _block(s: Sizes, rows: int, attention: Part, layers: int) -> Iterator[Part]:
     qkv = (heads + 2 * kv_heads) * (hidden // s["heads"])
     norm = Part("rmsnorm", {"rows": rows, "width": hidden}, "norms", 2 * layers)
     yield norm
-    yield _product(rows, qkv, hidden, "query, key and value", layers)
+    packed = _packed(s)
+    yield _product(rows, qkv, hidden, "query, key and value", layers, packed=packed)
     yield attention
-    yield _product(rows, hidden, hidden, "output projection", layers, gpus=gpus)
+    yield _product(rows, hidden, hidden, "output projection", layers, gpus=gpus, packed=packed)
     yield _sum_of(rows * hidden, "residual sums", 2 * layers)
-    yield _product(rows, ffn * (2 if s["gated"] else 1), hidden, "up projection", layers)
+    columns = ffn * (2 if s["gated"] else 1)
+    yield _product(rows, columns, hidden, "up projection", layers, packed=packed)
     # A gated activation multiplies two halves: four FLOPs an element by convention, as for a plain one.
     reads = 2 if s["gated"] else 1
     yield Part("elementwise", {"n": rows * ffn, "reads": reads, "writes": 1, "flops": 4}, "activation", layers)
-    yield _product(rows, hidden, s["ffn"], "down projection", layers, gpus=gpus)
+    yield _product(rows, hidden, s["ffn"], "down projection", layers, gpus=gpus, packed=packed)
 
 
 def _heads_of_one(s: Sizes) -> tuple[int, int]:
@@ -161,6 +254,7 @@ def _whole_sequence(s: Sizes, layers: int) -> Part:
         "length": s["length"],
         "width": s["hidden"] // s["heads"],
         "causal": s["causal"],
+        "l2_tile": 0,
     }
     return Part("attention-flash", sizes, "attention", layers)
 
@@ -183,7 +277,7 @@ def decode_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a model that produces one token for each sequence."""
     rows = s["batch"]
     heads, kv_heads = _heads_of_one(s)
-    cached = {"batch": rows, "heads": heads, "kv_heads": kv_heads, "length": s["length"]}
+    cached = {"batch": rows, "heads": heads, "kv_heads": kv_heads, "length": s["length"], "kv_bits": s["kv_bits"]}
     attention = Part(
         "attention-decode", {**cached, "width": s["hidden"] // s["heads"]}, "attention over the cache", s["layers"]
     )
@@ -198,15 +292,26 @@ def _columns_of_one(s: Sizes) -> int:
     return share_of(s["vocabulary"], s["tensor_parallel"])
 
 
+def touched_share(experts: int, top_k: int, tokens: int) -> float:
+    """Say which part of the experts any token chooses, where each token chooses `top_k` of them by chance.
+
+    One token leaves an expert out with 1 - top_k / experts, so that all of them do with that to the power of tokens.
+    """
+    return 1 - (1 - top_k / experts) ** tokens
+
+
 def moe_parts(s: Sizes) -> Iterator[Part]:
     """List the steps of a feed-forward layer of experts, for the tokens of one GPU.
 
-    Tokens go to experts evenly: with experts on several GPUs, each GPU gets as many rows from the others as it gives
-    away. A token is sent once for each of its experts.
+    With experts on several GPUs, each GPU gets as many rows from the others as it gives away, and the busiest one so
+    many per cent of that: all wait for it. A token is sent once for each of its experts.
     """
     tokens, hidden, ffn, gpus = s["tokens"], s["hidden"], s["ffn"], s["expert_parallel"]
     rows = tokens * s["top_k"]
-    weights = {"m": rows, "groups": min(share_of(s["experts"], gpus), rows)}
+    if gpus > 1:
+        rows = share_of(rows * s["imbalance_percent"], 100)
+    touched = share_of(s["experts"], gpus) * touched_share(s["experts"], s["top_k"], tokens * gpus)
+    weights = {"m": rows, "groups": touched, **_packed(s)}
     halves = 2 if s["gated"] else 1
     yield _product(tokens, s["experts"], hidden, "router")
     yield Part("softmax", {"rows": tokens, "width": s["experts"]}, "router's softmax")

@@ -7,91 +7,47 @@ written once, unless a row says otherwise. A composite operation is a sequence o
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
-
-from msgspec import Struct
+from typing import TYPE_CHECKING
 
 from rooflens.errors import UnknownNameError
-from rooflens.model.predict.communication import all_reduced, exchanged, gathered
+from rooflens.model.predict.collectives import ALL_REDUCED, COLLECTIVES, EXCHANGED
 from rooflens.model.predict.formulas import (
     INDEX_BYTES,
     LAYERNORM_FLOP,
     RMSNORM_FLOP,
+    SCALE_BYTES,
     SOFTMAX_FLOP,
+    UNPACK_INSTRUCTIONS,
+    attention_exponentials,
     attention_flop,
     block_parts,
     conv_elements,
     conv_flop,
+    decode_cache_bytes,
     decode_elements,
     decode_parts,
     elementwise_elements,
     flash_elements,
+    flash_l2,
     gemm_elements,
     gemm_flop,
+    gemm_l2,
+    gemm_packed,
     gemm_sent,
+    gemm_unpacked,
     grouped_elements,
     grouped_sent,
     moe_parts,
     naive_elements,
+    of_each_channel,
+    packed_bytes,
     prefill_parts,
 )
+from rooflens.model.predict.rows import Operation, Size
+from rooflens.model.predict.training import TRAINING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from rooflens.model.predict.formulas import Part, Sizes
-
-    Amount = Callable[[Sizes], float]
-    Parts = Callable[[Sizes], Iterator[Part]]
-    Group = Callable[[Sizes], int]
-    Share = Callable[[float, int], float]
-
-Unit = Literal["matrix", "vector"]
-"""Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
-
-
-class Size(Struct, frozen=True):
-    """One size of an operation; `default` None means that it must be given."""
-
-    name: str
-    meaning: str
-    default: int | None = None
-
-
-class Operation(Struct, frozen=True):
-    """One row of the table.
-
-    Attributes:
-        unit: Where its FLOPs run.
-        flop: FLOPs over the sizes.
-        elements: Elements of the operands' type moved to and from device memory, over the sizes.
-        flop_source: How the FLOPs are counted.
-        bytes_source: What is moved.
-        extra_bytes: Bytes moved that do not depend on the type, such as indices.
-        parts: The simple operations of a composite one, in order; its own amounts are their sums.
-        tokens: Tokens that one run produces or takes in, for operations of a whole model.
-        group: GPUs that share it; all its amounts are those of one of them.
-        sent: Elements of the operands' type that a GPU must send to others.
-        sent_bytes: Bytes that a GPU must send to others, whatever the type.
-        sent_source: What is sent; empty where it is always one GPU's.
-    """
-
-    name: str
-    summary: str
-    unit: Unit
-    sizes: tuple[Size, ...]
-    flop_source: str
-    bytes_source: str
-    flop: Amount = lambda _: 0.0
-    elements: Amount = lambda _: 0.0
-    extra_bytes: Amount = lambda _: 0.0
-    parts: Parts | None = None
-    tokens: Amount | None = None
-    group: Group = lambda _: 1
-    sent: Amount = lambda _: 0.0
-    sent_bytes: Amount = lambda _: 0.0
-    sent_source: str = ""
-
+    from collections.abc import Mapping
 
 _BATCH = Size("batch", "how many at once", 1)
 _HEADS = (
@@ -104,14 +60,23 @@ _ATTENTION = (
     Size("length", "tokens of the sequence"),
     Size("width", "elements of a head", 128),
 )
-_CAUSAL = Size("causal", "1: a token sees only those before it", 0)
+_CAUSAL = Size("causal", "1: a token sees only those before it", 0, most=1)
+_KV_BITS = Size("kv_bits", "bits of an element of the cache, 8 in fp8 and int8; 0: those of the operands", 0, most=64)
+_WEIGHT_GROUP = Size("weight_group", "packed weights of a column that share a scale", 128)
+_ZEROS = Size("zeros", "1: each scale of packed weights has a zero point beside it", 1, least=0, most=1)
+_WEIGHTS = (
+    Size("weight_bits", "bits of a weight, packed; 0: stored like the other operands", 0, most=16),
+    _WEIGHT_GROUP,
+    _ZEROS,
+)
 _MODEL = (
     Size("hidden", "width of the model", 4096),
     Size("heads", "query heads", 32),
     Size("kv_heads", "heads of keys and values", 8),
     Size("ffn", "width of the feed-forward layer", 14336),
-    Size("gated", "1: the feed-forward layer has a gate", 1),
+    Size("gated", "1: the feed-forward layer has a gate", 1, least=0, most=1),
     _BATCH,
+    *_WEIGHTS,
     Size("tensor_parallel", "GPUs that split heads, feed-forward layer and vocabulary: two all-reduces a block", 1),
 )
 _WHOLE_MODEL = (
@@ -125,10 +90,19 @@ _ROWS = (Size("rows", "rows, normalised one by one", 1), Size("width", "elements
 _PRODUCT = (Size("m", "rows of the result"), Size("n", "columns of the result"), Size("k", "length of the sums"))
 _TILE = Size("tile", "side of a tile of results that shares its loads; 1: naive, 0: every operand is read once", 0)
 _TENSOR_PARALLEL = Size("tensor_parallel", "GPUs that split k and add up their results by an all-reduce", 1)
-_GPUS = Size("gpus", "GPUs that take part", 8)
-_ALL_REDUCED = "2 (N - 1) / N of"
-_EXCHANGED = "(N - 1) / N of"
-_BY_BLOCK = f"{_ALL_REDUCED} the results of output projection and down projection"
+_BY_BLOCK = f"{ALL_REDUCED} the results of output projection and down projection"
+_IMAGE = (
+    Size("height", "height of the images"),
+    Size("image_width", "width of the images"),
+    Size("kernel", "side of the kernel", 3),
+    Size("stride", "step of the kernel", 1),
+)
+_PADDING = Size("padding", "rows and columns of zeros around an image", 1, least=0)
+_ONE_PRODUCT = {"batch": 1, "tile": 0}
+_L2_TILE = Size("l2_tile", "side of a tile of results that loads its operands from L2; 0: each goes through L2 once", 0)
+_L2_TILES = "L2: an operand element once for each row or column of tiles of l2_tile x l2_tile results"
+_UNPACKED = f"a packed weight takes {UNPACK_INSTRUCTIONS} instructions for each row of these tiles"
+_EXPONENTIALS = "one exponential a pair of tokens"
 _ONCE = "every operand read once, the result written once"
 
 _TABLE = (
@@ -138,9 +112,9 @@ _TABLE = (
         "vector",
         (
             Size("n", "elements"),
-            Size("reads", "arrays read", 1),
-            Size("writes", "arrays written", 1),
-            Size("flops", "FLOPs an element", 1),
+            Size("reads", "arrays read", 1, least=0),
+            Size("writes", "arrays written", 1, least=0),
+            Size("flops", "FLOPs an element", 1, least=0),
         ),
         "`flops` for each element",
         "each array once",
@@ -181,27 +155,58 @@ _TABLE = (
         "gemm",
         "a matrix times a matrix",
         "matrix",
-        (*_PRODUCT, _BATCH, _TILE, _TENSOR_PARALLEL),
+        (*_PRODUCT, _BATCH, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
         gemm_flop,
         gemm_elements,
+        gemm_packed,
         group=lambda s: s["tensor_parallel"],
         sent=gemm_sent,
-        sent_source=f"{_ALL_REDUCED} the result",
+        sent_source=f"{ALL_REDUCED} the result",
+        issued=gemm_unpacked,
+        l2_bytes=gemm_l2,
+        beside=_L2_TILES,
+    ),
+    Operation(
+        "quantized-gemm",
+        "a matrix times packed weights, such as W4A16: unpacked on the way to the tensor cores",
+        "matrix",
+        (
+            *_PRODUCT,
+            Size("weight_bits", "bits of a weight", 4, most=16),
+            _WEIGHT_GROUP,
+            _ZEROS,
+            _L2_TILE,
+            _TENSOR_PARALLEL,
+        ),
+        "a multiply-add for each m, n and k, in the type of the rows",
+        f"rows read, packed weights, a scale of {SCALE_BYTES} bytes and a zero point of weight_bits for each group and "
+        "column read, the result written",
+        lambda s: gemm_flop({**s, **_ONE_PRODUCT}),
+        lambda s: gemm_elements({**s, **_ONE_PRODUCT}),
+        lambda s: gemm_packed({**s, **_ONE_PRODUCT}),
+        group=lambda s: s["tensor_parallel"],
+        sent=lambda s: gemm_sent({**s, **_ONE_PRODUCT}),
+        sent_source=f"{ALL_REDUCED} the result",
+        issued=gemm_unpacked,
+        l2_bytes=lambda s, element_bytes: gemm_l2({**s, **_ONE_PRODUCT}, element_bytes),
+        beside=f"{_L2_TILES}; {_UNPACKED}",
     ),
     Operation(
         "batched-gemm",
         "many products of matrices of one shape",
         "matrix",
-        (Size("batch", "how many products"), *_PRODUCT, _TILE, _TENSOR_PARALLEL),
+        (Size("batch", "how many products"), *_PRODUCT, _TILE, _L2_TILE, _TENSOR_PARALLEL),
         "a multiply-add for each product, m, n and k",
         f"{_ONCE}; with a tile, 2 m n k / tile operand elements, whole tiles at the edges",
         gemm_flop,
         gemm_elements,
         group=lambda s: s["tensor_parallel"],
         sent=gemm_sent,
-        sent_source=f"{_ALL_REDUCED} the result",
+        sent_source=f"{ALL_REDUCED} the result",
+        l2_bytes=gemm_l2,
+        beside=_L2_TILES,
     ),
     Operation(
         "grouped-gemm",
@@ -218,9 +223,10 @@ _TABLE = (
         "rows and every matrix read once, the result written once",
         lambda s: 2 * s["m"] * s["n"] * s["k"],
         grouped_elements,
+        packed_bytes,
         group=lambda s: max(s["dispatch"], s["combine"]),
         sent=grouped_sent,
-        sent_source=f"{_EXCHANGED} the rows before the product, and of its result",
+        sent_source=f"{EXCHANGED} the rows before the product, and of its result",
     ),
     Operation(
         "layernorm",
@@ -251,6 +257,8 @@ _TABLE = (
         "rows read, rows written",
         lambda s: SOFTMAX_FLOP * s["rows"] * s["width"],
         lambda s: 2 * s["rows"] * s["width"],
+        special=lambda s: s["rows"] * s["width"],
+        beside="one exponential an element",
     ),
     Operation(
         "attention-naive",
@@ -261,26 +269,34 @@ _TABLE = (
         "query, key, value read, result written, the scores written once and read once",
         attention_flop,
         naive_elements,
+        special=attention_exponentials,
+        beside=_EXPONENTIALS,
     ),
     Operation(
         "attention-flash",
         "attention in one kernel that keeps its scores on chip",
         "matrix",
-        (*_ATTENTION, _CAUSAL),
+        (*_ATTENTION, _CAUSAL, Size("l2_tile", "queries that load keys and values from L2 together; 0: all", 0)),
         f"two products of 2 x width a pair of tokens, and {SOFTMAX_FLOP} for its softmax",
         "query, key, value read, result written",
         attention_flop,
         flash_elements,
+        special=attention_exponentials,
+        l2_bytes=flash_l2,
+        beside=f"{_EXPONENTIALS}; L2: keys and values once for every l2_tile queries of a head",
     ),
     Operation(
         "attention-decode",
         "attention of one new token over the cache",
         "matrix",
-        _ATTENTION,
+        (*_ATTENTION, _KV_BITS),
         "two products of 2 x width for each cached token and query head; softmax not counted",
         "cache and query read, result written",
         lambda s: 4 * s["batch"] * s["heads"] * s["length"] * s["width"],
         decode_elements,
+        decode_cache_bytes,
+        special=lambda s: s["batch"] * s["heads"] * s["length"],
+        beside="one exponential for each cached token and query head",
     ),
     Operation(
         "conv2d",
@@ -290,16 +306,30 @@ _TABLE = (
             _BATCH,
             Size("in_channels", "channels of the images"),
             Size("out_channels", "channels of the result"),
-            Size("height", "height of the images"),
-            Size("image_width", "width of the images"),
-            Size("kernel", "side of the kernel", 3),
-            Size("stride", "step of the kernel", 1),
-            Size("padding", "rows and columns of zeros around an image", 1),
+            *_IMAGE,
+            _PADDING,
+            Size("groups", "parts of the channels that see only one another; as many as channels: depthwise", 1),
         ),
-        "a multiply-add for each result, input channel and kernel element",
+        "a multiply-add for each result, kernel element and input channel of its group",
         "images and weights read, result written",
         conv_flop,
         conv_elements,
+    ),
+    Operation(
+        "depthwise-conv2d",
+        "a convolution of each channel by itself, which has no products of matrices",
+        "vector",
+        (
+            _BATCH,
+            Size("channels", "channels of the images"),
+            Size("multiplier", "channels of the result for each of them", 1),
+            *_IMAGE,
+            _PADDING,
+        ),
+        "a multiply-add for each result and kernel element",
+        "images and weights read, result written",
+        lambda s: conv_flop(of_each_channel(s)),
+        lambda s: conv_elements(of_each_channel(s)),
     ),
     Operation(
         "embedding",
@@ -315,7 +345,11 @@ _TABLE = (
         "transformer-block",
         "one decoder block over a sequence",
         "matrix",
-        (*_MODEL, Size("length", "tokens of the sequence", 2048), Size("causal", "1: with a causal mask", 1)),
+        (
+            *_MODEL,
+            Size("length", "tokens of the sequence", 2048),
+            Size("causal", "1: with a causal mask", 1, least=0, most=1),
+        ),
         "the sum of its parts",
         "every part reads its operands and writes its result",
         parts=block_parts,
@@ -333,14 +367,17 @@ _TABLE = (
             Size("ffn", "width of an expert", 14336),
             Size("experts", "experts of the layer, on all GPUs together", 8),
             Size("top_k", "experts of a token", 2),
-            Size("gated", "1: an expert has a gate", 1),
+            Size("gated", "1: an expert has a gate", 1, least=0, most=1),
+            *_WEIGHTS,
+            Size("imbalance_percent", "rows of the busiest GPU, in per cent of the mean of all", 100, least=100),
             Size("expert_parallel", "GPUs that split the experts, with an all-to-all before and after them", 1),
         ),
-        "the sum of its parts; tokens go to experts evenly",
-        "every part reads its operands and writes its result; weights of each expert once",
+        "the sum of its parts, on the busiest GPU",
+        "every part reads its operands and writes its result; weights once, of the experts that a token is expected to "
+        "choose: experts x (1 - (1 - top_k / experts) ^ tokens)",
         parts=moe_parts,
         group=lambda s: s["expert_parallel"],
-        sent_source=f"{_EXCHANGED} tokens x top_k rows to their experts, and of the results back",
+        sent_source=f"{EXCHANGED} tokens x top_k rows to their experts, and of the results back",
     ),
     Operation(
         "prefill",
@@ -358,7 +395,7 @@ _TABLE = (
         "decode",
         "a decoder-only model produces one token for each sequence",
         "matrix",
-        (*_WHOLE_MODEL, Size("length", "tokens in the cache", 2048)),
+        (*_WHOLE_MODEL, Size("length", "tokens in the cache", 2048), _KV_BITS),
         "the sum of its parts",
         "every part reads its operands and writes its result; weights once for the whole batch",
         parts=decode_parts,
@@ -368,91 +405,6 @@ _TABLE = (
     ),
 )
 
-
-def _collective(  # noqa: PLR0913, PLR0917 - one column each
-    name: str, summary: str, buffer: str, words: tuple[str, str], sent: Share, moved: Share, *, pair: bool = False
-) -> Operation:
-    """Make a row of what GPUs do with one another's data.
-
-    Args:
-        name: What it is called.
-        summary: What it does.
-        buffer: What the size `bytes` is.
-        words: What goes to and from device memory, and what is sent.
-        sent: Bytes that a GPU must send, over those bytes and the number of GPUs.
-        moved: Bytes that a GPU must read and write, over the same.
-        pair: Two GPUs take part, no more.
-    """
-    sizes = (Size("bytes", buffer),) if pair else (Size("bytes", buffer), _GPUS)
-
-    def group(s: Sizes) -> int:
-        return 2 if pair else s["gpus"]
-
-    return Operation(
-        name,
-        summary,
-        "vector",
-        sizes,
-        "none counted: one addition for each element received hides behind its link",
-        words[0],
-        extra_bytes=lambda s: moved(s["bytes"], group(s)),
-        group=group,
-        sent_bytes=lambda s: sent(s["bytes"], group(s)),
-        sent_source=words[1],
-    )
-
-
-_COLLECTIVES = (
-    _collective(
-        "all-reduce",
-        "GPUs add up their buffers, and each has the sums",
-        "bytes of the buffer that each GPU has",
-        ("buffer read, sums written", f"{_ALL_REDUCED} the buffer"),
-        all_reduced,
-        lambda size, _: 2 * size,
-    ),
-    _collective(
-        "all-gather",
-        "each GPU has what all have, one after the other",
-        "bytes of the whole, gathered",
-        ("own part read, the parts of the others written", f"{_EXCHANGED} the whole"),
-        gathered,
-        lambda size, _: size,
-    ),
-    _collective(
-        "reduce-scatter",
-        "GPUs add up their buffers, and each has a part of the sums",
-        "bytes of the whole buffer that each GPU has",
-        ("buffer read, own part of the sums written", f"{_EXCHANGED} the buffer"),
-        gathered,
-        lambda size, gpus: size + size / gpus,
-    ),
-    _collective(
-        "all-to-all",
-        "each GPU gives every other one a part of its buffer, as experts need it",
-        "bytes of the buffer that each GPU has",
-        ("what goes to others read, what comes from others written", f"{_EXCHANGED} the buffer"),
-        exchanged,
-        lambda size, gpus: 2 * exchanged(size, gpus),
-    ),
-    _collective(
-        "broadcast",
-        "each GPU has the buffer of one",
-        "bytes of the buffer",
-        ("buffer read by the GPU that has it, written by each other one", "the buffer"),
-        lambda size, _: size,
-        lambda size, _: size,
-    ),
-    _collective(
-        "send",
-        "one GPU gives another one its buffer",
-        "bytes of the buffer",
-        ("buffer read by one, written by the other", "the buffer"),
-        lambda size, _: size,
-        lambda size, _: size,
-        pair=True,
-    ),
-)
 
 _CUSTOM = Operation(
     "custom",
@@ -466,7 +418,7 @@ _CUSTOM = Operation(
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {operation.name: operation for operation in (*_TABLE, *_COLLECTIVES, _CUSTOM)}
+    {operation.name: operation for operation in (*_TABLE, *TRAINING, *COLLECTIVES, _CUSTOM)}
 )
 """The table by name; adding a row adds the operation everywhere."""
 

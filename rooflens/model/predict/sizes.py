@@ -15,12 +15,17 @@ if TYPE_CHECKING:
 MOST_STEPS = 10_000
 MOST_DIGITS = 20
 _NUMBERS = re.compile(r"\d+")
-_RANGE = re.compile(r"(\d+):(\d+):(x|\+)(\d+)")
-_HINT = "write 4096, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
+_NUMBER = r"\d+(?:\.\d+)?(?:[eE]\+?\d+|[kKMGTP]i?)?"
+_RANGE = re.compile(rf"({_NUMBER}):({_NUMBER}):(x|\+)({_NUMBER})")
+_PARTS = re.compile(r"(\d+)(?:\.(\d+))?(?:[eE]\+?(\d+)|([kKMGTP])(i?))?")
+_PREFIXES = "kMGTP"
+_HINT = "write 4096, 64e9, 64G or 4Ki, 1,2,4 or 128:8192:x2 or 64:1024:+64, or the name of another size"
 
 
 def parse_values(text: str) -> tuple[int, ...]:
     """Read the values of one size: `4096`, `1,2,4`, `128:8192:x2` (times two) or `64:1024:+64`.
+
+    A number may be written `64e9`, `1.5e3`, `64G` (of a thousand) or `4Ki` (of 1024), if it comes out whole.
 
     Raises:
         UsageError: The text is none of these, or stands for too many values.
@@ -29,11 +34,24 @@ def parse_values(text: str) -> tuple[int, ...]:
     if max(map(len, _NUMBERS.findall(cleaned)), default=0) > MOST_DIGITS:
         raise UsageError(f"`{cleaned[:MOST_DIGITS]}...` is no size", _HINT)
     if match := _RANGE.fullmatch(cleaned):
-        return _walk(int(match[1]), int(match[2]), match[3], int(match[4]))
-    parts = cleaned.split(",")
-    if not all(part.isdecimal() and part.isascii() for part in parts):
+        return _walk(_whole(match[1]), _whole(match[2]), match[3], _whole(match[4]))
+    return tuple(_whole(part) for part in cleaned.split(","))
+
+
+def _whole(text: str) -> int:
+    """Read a whole number, exactly: no float in between."""
+    match = re.fullmatch(_PARTS, text)
+    if match is None or not text.isascii():
         raise UsageError(f"`{text}` is no size", _HINT)
-    return tuple(int(part) for part in parts)
+    whole, fraction, exponent, prefix, binary = match.groups(default="")
+    power = _PREFIXES.index(prefix.replace("K", "k")) + 1 if prefix else 0
+    if int(exponent or 0) > MOST_DIGITS:
+        raise UsageError(f"`{text}` is no size", _HINT)
+    factor = int(1024**power if binary else 1000**power * 10 ** int(exponent or 0))
+    value, rest = divmod(int(whole + fraction) * factor, int(10 ** len(fraction)))
+    if rest:
+        raise UsageError(f"`{text}` is no whole number", _HINT)
+    return value
 
 
 def _walk(first: int, last: int, sign: str, step: int) -> tuple[int, ...]:

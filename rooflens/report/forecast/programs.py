@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from rooflens.model.predict.forecast import (
     whole_of,
 )
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rates import SOFTWARE_ONLY, SideRates, rates_of_gpu
 from rooflens.model.predict.tracing import Program
 from rooflens.model.roofline.datasheets import ARCHITECTURES, LINK_KINDS, load_datasheets, memory_label
 from rooflens.model.verdict.sentences import resource_label
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from rooflens.model.predict.forecast import Forecast, Row
     from rooflens.model.predict.formulas import Part, Sizes
-    from rooflens.model.predict.operations import Operation, Size
+    from rooflens.model.predict.rows import Operation, Size
     from rooflens.model.roofline.datasheets import Datasheet, Link, Quantity
 
 USUAL_SIZE = 1024
@@ -53,6 +55,14 @@ STARTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
         "decode": {"batch": 16},
         "grouped-gemm": {"m": 8192, "n": 4096, "k": 4096, "groups": 8},
         "moe": {"tokens": 4096},
+        "quantized-gemm": {"m": 16, "n": 4096, "k": 4096},
+        "depthwise-conv2d": {"batch": 32, "channels": 64, "height": 56, "image_width": 56},
+        "gemm-backward": {"m": 4096, "n": 4096, "k": 4096},
+        "attention-flash-backward": {"length": 4096},
+        "cross-entropy": {"tokens": 8192},
+        "cross-entropy-fused": {"tokens": 8192},
+        "cross-entropy-loss": {"rows": 8192},
+        "adamw": {"n": 10**9},
         **{
             name: {"bytes": 10**8}
             for name in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send")
@@ -62,7 +72,9 @@ STARTS: Mapping[str, Mapping[str, int]] = MappingProxyType(
 )
 """Where the sizes of operations start that the command line did not ask for."""
 
-TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType({"gemm": ("m", "n", "k"), "batched-gemm": ("m", "n", "k")})
+TOGETHER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    dict.fromkeys(("gemm", "batched-gemm", "gemm-backward"), ("m", "n", "k"))
+)
 """Sizes that one slider may move together: square products."""
 
 
@@ -122,11 +134,14 @@ def _dtype(dtype: str) -> dict[str, Any]:
         "bytes": ELEMENT_BYTES[dtype],
         "matrix": pipes_for("matrix", dtype),
         "vector": pipes_for("vector", dtype),
+        "special": dtype not in SOFTWARE_ONLY,
     }
 
 
 def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
     used = {key for dtype in ELEMENT_BYTES for unit in ("matrix", "vector") for key in pipes_for(unit, dtype)}
+
+    special, issued = rates_of_gpu(gpu)
 
     def sourced(quantity: Quantity) -> tuple[float, int]:
         return quantity.value, sources.setdefault(quantity.source, len(sources))
@@ -138,6 +153,10 @@ def _gpu(gpu: Datasheet, sources: dict[str, int]) -> dict[str, Any]:
         "peaks": {key: sourced(peak) for key, peak in gpu.peaks.items() if key in used},
         "bandwidth": sourced(gpu.dram_bandwidth),
         "l2": sourced(gpu.l2_bandwidth) if gpu.l2_bandwidth else None,
+        # Of all SMs, a clock cycle; null where it is not known.
+        "special": special if isfinite(special) else None,
+        "issued": issued if isfinite(issued) else None,
+        "clocks": {key: gpu.clock_of(key).value for key in gpu.peaks if key in used},
         "l2_bytes": gpu.l2_size.value if gpu.l2_size else None,
         "links": {kind: _link(link, sources) for kind, link in gpu.links.items()},
     }
@@ -163,7 +182,8 @@ def traced(operation: Operation) -> dict[str, Any]:
     """Follow the forecast of an operation with symbols for its sizes, its type and its GPU.
 
     Inputs are the sizes by name, `element_bytes`, `bandwidth`, `achieved`, `link` and `link rate`, and for each unit
-    its pipe and peak: `matrix pipe`, `matrix peak`, `vector pipe`, `vector peak`.
+    its pipe, its peak and what goes beside it a second: `matrix pipe`, `matrix peak`, `matrix special`,
+    `matrix issued`, and the same of `vector`; `l2 rate` is that of L2. Rates that are not known are infinite.
 
     Returns:
         `steps`; `whole`, the published name of each number -> the step that makes it; `parts`, a list of the same for
@@ -182,6 +202,7 @@ def traced(operation: Operation) -> dict[str, Any]:
     whole, parts = _forecast(program, operation, sizes, group)
     achieved: Any = program.input("achieved")
     numbers = program.paths(lambda: forecasts.numbers(whole))
+    numbers |= program.paths(lambda: forecasts.numbers_beside(whole))
     numbers |= program.paths(lambda: forecasts.numbers_of_whole(achieved, whole))
     units = [OPERATIONS[part.operation].unit for part in parts] or [operation.unit]
     return {
@@ -191,6 +212,7 @@ def traced(operation: Operation) -> dict[str, Any]:
                 "label": part.label,
                 "count": program.number_of(part.count),
                 **_numbered(program, program.paths(partial(forecasts.numbers, result))),
+                **_numbered(program, program.paths(partial(forecasts.numbers_beside, result))),
             }
             for part, result in zip(parts, whole.parts, strict=True)
         ],
@@ -210,11 +232,16 @@ def _forecast(program: Program, operation: Operation, sizes: Sizes, group: int) 
     def pipe(of: Operation) -> Any:
         return program.input(f"{of.unit} pipe"), program.input(f"{of.unit} peak")
 
+    def beside(of: Operation) -> SideRates:
+        special: Any = program.input(f"{of.unit} special")
+        issued: Any = program.input(f"{of.unit} issued")
+        l2: Any = program.input("l2 rate")
+        return SideRates(special_per_s=special, issued_per_s=issued, l2_bytes_per_s=l2)
+
     def step(part: Part) -> Forecast:
+        row = OPERATIONS[part.operation]
         found: Forecast = program.paths(
-            lambda: simple(
-                part, element_bytes, pipe(OPERATIONS[part.operation]), bandwidth, link if group > 1 else None
-            )
+            lambda: simple(part, element_bytes, pipe(row), bandwidth, beside(row), link if group > 1 else None)
         )
         return found
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.predict.forecast import ELEMENT_BYTES, of_roof
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rates import RATES_SOURCE
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text import forecast as forecasts
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rooflens.model.predict.forecast import Forecast, Row
-    from rooflens.model.predict.operations import Operation
+    from rooflens.model.predict.rows import Operation
     from rooflens.model.roofline.datasheets import Datasheet
 
 SPARSE_FROM = 8
@@ -27,12 +28,13 @@ TWICE = frozenset({"tensor_tf32", "tensor_bf16", "tensor_fp16", "tensor_fp8"})
 
 
 class Counted(Struct, frozen=True):
-    """How the FLOPs and bytes of one operation are counted."""
+    """How the FLOPs and bytes of one operation are counted, and what is counted beside them."""
 
     name: str
     summary: str
     flop: str
     moved: str
+    beside: str
 
 
 def title(rows: Sequence[Row]) -> str:
@@ -55,7 +57,9 @@ def answer(row: Row) -> str:
         return _single(row, row.steps[0][1])
     first, last = row.steps[0][1], row.steps[-1][1]
     # The ridge decides between memory and peak, for what is one step.
-    by_ridge = not last.parts and not any(result.link or not result.moved_bytes for _, result in row.steps)
+    by_ridge = not last.parts and not any(
+        result.link or not result.moved_bytes or is_beside(result) for _, result in row.steps
+    )
     if row.crossing is None:
         return (
             f"{last.regime.capitalize()}-bound at every size: {_from_to(first.intensity, last.intensity)} FLOP/B, "
@@ -86,7 +90,24 @@ def _single(row: Row, result: Forecast) -> str:
     reached = ""
     if (of_its_roof := of_roof(row.achieved_flop_per_s, result)) is not None:
         reached = f" {fmt.si(row.achieved_flop_per_s, 'FLOP/s')} are {fmt.percent(of_its_roof)} of its roof."
-    return f"{regime}: {_against_ridge(result)}. {bounds}{reached}"
+    why = _beside(result) if is_beside(result) else _against_ridge(result)
+    return f"{regime}: {why}. {bounds}{reached}"
+
+
+def is_beside(result: Forecast) -> bool:
+    """Return whether something beside FLOPs, device memory and links bounds a simple operation."""
+    return result.longest in {"t_special_s", "t_issue_s", "t_l2_s"}
+
+
+def _beside(result: Forecast) -> str:
+    if result.longest == "t_l2_s":
+        over = fmt.factor(result.t_l2_s / result.t_memory_s)
+        moved = fmt.si(result.moved_bytes, "B")
+        return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} of device memory"
+    special = result.longest == "t_special_s"
+    amount, time_s = (result.special, result.t_special_s) if special else (result.issued, result.t_issue_s)
+    what = "special functions" if special else "instructions that unpack weights"
+    return f"{fmt.si(amount, '').strip()} {what} take {fmt.factor(time_s / result.t_math_s)} as long as its FLOPs"
 
 
 def _against_ridge(result: Forecast) -> str:
@@ -141,6 +162,12 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     pipes = dict.fromkeys(part.peak for part in (result, *result.parts) if part.flop or part is result)
     found = [(resource_label(key), fmt.si(gpu.peaks[key].value, "FLOP/s"), gpu.peaks[key].source) for key in pipes]
     found.append(("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source))
+    if forecasts.through_l2(result) and gpu.l2_bandwidth:
+        found.append(("L2", fmt.si(gpu.l2_bandwidth.value, "B/s"), gpu.l2_bandwidth.source))
+    if result.special and not result.parts and result.t_special_s:
+        found.append(("special functions", fmt.si(result.rates.special_per_s, "/s"), RATES_SOURCE))
+    if result.issued and not result.parts and result.t_issue_s:
+        found.append(("instructions", fmt.si(result.rates.issued_per_s, "/s"), RATES_SOURCE))
     if result.link:
         link = gpu.links[result.link]
         found.append((link.name, f"{fmt.si(link.bytes_per_s_per_direction, 'B/s')} in one direction", link.source))
@@ -156,7 +183,7 @@ def counted(row: Row) -> list[Counted]:
 
 
 def _counted(operation: Operation) -> Counted:
-    return Counted(operation.name, operation.summary, operation.flop_source, operation.bytes_source)
+    return Counted(operation.name, operation.summary, operation.flop_source, operation.bytes_source, operation.beside)
 
 
 def derivation(row: Row) -> list[tuple[str, str]]:
@@ -175,10 +202,30 @@ def derivation(row: Row) -> list[tuple[str, str]]:
         ("ridge", f"{rates[0]} / {rates[1]} = {fmt.intensity(result.ridge)}"),
         ("T math", f"{math} = {fmt.duration(result.t_math_s * 1e9)}"),
         ("T memory", f"{fmt.si(result.moved_bytes, 'B')} / {rates[1]} = {fmt.duration(result.t_memory_s * 1e9)}"),
+        *_derived_beside(result),
         *comms,
         ("at least", f"{lower} = {fmt.duration(result.t_lower_s * 1e9)}"),
         ("no overlap", f"their sum + {launches} = {fmt.duration(result.t_upper_s * 1e9)}"),
     ]
+
+
+def _derived_beside(result: Forecast) -> list[tuple[str, str]]:
+    """Work out the times of special functions, of instructions and of L2, where they are counted and known."""
+    counted_ones = (
+        ("T MUFU", result.special, "", result.rates.special_per_s, result.t_special_s),
+        ("T issue", result.issued, "", result.rates.issued_per_s, result.t_issue_s),
+        ("T L2", result.l2_bytes * forecasts.through_l2(result), "B", result.rates.l2_bytes_per_s, result.t_l2_s),
+    )
+    return [
+        (name, f"{_quotient(amount, unit, rate, result)} = {fmt.duration(time_s * 1e9)}")
+        for name, amount, unit, rate, time_s in counted_ones
+        if amount and time_s
+    ]
+
+
+def _quotient(amount: float, unit: str, rate_per_s: float, result: Forecast) -> str:
+    each = "each part at its own rate" if result.parts else fmt.si(rate_per_s, f"{unit}/s")
+    return f"{fmt.si(amount, unit).strip()} / {each}"
 
 
 def sizes(row: Row) -> list[tuple[str, str, str]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rooflens.format import MISSING, duration, percent, si, significant
-from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof
+from rooflens.model.predict.communication import uneven
+from rooflens.model.predict.forecast import LAUNCH_FLOOR_S, moving, of_roof, work_of
 from rooflens.model.verdict.sentences import resource_label
 from rooflens.report.text.data import csv_text, json_text
 from rooflens.report.text.markdown_parts import table as markdown_table
@@ -30,6 +32,11 @@ NO_OVERLAP = (
     f"{duration(LAUNCH_FLOOR_S * 1e9)} a kernel."
 )
 
+BESIDE = (
+    "T MUFU: special functions, such as exponentials, at their rate. T issue: instructions that unpack weights. T L2: "
+    "bytes between the SMs and L2, which those of device memory pass: of both the longer one counts."
+)
+
 
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
@@ -46,8 +53,42 @@ def _object(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, A
         "gpu": row.gpu.name,
         "gpus": row.operation.group(sizes),
         **numbers(result),
+        **numbers_beside(result),
         **numbers_of_whole(row.achieved_flop_per_s, result),
-        "parts": [{"part": part.label, "count": part.count, **numbers(part)} for part in result.parts],
+        **_repeated(row, sizes, result),
+        "parts": [
+            {"part": part.label, "count": part.count, **numbers(part), **numbers_beside(part)} for part in result.parts
+        ],
+    }
+
+
+def _repeated(row: Row, sizes: Mapping[str, int], result: Forecast) -> dict[str, Any]:
+    """Say how much more FLOPs and bytes all GPUs that split heads or columns have together than one; None for one."""
+    gpus = sizes.get("tensor_parallel", 1)
+    if gpus == 1:
+        return {"repeated_flop_share": None, "repeated_bytes_share": None}
+    flop, moved_bytes = work_of(row.operation, {**sizes, "tensor_parallel": 1}, row.dtype)
+    return {
+        "repeated_flop_share": gpus * result.flop / flop - 1,
+        "repeated_bytes_share": gpus * result.moved_bytes / moved_bytes - 1,
+    }
+
+
+def numbers_beside(result: Forecast) -> dict[str, Any]:
+    """Give what bounds a kernel beside FLOPs, device memory and links, by its published names; None where not known."""
+    rates = result.rates
+    several = bool(result.parts)
+    return {
+        "longest": result.longest,
+        "special": result.special,
+        "special_per_s": None if several or rates.special_per_s == inf else rates.special_per_s,
+        "t_special_s": None if rates.special_per_s == inf else result.t_special_s,
+        "issued": result.issued,
+        "issued_per_s": None if several or rates.issued_per_s == inf else rates.issued_per_s,
+        "t_issue_s": None if rates.issued_per_s == inf else result.t_issue_s,
+        "l2_bytes": result.l2_bytes,
+        "l2_bytes_per_s": None if rates.l2_bytes_per_s == inf else rates.l2_bytes_per_s,
+        "t_l2_s": None if rates.l2_bytes_per_s == inf else result.t_l2_s,
     }
 
 
@@ -99,11 +140,11 @@ def to_csv(rows: Sequence[Row]) -> str:
     return csv_text(list(objects[0]), objects).rstrip("\n")
 
 
-_OF_A_LINK = frozenset({"sent", "FLOP/link B", "T comms"})
+_OF_A_LINK = ("sent", "FLOP/link B", "T comms")
 
 
 def columns(row: Row) -> tuple[str, ...]:
-    """Name the columns of a row's table; those of a link stand there only where GPUs share the operation."""
+    """Name the columns of a row's table: those of a link where GPUs share it, times beside the usual where counted."""
     return tuple(_cells(row, "", row.steps[0][1]))
 
 
@@ -120,12 +161,38 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T math": duration(result.t_math_s * 1e9),
         "T memory": duration(result.t_memory_s * 1e9),
         "T comms": duration(result.t_comms_s * 1e9),
+        "T MUFU": _time(result.t_special_s, result.rates.special_per_s),
+        "T issue": _time(result.t_issue_s, result.rates.issued_per_s),
+        "T L2": _time(result.t_l2_s, result.rates.l2_bytes_per_s),
         "at least": duration(result.t_lower_s * 1e9),
         "no overlap": duration(result.t_upper_s * 1e9),
         "of peak": percent(result.share_of_peak),
     }
-    shared = any(step.link for _, step in row.steps)
-    return {name: cell for name, cell in cells.items() if shared or name not in _OF_A_LINK}
+    steps = [step for _, step in row.steps]
+    shown = dict.fromkeys(_OF_A_LINK, any(step.link for step in steps))
+    shown |= {
+        "T MUFU": any(_tells(step.t_special_s, step) for step in steps),
+        "T issue": any(_tells(step.t_issue_s, step) for step in steps),
+        "T L2": any(through_l2(step) for step in steps),
+    }
+    return {name: cell for name, cell in cells.items() if shown.get(name, True)}
+
+
+_TELLS_FROM = 0.01
+"""Part of the lower bound from which a time beside the usual ones has a column, and an uneven split a note."""
+
+
+def _tells(time_s: float, result: Forecast) -> bool:
+    return time_s > _TELLS_FROM * result.t_lower_s
+
+
+def _time(seconds: float, rate_per_s: float) -> str:
+    return MISSING if rate_per_s == inf else duration(seconds * 1e9)
+
+
+def through_l2(result: Forecast) -> bool:
+    """Return whether more passes between the SMs and L2 than must come from device memory."""
+    return result.l2_bytes > result.moved_bytes
 
 
 def sizes_text(row: Row, sizes: Mapping[str, int]) -> str:
@@ -145,7 +212,7 @@ def notes(row: Row) -> list[str]:
     """Say which roofs were used, where the regime changes, and what was reached."""
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
-    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}", *_link_notes(row)]
+    said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}", *_link_notes(row), *_uneven_notes(row)]
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")
@@ -168,6 +235,17 @@ def _link_notes(row: Row) -> list[str]:
     return said
 
 
+def _uneven_notes(row: Row) -> list[str]:
+    """Say for each number of GPUs which sizes they cannot split evenly, and what that costs."""
+    found = dict.fromkeys(one for sizes, _ in row.steps for one in uneven(sizes))
+    return [
+        f"{one.gpus} GPUs do not divide {one.amount:,} {one.what}: the one with most has {one.most:,}, as if "
+        f"there were {percent(one.extra)} more"
+        for one in found
+        if one.extra >= _TELLS_FROM
+    ]
+
+
 def _achieved(row: Row, sizes: Mapping[str, int], result: Forecast) -> str:
     share, roof = of_roof(row.achieved_flop_per_s, result), result.attainable_flop_per_s
     reached = si(row.achieved_flop_per_s or 0.0, "FLOP/s")
@@ -188,8 +266,14 @@ def print_rows(console: Console, rows: Sequence[Row]) -> None:
         for note in notes(row):
             console.print(note, markup=False, highlight=False)
         console.print()
-    for note in (NO_OVERLAP, DENSE):
+    for note in remarks(rows):
         console.print(note, style="dim", markup=False, highlight=False)
+
+
+def remarks(rows: Sequence[Row]) -> tuple[str, ...]:
+    """List what is to be said below all tables."""
+    has_beside = {"T MUFU", "T issue", "T L2"} & {name for row in rows for name in columns(row)}
+    return (NO_OVERLAP, *((BESIDE,) if has_beside else ()), DENSE)
 
 
 def table_rows(row: Row) -> list[tuple[str, ...]]:
@@ -209,7 +293,7 @@ def to_markdown(rows: Sequence[Row]) -> str:
     for row in rows:
         steps = markdown_table(columns(row), table_rows(row))
         blocks.append("\n".join([f"**{heading(row)}**", "", steps, "", *(f"- {note}" for note in notes(row))]))
-    return "\n\n".join([*blocks, NO_OVERLAP, DENSE])
+    return "\n\n".join([*blocks, *remarks(rows)])
 
 
 WRITERS: Mapping[str, Callable[[Sequence[Row]], str]] = MappingProxyType(

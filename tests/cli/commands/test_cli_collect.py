@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shlex
@@ -235,6 +236,63 @@ def test_an_old_ncu_is_not_asked_for_names_it_lacks(gpu_box: Path, monkeypatch: 
     argv = shlex.split(run("collect", "--detail", "deep", "--dry-run", "--", "x").stdout)
     assert "memory_l2_theoretical_sectors_global" not in argv[argv.index("--metrics") + 1].split(",")
     assert "PmSampling" not in argv
+    assert list(gpu_box.iterdir()) == []
+
+
+TWO_GPUS = "0, GPU-a, Tesla T4, 7.5, 580.1, [N/A]\n1, GPU-b, NVIDIA H100 PCIe, 9.0, 580.1, Disabled\n"
+
+
+def test_where_gpus_differ_and_nothing_tells_counters_are_those_of_all(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU that is assumed is named; only counters that both have are asked for, and --chip asks for one's own."""
+    (gpu_box.parent / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
+    monkeypatch.setattr("rooflens.local_gpu._first_of_cuda", lambda *_: None)
+    result = run("collect", "-o", "x.ncu-rep", "--", "/bin/true")
+    assert "warning: the GPUs here differ (Tesla T4, NVIDIA H100 PCIe), and CUDA does not say" in result.stderr
+    own = {chip: [metric.name for metric in metrics_for(chip, "standard")] for chip in ("gh100", "tu102")}
+    argv = shlex.split(run("collect", "--dry-run", "--", "x").stdout)
+    both = [name for name in own["gh100"] if name in own["tu102"]]
+    assert argv[argv.index("--metrics") + 1] == ",".join(both)
+    assert len(both) < len(own["tu102"])
+    chosen = run("collect", "--dry-run", "--chip", "tu102", "--", "x")
+    argv = shlex.split(chosen.stdout)
+    assert argv[argv.index("--metrics") + 1] == ",".join(own["tu102"])
+    assert "the GPUs here differ" not in chosen.stderr
+
+
+def test_kernels_of_another_gpu_than_asked_for_are_named(gpu_box: Path) -> None:
+    """The report says where its kernels ran: if that chip counts otherwise, what to ask for is said."""
+    told = "warning: the kernels ran on NVIDIA H200 (gh100), but the counters of ga100 were asked for: some are missing"
+    result = run("collect", "--chip", "ga100", "-o", "x.ncu-rep", "--", "/bin/true")
+    assert told in result.stderr
+    assert "--chip gh100 asks for the right ones" in result.stderr
+    assert "the kernels ran on" not in run("collect", "-o", "y.ncu-rep", "--", "/bin/true").stderr
+    assert (gpu_box / "y.ncu-rep").exists()
+
+
+@pytest.mark.parametrize(("own", "seen"), [(None, "1"), ("8", "8")])
+def test_the_profiled_program_compiles_in_its_own_process(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, seen: str
+) -> None:
+    """PyTorch's compiler starts no workers under ncu unless the user says how many; without ncu it does as it likes."""
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    if own is not None:
+        monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", own)
+    assert run("collect", "-o", "x.ncu-rep", "--", "/bin/sh", "-c", "env >> seen").exit_code == 0
+    lines = (gpu_box / "seen").read_text().splitlines()
+    assert [line.partition("=")[2] for line in lines if line.startswith("TORCHINDUCTOR")] == [seen] * (2 if own else 1)
+
+
+def test_a_pytorch_too_old_for_the_workloads_is_named(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a traceback of the workload: what it needs, and that programs of the user's go on working."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "torch" else found(name))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.4.1+cu121")
+    result = run("collect", "attention")
+    assert result.exit_code == 3
+    assert "error: PyTorch 2.4.1+cu121 is too old for the bundled workloads: they need 2.5" in result.stderr
+    assert "hint: pip install 'torch>=2.5'; your own programs are profiled with any" in result.stderr
     assert list(gpu_box.iterdir()) == []
 
 

@@ -226,11 +226,8 @@ def test_products_run_on_cuda_cores_where_there_are_no_tensor_cores() -> None:
 
 def test_a_million_of_everything_overflows_nothing() -> None:
     """Every size at a million, those with a usual value too: the amounts stay finite and the parts are no obstacle."""
-    switches = {"causal", "gated"}
     for operation in OPERATIONS.values():
-        result = forecast(
-            operation, {s.name: 1 if s.name in switches else 10**6 for s in operation.sizes}, "bf16", H100
-        )
+        result = forecast(operation, {s.name: min(s.most, 10**6) for s in operation.sizes}, "bf16", H100)
         assert math.isfinite(result.flop)
         assert 0 < result.t_lower_s <= result.t_upper_s < math.inf
 
@@ -262,7 +259,7 @@ def _on_every_gpu(operation: str, dtype: str, value: int) -> list[tuple[Datashee
 @EVERY
 @given(dtype=st.sampled_from(sorted(ELEMENT_BYTES)), value=st.integers(1, 1_000_000))
 def test_bounds_are_ordered_and_finite_up_to_a_million(operation: str, dtype: str, value: int) -> None:
-    """For every operation on every GPU: max <= lower <= sum <= 3 x lower, nothing overflows, units agree."""
+    """For every operation on every GPU: max <= lower <= sum <= 5 x lower, nothing overflows, units agree."""
     for on, result in _on_every_gpu(operation, dtype, value):
         _check_bounds(on, result)
 
@@ -272,8 +269,9 @@ def _check_bounds(on: Datasheet, result: Forecast) -> None:
         assert math.isfinite(number)
     assert result.moved_bytes > 0
     slack = 1 + 1e-9
-    assert max(result.t_math_s, result.t_memory_s, result.t_comms_s) <= result.t_lower_s * slack
-    assert result.t_lower_s <= result.t_sum_s * slack <= 3 * result.t_lower_s * slack**2
+    working = max(result.t_math_s, result.t_special_s, result.t_issue_s)
+    assert max(working, result.t_memory_s, result.t_l2_s, result.t_comms_s) <= result.t_lower_s * slack
+    assert result.t_lower_s <= result.t_sum_s * slack <= 5 * result.t_lower_s * slack**2
     assert result.t_upper_s == pytest.approx(result.t_sum_s + result.launches * 5e-6)
     assert 0 <= result.share_of_peak <= slack
     assert result.t_memory_s * on.dram_bandwidth.value == pytest.approx(result.moved_bytes)
@@ -299,7 +297,11 @@ def _check_growth(small: Forecast, large: Forecast) -> None:
 @EVERY
 @given(value=st.integers(1, 1_000_000), dtype=st.sampled_from(sorted(ELEMENT_BYTES)))
 def test_the_regime_is_told_by_intensity_and_ridge(operation: str, dtype: str, value: int) -> None:
-    """A simple operation of one GPU is compute-bound exactly right of the ridge, on every GPU."""
+    """A simple operation of one GPU whose FLOPs or bytes bound it is compute-bound exactly right of the ridge."""
     for _, result in _on_every_gpu(operation, dtype, value):
-        if not result.parts and not result.link and result.intensity != pytest.approx(result.ridge):
+        if (
+            result.longest in {"t_math_s", "t_memory_s"}
+            and not result.link
+            and result.intensity != pytest.approx(result.ridge)
+        ):
             assert (result.regime == "compute") == (result.intensity > result.ridge)

@@ -18,6 +18,12 @@ from rooflens.model.roofline.datasheets import load_datasheets
         ("128:1000:x2", (128, 256, 512)),
         ("64:256:+64", (64, 128, 192, 256)),
         ("1_000", (1000,)),
+        ("64e9", (64_000_000_000,)),
+        ("1.5e3", (1500,)),
+        ("2E+3,64G", (2000, 64_000_000_000)),
+        ("4Ki,1.5k,1K,1Mi", (4096, 1500, 1000, 1 << 20)),
+        ("1e3:1e6:x10", (1000, 10_000, 100_000, 1_000_000)),
+        ("1Ki:4Ki:x2", (1024, 2048, 4096)),
     ],
 )
 def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[int, ...]) -> None:
@@ -26,7 +32,27 @@ def test_sizes_are_written_as_numbers_lists_and_sweeps(text: str, values: tuple[
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "1:2", "8:4:x2", "1:9:x1", "0:8:x2", "1:9:+0", "1;2", "1:99999999:+1", "٣", "9" * 5000]
+    "text",
+    [
+        "",
+        "a",
+        "1:2",
+        "8:4:x2",
+        "1:9:x1",
+        "0:8:x2",
+        "1:9:+0",
+        "1;2",
+        "1:99999999:+1",
+        "٣",
+        "9" * 5000,
+        "1.5",
+        "1e99",
+        "1e-3",
+        "64X",
+        "e9",
+        "1..5",
+        "1.0005k",
+    ],
 )
 def test_what_is_no_size_is_refused(text: str) -> None:
     """Text that is no size, a sweep that never ends and one of too many steps are usage errors."""

@@ -14,13 +14,15 @@ from rooflens.errors import InputError, UsageError
 from rooflens.model.predict.communication import link_of
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, forecast, limits, pipes_for
 from rooflens.model.predict.operations import OPERATIONS
+from rooflens.model.predict.rates import side_rates
 from rooflens.report.forecast.programs import TOGETHER, calculator, gpu_choices, traced
 from rooflens.report.text import forecast as forecasts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflens.model.predict.operations import Operation
+    from rooflens.model.predict.forecast import Forecast
+    from rooflens.model.predict.rows import Operation
     from rooflens.model.roofline.datasheets import Datasheet
 
 each_operation = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
@@ -32,12 +34,19 @@ def inputs_of(operation: Operation, sizes: Mapping[str, int], dtype: str, gpu: D
     for unit in ("matrix", "vector"):
         pipe = next((name for name in pipes_for(unit, dtype) if name in gpu.peaks), None)
         if pipe:
-            found |= {f"{unit} pipe": pipe, f"{unit} peak": gpu.peaks[pipe].value}
+            rates = side_rates(gpu, pipe, dtype)
+            found |= {f"{unit} pipe": pipe, f"{unit} peak": gpu.peaks[pipe].value, "l2 rate": rates.l2_bytes_per_s}
+            found |= {f"{unit} special": rates.special_per_s, f"{unit} issued": rates.issued_per_s}
     group = operation.group(sizes)
     if group > 1:
         link = link_of(gpu, group)
         found |= {"link": link.kind, "link rate": link.bytes_per_s_per_direction}
     return found
+
+
+def numbers(result: Forecast) -> dict[str, Any]:
+    """Give all numbers that a whole and its parts share."""
+    return forecasts.numbers(result) | forecasts.numbers_beside(result)
 
 
 def random_sizes(operation: Operation, seed: int) -> dict[str, int]:
@@ -74,13 +83,13 @@ def test_a_program_gives_what_the_forecast_gives(operation: Operation) -> None:
         made = run(program["steps"], {**inputs_of(operation, sizes, dtype, gpu), "achieved": achieved})
         assert made[program["refusal"]] is None
         assert made[program["group"]] == operation.group(sizes)
-        wanted = forecasts.numbers(result) | forecasts.numbers_of_whole(achieved, result)
+        wanted = numbers(result) | forecasts.numbers_of_whole(achieved, result)
         assert {name: made[at] for name, at in program["whole"].items()} == wanted
         assert len(program["parts"]) == len(result.parts)
         for part, steps in zip(result.parts, program["parts"], strict=True):
             assert steps.pop("label") == part.label
             assert made[steps["count"]] == part.count
-            assert {name: made[steps[name]] for name in forecasts.numbers(part)} == forecasts.numbers(part)
+            assert {name: made[steps[name]] for name in numbers(part)} == numbers(part)
             steps["label"] = part.label
         compared += 1
     assert compared > 20
@@ -125,7 +134,7 @@ def test_the_page_knows_every_gpu_and_its_limits() -> None:
         "operation": "gemm",
         "gpu": "a100-sxm4-80gb",
         "dtype": "bf16",
-        "sizes": {"m": 64, "n": 64, "k": 64, "batch": 1, "tile": 0, "tensor_parallel": 1},
+        "sizes": {"m": 64, "n": 64, "k": 64, "batch": 1, "tile": 0, "l2_tile": 0, "tensor_parallel": 1},
         "achieved": None,
         "link": "",
     }

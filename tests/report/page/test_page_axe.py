@@ -27,7 +27,7 @@ def test_page_has_no_serious_fault(open_page: Callable[..., Page], axe: str) -> 
 
 def test_chosen_states_have_no_serious_fault(open_page: Callable[..., Page], axe: str) -> None:
     """Isolated, filtered and paged pages break no rule either."""
-    opened = Opened(open_page(samples.many(210)))
+    opened = Opened(open_page(samples.many(90)))
     opened.choose(k="", q="no such kernel")
     assert faults(opened.page, axe) == []
     opened.choose(k="k7", q="", top=80, level="all", sort="name")

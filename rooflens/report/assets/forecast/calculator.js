@@ -110,7 +110,10 @@
       if (!name) return { refusal: `${gpu.name} has no published peak for ${state.dtype}` };
       inputs[`${unit} pipe`] = name;
       [inputs[`${unit} peak`]] = gpu.peaks[name];
+      inputs[`${unit} special`] = type.special && gpu.special ? gpu.special * gpu.clocks[name] : Infinity;
+      inputs[`${unit} issued`] = gpu.issued ? gpu.issued * gpu.clocks[name] : Infinity;
     }
+    inputs["l2 rate"] = gpu.l2 ? gpu.l2[0] : Infinity;
     const { refusal, link } = check(gpu, state.sizes);
     if (refusal) return { refusal };
     if (link) [inputs.link, inputs["link rate"]] = [link.kind, link.rate[0]];

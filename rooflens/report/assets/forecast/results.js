@@ -39,7 +39,20 @@ lens.results = (all) => {
     }
     const share = result.achieved_share_of_roof;
     const reached = share === null ? "" : ` ${flopRate(result.achieved_flop_per_s)} are ${percent(share)} of its roof.`;
-    return `${bound}: ${againstRidge(result)}. ${bounds}${reached}`;
+    const why = BESIDE.includes(result.longest) ? beside(result) : againstRidge(result);
+    return `${bound}: ${why}. ${bounds}${reached}`;
+  }
+
+  const BESIDE = ["t_special_s", "t_issue_s", "t_l2_s"];
+  const amount = (value) => si(value, "").trim();
+  function beside(result) {
+    if (result.longest === "t_l2_s") {
+      const over = factor(result.t_l2_s / result.t_memory_s);
+      return `${bytes(result.l2_bytes)} through L2 take ${over} as long as ${bytes(result.bytes)} of device memory`;
+    }
+    const [count, what] = result.longest === "t_special_s"
+      ? [result.special, "special functions"] : [result.issued, "instructions that unpack weights"];
+    return `${amount(count)} ${what} take ${factor(result[result.longest] / result.t_math_s)} as long as its FLOPs`;
   }
 
   function againstRidge(result) {
@@ -150,15 +163,25 @@ lens.results = (all) => {
     const composite = result.parts.length > 0;
     const sent = link && `${bytes(result.sent_bytes)} sent / ${byteRate(link.rate[0])} of ${link.name} in one direction`;
     const launches = time(result.launch_floor_s).replace(/\.0+ /, " ");
+    const working = result.t_math_s + (result.t_special_s ?? 0) + (result.t_issue_s ?? 0);
+    const moving = result.t_upper_s - result.launch_floor_s - result.t_comms_s - working;
     const single = [["compute", result.t_math_s], ["memory", result.t_memory_s], ["communication", result.t_comms_s]];
+    const every = [["compute", working], ["memory", moving], ["communication", result.t_comms_s]];
+    const rate = (value, unit) => (value === null ? "each part at its own rate" : si(value, unit));
+    const besides = [
+      ["T MUFU", "t_special_s", "compute", `${amount(result.special)} special functions / ${rate(result.special_per_s, "/s")}`],
+      ["T issue", "t_issue_s", "compute", `${amount(result.issued)} instructions / ${rate(result.issued_per_s, "/s")}`],
+      ["T L2", "t_l2_s", "memory", `${bytes(result.l2_bytes)} through L2 / ${rate(result.l2_bytes_per_s, "B/s")}`],
+    ].filter(([, key]) => result[key] && (key !== "t_l2_s" || result.l2_bytes > result.bytes));
     const rows = [
       ["T math", "t_math_s", [single[0]],
         composite ? "each part on its own pipe" : `${flops(result.flop)} / ${flopRate(result.peak_flop_per_s)}`],
       ["T memory", "t_memory_s", [single[1]], `${bytes(result.bytes)} / ${byteRate(result.bandwidth_bytes_per_s)}`],
+      ...besides.map(([name, key, kind, how]) => [name, key, [[kind, result[key]]], how]),
       ...(link ? [["T comms", "t_comms_s", [single[2]], sent]] : []),
       ["At least", "t_lower_s", spent(result),
         `perfect overlap: the longest of them${composite ? " for each part, added up" : ""}`],
-      ["No overlap", "t_upper_s", [...single, ["overhead", result.launch_floor_s]],
+      ["No overlap", "t_upper_s", [...every, ["overhead", result.launch_floor_s]],
         `their sum, and ${launches} for launches`],
     ];
     return rows.map(([name, key, pieces, how]) => make("tr", {},

@@ -1,0 +1,88 @@
+"""What a row of the table of operations is: its sizes, and what is counted over them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from rooflens.model.predict.formulas import Part, Sizes
+
+    Amount = Callable[[Sizes], float]
+    Bytes = Callable[[Sizes, float], float]
+    Parts = Callable[[Sizes], Iterator[Part]]
+    Group = Callable[[Sizes], int]
+
+LARGEST_SIZE = 10**15
+"""Sizes above this are a slip of the finger."""
+
+Unit = Literal["matrix", "vector"]
+"""Where the FLOPs run: on the tensor cores of the operands' type, or on the CUDA cores."""
+
+
+class Size(Struct, frozen=True):
+    """One size of an operation.
+
+    Attributes:
+        default: Its usual value; None where it must be given.
+        least: The smallest value that it may have; None where it is 1, or 0 for a size that is 0 by default.
+        most: The largest one; 1 makes it a switch.
+    """
+
+    name: str
+    meaning: str
+    default: int | None = None
+    least: int | None = None
+    most: int = LARGEST_SIZE
+
+    @property
+    def is_switch(self) -> bool:
+        """True where it is on or off."""
+        return self.most == 1
+
+
+class Operation(Struct, frozen=True):
+    """One row of the table.
+
+    Attributes:
+        unit: Where its FLOPs run.
+        flop: FLOPs over the sizes.
+        elements: Elements of the operands' type moved to and from device memory, over the sizes.
+        flop_source: How the FLOPs are counted.
+        bytes_source: What is moved.
+        extra_bytes: Bytes moved that do not depend on the type, such as indices.
+        parts: The simple operations of a composite one, in order; its own amounts are their sums.
+        tokens: Tokens that one run produces or takes in, for operations of a whole model.
+        group: GPUs that share it; all its amounts are those of one of them.
+        sent: Elements of the operands' type that a GPU must send to others.
+        sent_bytes: Bytes that a GPU must send to others, whatever the type.
+        sent_source: What is sent; empty where it is always one GPU's.
+        special: Special functions, such as exponentials; None where none are counted.
+        issued: Instructions beside the products that each take a slot to issue; None where none are counted.
+        l2_bytes: Bytes between the SMs and L2, over the sizes and the bytes of an element; None where they are those
+            of device memory.
+        beside: How special functions, instructions and bytes of L2 are counted; empty where there are none.
+    """
+
+    name: str
+    summary: str
+    unit: Unit
+    sizes: tuple[Size, ...]
+    flop_source: str
+    bytes_source: str
+    flop: Amount = lambda _: 0.0
+    elements: Amount = lambda _: 0.0
+    extra_bytes: Amount = lambda _: 0.0
+    parts: Parts | None = None
+    tokens: Amount | None = None
+    group: Group = lambda _: 1
+    sent: Amount = lambda _: 0.0
+    sent_bytes: Amount = lambda _: 0.0
+    sent_source: str = ""
+    special: Amount | None = None
+    issued: Amount | None = None
+    l2_bytes: Bytes | None = None
+    beside: str = ""
