@@ -4,6 +4,7 @@ What a fence says behind its three backticks decides:
 
 - `console`: lines after `$ ` are typed; what stands below them is what is printed, `...` for what is left out.
 - `sh`: every line is typed. `python` is run, `pycon` too, with its output; `sql` gives rows; `toml`, `json` are read.
+- without a fence, or as `text`, it is no code: what it calls of rooflens is checked to exist.
 - a second word says why a block is not run: `gpu` (needs a GPU) or `elsewhere` (needs a machine, a service or a file
   that is not here). What rooflens is called with is checked all the same.
 
@@ -106,7 +107,7 @@ def test_the_code_runs_and_prints_what_is_shown(
         json.loads(block.code)
     else:
         assert block.language in NOT_CODE, f"nothing is known of `{block.language}`"
-        assert not re.search(r"^(\$ |rooflens )", block.code, flags=re.MULTILINE), "fence it as ```sh or ```console"
+        _check_calls(block)
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.mark], ids=_named)
@@ -114,10 +115,7 @@ def test_code_that_is_not_run_calls_what_there_is(block: Block) -> None:
     """A marked block says why it is not run, and its calls of rooflens have commands and options that exist."""
     assert block.mark in REASONS
     if block.language in {"sh", "console"}:
-        for command in shell.commands(block.code, prompted=block.language == "console"):
-            for words in shell.calls(command.typed):
-                if "rooflens" in words[:3] and words[0] in {"rooflens", "python"}:
-                    assert shell.unknown_option(words[words.index("rooflens") + 1 :]) is None, command.typed
+        _check_calls(block)
     elif block.language == "python":
         compile(block.code, _named(block), "exec")
     pytest.skip(REASONS[block.mark])
@@ -140,6 +138,14 @@ def _furnish(folder: Path, page: Path) -> None:
     rules = [block.code for block in blocks(page) if "[[kernel]]" in block.code]
     if rules:
         (folder / "rules.toml").write_text(rules[0], encoding="utf-8")
+
+
+def _check_calls(block: Block) -> None:
+    """Hold the calls of rooflens in a block against the commands and options that there are."""
+    for line in block.code.splitlines() if re.search(r"^(\$ )?rooflens ", block.code, flags=re.MULTILINE) else ():
+        for words in shell.calls(line.removeprefix("$ ")) if "rooflens" in line else ():
+            if "rooflens" in words[:3] and words[0] in {"rooflens", "python"}:
+                assert shell.unknown_option(words[words.index("rooflens") + 1 :]) is None, line
 
 
 def _run_shell(block: Block, here: shell.Shell, monkeypatch: pytest.MonkeyPatch) -> None:
