@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Literal
 
 from rooflens.errors import EnvironmentMissingError
 from rooflens.ingest.ncu.command import PER_LAUNCH_CONFIG_SINCE, find_ncu
+from rooflens.ingest.ncu.nsys import find_nsys
 from rooflens.local_gpu import local_gpu, obstacles
 from rooflens.processes import query
 from rooflens.workloads.build import find_compiler
+from rooflens.workloads.commands import check_torch
 
 if TYPE_CHECKING:
     from rooflens.local_gpu import LocalGpu
@@ -71,6 +73,7 @@ def run_checks(root: Path = Path("/")) -> tuple[Check, ...]:
         _gpu(gpu),
         _ncu(root),
         _counters(root),
+        _nsys(root),
         _nvcc(),
         _torch(),
         _disk(Path.cwd()),
@@ -113,6 +116,8 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
     in_the_way = obstacles(gpu)
     if in_the_way:
         return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU under Linux itself")
+    if gpu.assumed:
+        return Check("GPU", "warn", f"{described}; {gpu.assumed}", "name the GPU, or the chip, when you collect")
     if datasheet_of(gpu.name) is None:
         finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
         return Check("GPU", "warn", finding, "add a file of its numbers, as docs/reference/gpus.md shows")
@@ -158,6 +163,19 @@ def _may_administer(root: Path) -> bool:
     return bool(int(capabilities[1], 16) >> _CAP_SYS_ADMIN & 1)
 
 
+def _nsys(root: Path) -> Check:
+    """Look for Nsight Systems, which alone sees the gaps between the kernels of a program of the user's."""
+    path = find_nsys(root)
+    if path is None:
+        lost = "gaps between kernels, and how often each is launched, stay unknown for programs of your own"
+        fix = "install Nsight Systems (it comes with the CUDA toolkit), and put `nsys` on PATH"
+        return Check("nsys", "warn", f"not found: {lost}; {_NOT_FOR_READING}", fix)
+    found = re.search(r"version (\d+(?:\.\d+)+)", query((path, "--version")) or "")
+    if found is None:
+        return Check("nsys", "warn", f"{path} does not say its version", "install Nsight Systems again")
+    return Check("nsys", "ok", f"{found[1]} at {path}")
+
+
 def _nvcc() -> Check:
     try:
         compiler = find_compiler()
@@ -175,6 +193,10 @@ def _torch() -> Check:
     if answer is None:
         return Check("torch", "warn", f"installed, but it cannot be imported; {_NOT_FOR_READING}", "install it again")
     version, cuda, device = answer.strip().splitlines()[-1].split("|")
+    try:
+        check_torch(version)
+    except EnvironmentMissingError as error:
+        return Check("torch", "warn", f"{error}; {_NOT_FOR_READING}", error.hint)
     if cuda == "None":
         fix = "install a build with CUDA: https://pytorch.org/get-started/locally"
         return Check("torch", "warn", f"{version} without CUDA; {_NOT_FOR_READING}", fix)

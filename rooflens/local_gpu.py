@@ -1,11 +1,16 @@
-"""What GPU stands in this machine, as `nvidia-smi` tells, and what about it is in the way of profiling."""
+"""Which GPU of this machine a program will use, as `nvidia-smi` and CUDA tell, and what is in the way of profiling.
+
+Where GPUs differ their order matters: `nvidia-smi` goes by the place on the bus, CUDA by what it takes for the fastest
+unless CUDA_DEVICE_ORDER is PCI_BUS_ID, and the numbers in CUDA_VISIBLE_DEVICES are CUDA's.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,37 +19,75 @@ from rooflens.errors import EnvironmentMissingError
 from rooflens.processes import query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _FIELDS = "index,uuid,name,compute_cap,driver_version,mig.mode.current"
 _ARGV = ("nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader")
 _NO_GPU_HINT = "collect on a machine with an NVIDIA GPU"
+_VISIBLE, _ORDER, _BY_BUS = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+
+_ASK_CUDA = f"""
+import ctypes, os, sys, uuid
+for name, value in zip(("{_VISIBLE}", "{_ORDER}"), sys.argv[1:]):
+    os.environ.pop(name, None)
+    if value != "-":
+        os.environ[name] = value[1:]
+cuda, device, found = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), (ctypes.c_ubyte * 16)()
+calls = (cuda.cuInit, 0), (cuda.cuDeviceGet, ctypes.byref(device), 0), (cuda.cuDeviceGetUuid, found, device)
+sys.exit(any(call(*given) for call, *given in calls) or print(f"GPU-{{uuid.UUID(bytes=bytes(found))}}"))
+"""
+"""Asked in a process of its own: CUDA reads both variables once, and a broken driver may end the process."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalGpu:
-    """One GPU of this machine."""
+    """One GPU of this machine.
+
+    Attributes:
+        also: Compute capabilities of the others that programs may find first, where nothing tells which one they do.
+        assumed: Why this one is taken for the program's, for people; empty where there is no doubt.
+    """
 
     name: str
     compute_capability: str
     driver: str
     mig: bool = False
+    also: tuple[str, ...] = ()
+    assumed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A GPU as `nvidia-smi` lists it, in the order of the bus."""
+
+    index: str
+    uuid: str
+    gpu: LocalGpu
 
 
 def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
-    """Return the first GPU that CUDA programs see.
+    """Return the first GPU that CUDA programs see: the one they use unless they choose another.
 
     Raises:
         EnvironmentMissingError: There is none, or no driver that answers.
     """
-    answer = _answer(shutil.which(_ARGV[0]))
-    rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines() if line.count(",") >= 5]
-    visible = (os.environ if environment is None else environment).get("CUDA_VISIBLE_DEVICES")
-    row = _first_visible(rows, visible)
-    if row is None:
-        hint = _NO_GPU_HINT if visible is None else f"CUDA_VISIBLE_DEVICES is `{visible}`"
+    environment = os.environ if environment is None else environment
+    rows = [_row(line) for line in _answer(shutil.which(_ARGV[0])).splitlines() if line.count(",") >= 5]
+    visible = environment.get(_VISIBLE)
+    found = _of_several(rows, environment) if _differ(rows) else _of_equals(rows, visible)
+    if found is None:
+        hint = _NO_GPU_HINT if visible is None else f"{_VISIBLE} is `{visible}`"
         raise EnvironmentMissingError("no NVIDIA GPU is to be seen", hint)
-    return LocalGpu(row[2], row[3], row[4], row[5] == "Enabled")
+    return found
+
+
+def _row(line: str) -> _Row:
+    index, uuid, name, capability, driver, mig, *_ = (cell.strip() for cell in line.split(","))
+    return _Row(index, uuid, LocalGpu(name, capability, driver, mig == "Enabled"))
+
+
+def _differ(rows: Sequence[_Row]) -> bool:
+    return len({(row.gpu.name, row.gpu.mig) for row in rows}) > 1
 
 
 @cache
@@ -56,16 +99,85 @@ def _answer(nvidia_smi: str | None) -> str:  # noqa: ARG001 - the key: another o
     return answer
 
 
-def _first_visible(rows: list[list[str]], visible: str | None) -> list[str] | None:
+def _of_equals(rows: Sequence[_Row], visible: str | None) -> LocalGpu | None:
+    """Return the first visible one of GPUs that are all alike: their order does not matter."""
     if visible is None:
-        return rows[0] if rows else None
-    wanted = visible.split(",")[0].strip()
+        return rows[0].gpu if rows else None
+    row = _by_name(rows, visible.split(",")[0].strip())
+    return row.gpu if row else None
+
+
+def _of_several(rows: Sequence[_Row], environment: Mapping[str, str]) -> LocalGpu | None:
+    """Return the first visible one of GPUs that differ, with what is to be said about that choice."""
+    visible = environment.get(_VISIBLE)
+    wanted = ["0", "1"] if visible is None else [part.strip() for part in visible.split(",")]
+    if environment.get(_ORDER) == _BY_BUS or not wanted[0].isdigit():
+        row = _by_name(rows, wanted[0])
+        return _told(row.gpu, rows, f"{row.gpu.name} is the program's first", wanted) if row else None
+    answer = _first_of_cuda(_passed(visible), _passed(environment.get(_ORDER)))
+    if answer is not None:
+        row = next((row for row in rows if row.uuid == answer.strip()), None)
+        return _told(row.gpu, rows, f"CUDA gives {row.gpu.name} to programs first", wanted) if row else None
+    return _guessed(rows, wanted[0])
+
+
+def _told(gpu: LocalGpu, rows: Sequence[_Row], why: str, wanted: Sequence[str]) -> LocalGpu:
+    if len(wanted) == 1:
+        return gpu
+    words = f"the GPUs here differ ({_names(rows)}): {why}, and its counters are asked for"
+    return replace(gpu, assumed=f"{words}; {_VISIBLE} chooses another GPU, --chip another one's counters")
+
+
+def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
+    """Take the newest first, as CUDA mostly does, and doubt it."""
+    newest = sorted(rows, key=lambda row: [-int(part) for part in re.findall(r"\d+", row.gpu.compute_capability)])
+    if int(index) >= len(newest):
+        return None
+    gpu = newest[int(index)].gpu
+    also = {row.gpu.compute_capability: None for row in newest if row.gpu.compute_capability != gpu.compute_capability}
+    words = (
+        f"the GPUs here differ ({_names(rows)}), and CUDA does not say which is the program's: {gpu.name} is assumed"
+    )
+    sure = f"{_ORDER}={_BY_BUS} with {_VISIBLE}=N makes it sure, and so does --chip"
+    asked = f"{words}, and only counters that all of them have are asked for" if also else words
+    return replace(gpu, also=tuple(also), assumed=f"{asked}; {sure}")
+
+
+def _names(rows: Sequence[_Row]) -> str:
+    return ", ".join(dict.fromkeys(row.gpu.name for row in rows))
+
+
+def _passed(value: str | None) -> str:
+    """Write a variable as the question takes it: `-` for one that is not set."""
+    return "-" if value is None else f"={value}"
+
+
+@cache
+def _first_of_cuda(visible: str, order: str) -> str | None:
+    """Return the UUID of the GPU that CUDA numbers 0 with these variables; None where it does not answer."""
+    return query((sys.executable, "-ISc", _ASK_CUDA, visible, order))
+
+
+def _by_name(rows: Sequence[_Row], wanted: str) -> _Row | None:
+    """Return the GPU that an entry of CUDA_VISIBLE_DEVICES names, by number, UUID or the UUID of a part of it."""
     for row in rows:
-        is_index = wanted.isdigit() and row[0] == wanted
-        if is_index or (wanted.startswith("GPU-") and row[1].startswith(wanted)):
+        if (wanted.isdigit() and row.index == wanted) or (wanted.startswith("GPU-") and row.uuid.startswith(wanted)):
             return row
-    # A part of a MIG device: any GPU of the machine is as good a guess as another.
-    return rows[0] if rows and wanted.startswith("MIG-") else None
+    return _with_part(rows, wanted) if wanted.startswith("MIG-") else None
+
+
+def _with_part(rows: Sequence[_Row], wanted: str) -> _Row | None:
+    """Return the GPU that a MIG device is a part of; where nothing tells, the first that is split."""
+    if wanted.startswith("MIG-GPU-"):  # the names of older drivers
+        return next((row for row in rows if row.uuid == wanted.removeprefix("MIG-").partition("/")[0]), None)
+    current = None
+    for line in (query((_ARGV[0], "-L")) or "").splitlines():
+        uuid = re.search(r"\(UUID: ((?:GPU|MIG)-[^)]+)\)", line)
+        if uuid and uuid[1].startswith("GPU-"):
+            current = uuid[1]
+        elif uuid and uuid[1].startswith(wanted):
+            return next((row for row in rows if row.uuid == current), None)
+    return next((row for row in rows if row.gpu.mig), rows[0] if rows else None)
 
 
 def obstacles(gpu: LocalGpu, kernel_release: str | None = None) -> tuple[str, ...]:

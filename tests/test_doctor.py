@@ -24,6 +24,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make this machine one with an H200, ncu, nvcc, a driver open to all, and no PyTorch; return its root folder."""
     fake_ncu.install(tmp_path / "bin")
     fake_nvcc.install(tmp_path / "bin", {})
+    write(tmp_path, "bin/nsys", "#!/bin/sh\necho NVIDIA Nsight Systems version 2025.3.1.90-253135822126v0\n")
+    (tmp_path / "bin" / "nsys").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     torch_is(monkeypatch, there=False)
     for name in ("CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", fake_ncu.VERSION):
@@ -48,7 +50,7 @@ def checks(root: Path) -> dict[str, Check]:
 def torch_says(monkeypatch: pytest.MonkeyPatch, *argv: str) -> None:
     """Let a program stand in for the one that asks PyTorch."""
     torch_is(monkeypatch, there=True)
-    monkeypatch.setattr(doctor, "query", lambda _: ask(argv))
+    monkeypatch.setattr(doctor, "query", lambda given: ask(argv if given[0] == sys.executable else given))
 
 
 def torch_is(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
@@ -64,11 +66,12 @@ def test_a_gpu_box_is_ok_in_every_line(root: Path, monkeypatch: pytest.MonkeyPat
     assert {name: check.state for name, check in found.items() if check.state != "ok"} == {}
     assert list(found) == [
         "report reader", "page", "pictures",
-        "NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch", "disk",
+        "NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch", "disk",
     ]  # fmt: skip
     assert found["NVIDIA driver"].finding == "580.65.06"
     assert found["GPU"].finding == "NVIDIA H200, compute capability 9.0, in the table"
     assert found["ncu"].finding == f"2025.3.1.0 at {root / 'bin' / 'ncu'}"
+    assert found["nsys"].finding == f"2025.3.1.90 at {root / 'bin' / 'nsys'}"
     assert found["nvcc"].finding == f"13.0 at {root / 'bin' / 'nvcc'}"
     assert found["torch"].finding == "2.9.1, CUDA 13.0, on NVIDIA H200"
 
@@ -81,7 +84,7 @@ def test_without_anything_only_what_reads_reports_may_fail(tmp_path: Path, monke
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     found = checks(tmp_path)
-    missing = ["NVIDIA driver", "GPU", "ncu", "counter permission", "nvcc", "torch"]
+    missing = ["NVIDIA driver", "GPU", "ncu", "counter permission", "nsys", "nvcc", "torch"]
     assert [name for name, check in found.items() if check.state == "warn"] == missing
     assert [name for name in missing if "reading reports does not need it" not in found[name].finding] == []
     assert [name for name in missing if not found[name].fix] == []
@@ -136,11 +139,32 @@ def test_an_old_ncu_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert check.fix == "install 2024.1 or newer"
 
 
+def test_without_nsys_gaps_stay_unknown(root: Path) -> None:
+    """What is lost without Nsight Systems is said, and where it comes from; one that does not answer is named."""
+    write(root, "bin/nsys", "#!/bin/sh\nexit 1\n")
+    assert checks(root)["nsys"].finding == f"{root / 'bin' / 'nsys'} does not say its version"
+    (root / "bin" / "nsys").unlink()
+    check = checks(root)["nsys"]
+    assert check.state == "warn"
+    assert "gaps between kernels, and how often each is launched, stay unknown" in check.finding
+    assert "CUDA toolkit" in check.fix
+
+
+def test_an_old_pytorch_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled workloads need 2.5: an older one is a warning that says what it lacks."""
+    torch_says(monkeypatch, "/bin/echo", "2.4.1+cu121|12.1|NVIDIA H200")
+    check = checks(root)["torch"]
+    assert check.state == "warn"
+    assert "PyTorch 2.4.1+cu121 is too old for the bundled workloads: they need 2.5 (" in check.finding
+    assert "torch>=2.5" in check.fix
+
+
 @pytest.mark.parametrize(
     ("row", "says"),
     [
         ("0, GPU-0, NVIDIA H200, 9.0, 580.1, Enabled", "split by MIG"),
         ("0, GPU-0, NVIDIA Voodoo 2, 9.0, 580.1, Disabled", "not in the table"),
+        ("0, GPU-0, NVIDIA H200, 9.0, 580.1, Disabled\n1, GPU-1, Tesla T4, 7.5, 580.1, [N/A]", "the GPUs here differ"),
     ],
 )
 def test_a_gpu_with_a_snag_warns(root: Path, row: str, says: str) -> None:

@@ -2,36 +2,116 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens import local_gpu as local_gpus
 from rooflens.errors import EnvironmentMissingError
 from rooflens.local_gpu import LocalGpu, local_gpu, obstacles
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TWO_GPUS = "0, GPU-aaa, Tesla T4, 7.5, 550.1, [N/A]\n1, GPU-bbb, NVIDIA A100-SXM4-40GB, 8.0, 550.1, Enabled\n"
+T4 = "GPU-00000000-0000-0000-0000-00000000aaaa"
+A100 = "GPU-00000000-0000-0000-0000-00000000bbbb"
+TWO_GPUS = f"0, {T4}, Tesla T4, 7.5, 550.1, [N/A]\n1, {A100}, NVIDIA A100-SXM4-40GB, 8.0, 550.1, Enabled\n"
+PARTS = f"GPU 0: Tesla T4 (UUID: {T4})\nGPU 1: NVIDIA A100 (UUID: {A100})\n  MIG 1g.5gb Device 0: (UUID: MIG-77)\n"
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+CUDA = """
+#include <stdlib.h>
+#include <string.h>
+int cuInit(unsigned flags) { return 0; }
+int cuDeviceGet(int *device, int ordinal) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    *device = visible && !strcmp(visible, "1") ? 0xaa : 0xbb;
+    return 0;
+}
+int cuDeviceGetUuid(unsigned char *uuid, int device) {
+    memset(uuid, 0, 16);
+    uuid[14] = uuid[15] = device;
+    return 0;
+}
+"""
+"""Stands in for CUDA's driver on a machine whose A100 is the faster: it is number 0, and the T4 number 1."""
 
 
+@pytest.fixture
+def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make this machine one with a T4 and an A100, whose CUDA does not answer; return the folder of its tools."""
+    lists = f"#!/bin/sh\n[ \"$1\" = -L ] && printf '{PARTS}' || printf '{TWO_GPUS}'\n"
+    (tmp_path / "nvidia-smi").write_text(lists)
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    (tmp_path / "libcuda.so.1").write_text("no library")  # one that is installed here must not answer
+    local_gpus._first_of_cuda.cache_clear()
+    return tmp_path
+
+
+@pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize(
     ("visible", "name"),
-    [(None, "Tesla T4"), ("0,1", "Tesla T4"), ("1", "NVIDIA A100-SXM4-40GB"), ("GPU-bb", "NVIDIA A100-SXM4-40GB")],
+    [
+        (None, "Tesla T4"),
+        ("0,1", "Tesla T4"),
+        ("1", "NVIDIA A100-SXM4-40GB"),
+        (A100[:-2], "NVIDIA A100-SXM4-40GB"),
+        ("MIG-77", "NVIDIA A100-SXM4-40GB"),
+        (f"MIG-{A100}/3/0", "NVIDIA A100-SXM4-40GB"),
+        ("MIG-unheard-of", "NVIDIA A100-SXM4-40GB"),
+    ],
 )
-def test_the_gpu_is_the_first_that_programs_see(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, visible: str | None, name: str
-) -> None:
-    """CUDA_VISIBLE_DEVICES chooses by index or identity."""
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    gpu = local_gpu({} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
+def test_the_gpu_is_the_first_that_programs_see(visible: str | None, name: str) -> None:
+    """CUDA_VISIBLE_DEVICES chooses by index, by identity, or by that of a part; in the order of the bus, for sure."""
+    gpu = local_gpu(BY_BUS if visible is None else {**BY_BUS, "CUDA_VISIBLE_DEVICES": visible})
     assert gpu.name == name
     assert gpu.mig == (name != "Tesla T4")
-    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen") as caught:
-        local_gpu({"CUDA_VISIBLE_DEVICES": "-1"})
-    assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
+    assert gpu.also == ()
+    assert ("Tesla T4 is the program's first" in gpu.assumed) == (visible in {None, "0,1"})
+    for nothing in ("-1", "", "2", "GPU-ff"):
+        with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen") as caught:
+            local_gpu({**BY_BUS, "CUDA_VISIBLE_DEVICES": nothing})
+        assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler")
+def test_where_gpus_differ_cuda_says_which_is_first(two_gpus: Path) -> None:
+    """CUDA counts the fastest first, nvidia-smi by the bus: CUDA is asked, and what it says is said."""
+    source = two_gpus / "cuda.c"
+    source.write_text(CUDA)
+    command = ["gcc", "-shared", "-fPIC", "-o", two_gpus / "libcuda.so.1", source]
+    subprocess.run(command, check=True)  # noqa: S603 - our own stand-in
+    first = local_gpu({})
+    assert (first.name, first.also) == ("NVIDIA A100-SXM4-40GB", ())
+    assert "the GPUs here differ (Tesla T4, NVIDIA A100-SXM4-40GB): CUDA gives NVIDIA A100" in first.assumed
+    assert "--chip another one's counters" in first.assumed
+    second = local_gpu({"CUDA_VISIBLE_DEVICES": "1"})
+    assert (second.name, second.assumed) == ("Tesla T4", "")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_where_cuda_does_not_say_the_newest_is_assumed() -> None:
+    """What may be the program's GPU is named, with what makes it sure, and the other one is kept in mind."""
+    gpu = local_gpu({})
+    assert (gpu.name, gpu.also) == ("NVIDIA A100-SXM4-40GB", ("7.5",))
+    assert "CUDA does not say which is the program's: NVIDIA A100-SXM4-40GB is assumed" in gpu.assumed
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in gpu.assumed
+    assert local_gpu({"CUDA_VISIBLE_DEVICES": "1"}).name == "Tesla T4"
+    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen"):
+        local_gpu({"CUDA_VISIBLE_DEVICES": "7"})
+
+
+def test_gpus_of_one_kind_need_no_word(two_gpus: Path) -> None:
+    """Where all are alike their order does not matter: nothing is assumed and CUDA is not asked."""
+    rows = "".join(f"{at}, GPU-{at}{at}, NVIDIA H200, 9.0, 580.1, Disabled\n" for at in range(8))
+    (two_gpus / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{rows}'\n")
+    local_gpus._answer.cache_clear()
+    assert local_gpu({"CUDA_VISIBLE_DEVICES": "5,6"}) == LocalGpu("NVIDIA H200", "9.0", "580.1")
+    with pytest.raises(EnvironmentMissingError):
+        local_gpu({"CUDA_VISIBLE_DEVICES": "8"})
 
 
 def test_the_driver_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,9 +123,9 @@ def test_the_driver_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(EnvironmentMissingError):
         local_gpu({})
     smi.write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
-    assert local_gpu({}).name == "Tesla T4"
+    assert local_gpu(BY_BUS).name == "Tesla T4"
     smi.write_text("#!/bin/sh\nexit 9\n")
-    assert local_gpu({}).name == "Tesla T4"
+    assert local_gpu(BY_BUS).name == "Tesla T4"
 
 
 def test_no_driver_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

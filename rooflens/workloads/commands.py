@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rooflens.model.cases import Case, Workload
 
 HARNESS = "rooflens.workloads.torch_harness"
+TORCH_SINCE = (2, 5)
+_NEEDS = "attention with grouped heads, RMSNorm and products of fp8 as they are called since"
+"""What older ones lack: `enable_gqa` came with 2.5, `rms_norm` with 2.4, and `_scaled_mm` took its scales so in 2.5."""
 
 
 def command_for(
@@ -42,10 +46,32 @@ def command_for(
 
 
 def require_torch() -> None:
-    """Check that PyTorch is installed, without importing it.
+    """Check that a PyTorch is installed that the bundled workloads run on, without importing it.
 
     Raises:
-        EnvironmentMissingError: It is not.
+        EnvironmentMissingError: There is none, or it is too old.
     """
     if importlib.util.find_spec("torch") is None:
         raise EnvironmentMissingError("PyTorch is not installed", "pip install torch")
+    from importlib import metadata  # noqa: PLC0415 - loads what only a collection needs
+
+    try:
+        check_torch(metadata.version("torch"))
+    except metadata.PackageNotFoundError:
+        return  # one that was built here and has no record: the workload's own process looks again
+
+
+def check_torch(version: str) -> None:
+    """Check that the bundled workloads run on a release of PyTorch.
+
+    Args:
+        version: As it calls itself: `2.4.1+cu121`; what does not begin as a release does is taken for new enough.
+
+    Raises:
+        EnvironmentMissingError: It is too old.
+    """
+    release = re.match(r"(\d+)\.(\d+)", version)
+    if release is not None and (int(release[1]), int(release[2])) < TORCH_SINCE:
+        since = "{}.{}".format(*TORCH_SINCE)
+        message = f"PyTorch {version} is too old for the bundled workloads: they need {since} ({_NEEDS})"
+        raise EnvironmentMissingError(message, f"pip install 'torch>={since}'; your own programs are profiled with any")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rooflens.errors import EnvironmentMissingError, RooflensError, UsageError
+from rooflens.workloads.commands import check_torch
 from rooflens.workloads.registry import find_workload
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def run_case(options: Options) -> Result:
 
 
 def _measure(workload: Workload, case: Case, options: Options) -> Measurement:
+    check_torch(_import("torch").__version__)
     torch_measure = _import("rooflens.workloads.torch_measure")
     device = torch_measure.find_device(options.device, case.dtype)
     measurement: Measurement = torch_measure.measure(

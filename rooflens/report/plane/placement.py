@@ -129,6 +129,10 @@ class Canvas(Struct, frozen=True):
         """Begin anew with what is taken now."""
         return replace(self, taken=Boxes(self.taken), leads=list(self.leads))
 
+    def without(self, line: Line) -> Canvas:
+        """Return the same plane for words that may cross a line of it; what is placed there is taken here too."""
+        return replace(self, lines=[other for other in self.lines if other != line])
+
     def place(self, text: Text) -> Row | None:
         """Place a text at the best of its spots that is free, and take that; None where there is none."""
         return self.take(text.places(self.view), Boxes(text.own))

@@ -118,10 +118,16 @@ class Roofs(Struct, frozen=True):
         return next((row for text, own in texts if (row := canvas.take(text.places(view), own))), None)
 
     def _name_slope(self, slope: NamedRoof, canvas: Canvas, avoid: Sequence[Boxes]) -> Row | None:
-        """Place a name along what is seen of a slope: over the line before under it, the lower end first."""
+        """Place a name along what is seen of a slope: over the line before under it, the lower end first.
+
+        The boxes of turned words reach over their own line, which the words do not.
+        """
         line = self._slope_line(slope, canvas.view)
+        if line is None:
+            return None
+        others = canvas.without(line)
         tries = ((name, own) for name in slope.names for own in avoid)
-        return next((row for name, own in tries if line and (row := canvas.take(_along(line, name), own))), None)
+        return next((row for name, own in tries if (row := others.take(_along(line, name), own))), None)
 
 
 def _slid_spots(room_px: float) -> list[Spot]:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -20,11 +22,12 @@ from rooflens import collecting
 from rooflens.cli.commands.collect import collect, progress_line
 from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
+from rooflens.errors import InputError
 from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
 from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.run import REFUSED
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.registry import find_workload
 
@@ -238,6 +241,63 @@ def test_an_old_ncu_is_not_asked_for_names_it_lacks(gpu_box: Path, monkeypatch: 
     assert list(gpu_box.iterdir()) == []
 
 
+TWO_GPUS = "0, GPU-a, Tesla T4, 7.5, 580.1, [N/A]\n1, GPU-b, NVIDIA H100 PCIe, 9.0, 580.1, Disabled\n"
+
+
+def test_where_gpus_differ_and_nothing_tells_counters_are_those_of_all(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The GPU that is assumed is named; only counters that both have are asked for, and --chip asks for one's own."""
+    (gpu_box.parent / "bin" / "nvidia-smi").write_text(f"#!/bin/sh\nprintf '{TWO_GPUS}'\n")
+    monkeypatch.setattr("rooflens.local_gpu._first_of_cuda", lambda *_: None)
+    result = run("collect", "-o", "x.ncu-rep", "--", "/bin/true")
+    assert "warning: the GPUs here differ (Tesla T4, NVIDIA H100 PCIe), and CUDA does not say" in result.stderr
+    own = {chip: [metric.name for metric in metrics_for(chip, "standard")] for chip in ("gh100", "tu102")}
+    argv = shlex.split(run("collect", "--dry-run", "--", "x").stdout)
+    both = [name for name in own["gh100"] if name in own["tu102"]]
+    assert argv[argv.index("--metrics") + 1] == ",".join(both)
+    assert len(both) < len(own["tu102"])
+    chosen = run("collect", "--dry-run", "--chip", "tu102", "--", "x")
+    argv = shlex.split(chosen.stdout)
+    assert argv[argv.index("--metrics") + 1] == ",".join(own["tu102"])
+    assert "the GPUs here differ" not in chosen.stderr
+
+
+def test_kernels_of_another_gpu_than_asked_for_are_named(gpu_box: Path) -> None:
+    """The report says where its kernels ran: if that chip counts otherwise, what to ask for is said."""
+    told = "warning: the kernels ran on NVIDIA H200 (gh100), but the counters of ga100 were asked for: some are missing"
+    result = run("collect", "--chip", "ga100", "-o", "x.ncu-rep", "--", "/bin/true")
+    assert told in result.stderr
+    assert "--chip gh100 asks for the right ones" in result.stderr
+    assert "the kernels ran on" not in run("collect", "-o", "y.ncu-rep", "--", "/bin/true").stderr
+    assert (gpu_box / "y.ncu-rep").exists()
+
+
+@pytest.mark.parametrize(("own", "seen"), [(None, "1"), ("8", "8")])
+def test_the_profiled_program_compiles_in_its_own_process(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, own: str | None, seen: str
+) -> None:
+    """PyTorch's compiler starts no workers under ncu unless the user says how many; without ncu it does as it likes."""
+    monkeypatch.delenv("TORCHINDUCTOR_COMPILE_THREADS", raising=False)
+    if own is not None:
+        monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", own)
+    assert run("collect", "-o", "x.ncu-rep", "--", "/bin/sh", "-c", "env >> seen").exit_code == 0
+    lines = (gpu_box / "seen").read_text().splitlines()
+    assert [line.partition("=")[2] for line in lines if line.startswith("TORCHINDUCTOR")] == [seen] * (2 if own else 1)
+
+
+def test_a_pytorch_too_old_for_the_workloads_is_named(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a traceback of the workload: what it needs, and that programs of the user's go on working."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name == "torch" else found(name))
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "2.4.1+cu121")
+    result = run("collect", "attention")
+    assert result.exit_code == 3
+    assert "error: PyTorch 2.4.1+cu121 is too old for the bundled workloads: they need 2.5" in result.stderr
+    assert "hint: pip install 'torch>=2.5'; your own programs are profiled with any" in result.stderr
+    assert list(gpu_box.iterdir()) == []
+
+
 def test_existing_reports_are_kept(gpu_box: Path) -> None:
     """A report is written over only with --force, and nothing runs before that is settled."""
     Path("x.ncu-rep").write_text("mine")
@@ -267,8 +327,75 @@ def test_a_failure_of_ncu_is_one_error_with_its_hint(
     assert result.exit_code == exit_code
     assert result.stderr.count("error: ") == 1
     assert result.stderr.count("hint: ") == 1
-    left = [path.name for path in gpu_box.rglob("*") if path.is_file()]
-    assert left == [f"true.ncu-rep{REFUSED}"] * (behaviour == "half")
+    left = sorted(path.name for path in gpu_box.rglob("*") if path.is_file())
+    part = [f"true.ncu-rep{INCOMPLETE_SUFFIX}", f"true.ncu-rep{INCOMPLETE_SUFFIX}.unprofiled.json"]
+    assert left == [*(part if behaviour == "half" else ()), "true.ncu.log"]
+
+
+def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint of a failure is a command that works as it is printed: it shows the kernels that were done."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    failed = run("collect", "-o", "my x.ncu-rep", "--", "/bin/true")
+    assert failed.exit_code == 1
+    assert "ncu's words are kept in `my x.ncu.log`; what it had written is kept, 4 whole kernels: " in failed.stderr
+    (command,) = re.findall(r"`rooflens (analyze .*)`", failed.stderr)
+    result = run(*shlex.split(command))
+    assert result.exit_code == 0
+    assert "warning: my x.ncu-rep.incomplete: collecting it failed: 4 whole kernels read" in result.stderr
+    assert list(gpu_box.glob("*.ncu-rep")) == []
+
+
+def test_the_run_without_ncu_can_be_left_out(gpu_box: Path) -> None:
+    """`--no-unprofiled` starts the program under ncu alone, says what is not known then, and keeps no older run."""
+    program = (sys.executable, "-ISc", "open('runs', 'a').write('x')")
+    assert run("collect", "-o", "x.ncu-rep", "--", *program).exit_code == 0
+    assert Path("runs").read_text() == "xx"
+    assert (gpu_box / "x.unprofiled.json").exists()
+    result = run("collect", "--no-unprofiled", "--force", "-o", "x.ncu-rep", "--", *program)
+    assert Path("runs").read_text() == "xxx"
+    assert "not run without ncu: launches are not counted, and how much of its time is gaps" in result.stderr
+    assert not (gpu_box / "x.unprofiled.json").exists()
+    assert "un-profiled" not in run("analyze", "x.ncu-rep").stdout
+
+
+def test_kill_ends_the_program_after_the_chosen_launches(gpu_box: Path) -> None:
+    """`--kill` is ncu's own, which wants a count: without one it is the cap, and one of each is not asked for."""
+    argv = shlex.split(run("collect", "--kill", "--dry-run", "--", "x").stdout)
+    at = argv.index("--launch-count")
+    assert argv[at : at + 4] == ["--launch-count", "200", "--kill", "yes"]
+    assert "--filter-mode" not in argv
+    argv = shlex.split(run("collect", "--kill", "--launch-count", 7, "--dry-run", "--", "x").stdout)
+    assert argv[argv.index("--kill") - 1] == "7"
+    assert list(gpu_box.iterdir()) == []
+
+
+def test_the_timeout_holds_for_all_runs_together(gpu_box: Path) -> None:
+    """What the run without ncu takes is gone for ncu, which is not begun where nothing is left."""
+    nap = (sys.executable, "-ISc", "import time; time.sleep(1.0)")
+    start_s = time.monotonic()
+    result = run("collect", "--timeout", 1.6, "-o", "x.ncu-rep", "--", *nap)
+    assert result.exit_code == 1
+    assert "ncu did not finish within 0." in result.stderr
+    assert time.monotonic() - start_s < 4
+    assert [path.name for path in gpu_box.glob("*.ncu-rep")] == []
+
+
+def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, gpu_box: Path) -> None:
+    """The limit runs from the first program on; used up, it is said together with what saves time."""
+    clock = [0.0]
+    monkeypatch.setattr(collecting.time, "monotonic", lambda: clock[0])
+    request = collecting.Request(
+        collecting.command_target(("x",)), Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100", timeout_s=5
+    )
+    plan = collecting.make_plan(request, dry_run=True)
+    clock[0] = 100.0
+    assert plan.limit.left_s() == 5
+    clock[0] = 103.0
+    assert collecting.choose_launches(plan, Unprofiled(1)).limit.left_s() == 2
+    clock[0] = 110.0
+    with pytest.raises(InputError, match="nothing is left for ncu of the 5 s") as caught:
+        collecting.take(plan, None, lambda _: None)
+    assert "--no-unprofiled" in caught.value.hint
 
 
 @pytest.mark.usefixtures("torch_here")
@@ -324,6 +451,15 @@ def test_all_cases_make_a_report_each_and_one_page(
     page = (gpu_box / "out" / "attention.html").read_text()
     assert [name in page for name in reports[:2]] == [True, True]
     assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
+
+
+def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
+    """`gemm_ladder` without a case is a report for each rung, in order; with one it is that rung alone."""
+    lines = run("collect", "gemm_ladder", "--dry-run", "--chip", "gh100").stdout.splitlines()
+    rungs = [line.partition("--rung ")[2].split()[0] for line in lines]
+    assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases]
+    one = run("collect", "gemm_ladder", "--case", "07_warptile", "--dry-run", "--chip", "gh100").stdout.splitlines()
+    assert [line.partition("--rung ")[2].split()[0] for line in one] == ["7"]
 
 
 @pytest.mark.usefixtures("torch_here")
@@ -382,7 +518,8 @@ def test_further_options_reach_ncu(gpu_box: Path) -> None:
         ),
         ("-k gemm", "may not hold `-k`: rooflens sets ncu's --kernel-name itself", "give --kernel "),
         ("--launch-cou=3", "may not hold `--launch-cou`: rooflens sets ncu's --launch-count itself", "--launch-count"),
-        ("--kill yes --set full", "may not hold `--set`", "give --detail"),
+        ("--call-stack --set full", "may not hold `--set`", "give --detail"),
+        ("--kill yes", "may not hold `--kill`", "give --kill"),
         ("-o mine", "may not hold `-o`: rooflens sets ncu's --export itself", "give -o"),
         ("--log-file x", "may not hold `--log-file`", "it is always set: leave it out"),
         ("--query-metrics", "may not hold `--query-metrics`: ncu would write no report", "for example"),

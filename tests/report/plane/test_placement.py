@@ -7,6 +7,8 @@ from msgspec import Struct
 
 from rooflens.report.plane.geometry import Box, Boxes, Edge, Line, crossed, text_px
 from rooflens.report.plane.placement import Canvas, Spot, Text, around
+from rooflens.report.plane.roofs import Roofs, slope_roof
+from rooflens.report.plane.viewport import Sheet
 
 
 class Pixels(Struct, frozen=True):
@@ -145,3 +147,14 @@ def test_far_text_is_led_to() -> None:
     led = make_canvas()
     led.place(text("n", 100, first))
     assert led.place(Text(("m",), between.x, between.y, [Spot(0, 0, 0)])) is None
+
+
+def test_a_slope_is_named_where_no_other_line_crosses_its_words() -> None:
+    """The name moves up its slope until it is clear of what crosses the lower end; its own line does not count."""
+    view = Sheet((0.1, 1e3), (1e10, 1e14), 600, 600)
+    roofs = Roofs((slope_roof(("dram",), 1e12),), (), view.x_domain, view.y_domain)
+    (own,) = roofs.lines(view)
+    words, part, side = roofs.name(Canvas(view, lines=[own]))["dram"]
+    same, moved, same_side = roofs.name(Canvas(view, lines=[own, Line(50, 0, 50, 600)]))["dram"]
+    assert (same, same_side) == (words, side)
+    assert own.x0 + part * (own.x1 - own.x0) < 50 < own.x0 + moved * (own.x1 - own.x0)

@@ -84,7 +84,7 @@ def shared_texts(opinions: Sequence[Opinion]) -> dict[str, int]:
     """Number the long texts that so many cards share that a page writes them once, below its cards."""
     if len(opinions) <= SHARED_FROM:
         return {}
-    cards = Counter(text for said in opinions for text in {message.text for message in said.messages})
+    cards = Counter(text for said in opinions for text in dict.fromkeys(message.text for message in said.messages))
     often = (text for text, count in cards.items() if count >= _OFTEN and len(text) >= _LONG)
     return {text: number for number, text in enumerate(often, 1)}
 

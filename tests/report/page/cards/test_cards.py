@@ -20,7 +20,7 @@ from rooflens.report.page.cards.bars import level_bars, pipe_bars, stall_bars
 from rooflens.report.page.cards.expectation import PredictedRow
 from rooflens.report.page.cards.memory import memory
 from rooflens.report.page.cards.mix import opcode_mix
-from rooflens.report.page.cards.nvidia import opinion, plain_message, shared_texts
+from rooflens.report.page.cards.nvidia import Message, Opinion, opinion, plain_message, shared_texts
 from rooflens.report.page.cards.occupancy import Dot, curves, resident
 from rooflens.report.page.cards.sources import SHARED_FROM, common_rows, merged, source_rows
 from rooflens.report.page.cards.times import times
@@ -287,6 +287,13 @@ def test_texts_of_many_cards_are_written_once() -> None:
     few = html_of(*(ruled(analysis) for analysis in samples.many(3)))
     assert few.count(("A long one. " * 100).strip()) == 3
     assert shared_texts([]) == {}
+
+
+def test_shared_texts_are_numbered_as_they_come() -> None:
+    """A page is the same to the byte whenever it is written: the texts of its rules have the order of the cards."""
+    texts = [f"{number}, and a long one. " * 10 for number in range(9)]
+    said = Opinion("", "", tuple(Message("A rule", text) for text in texts), 0)
+    assert shared_texts([said] * (SHARED_FROM + 1)) == {text: number for number, text in enumerate(texts, 1)}
 
 
 def test_every_drawn_number_says_its_source(fixtures: Path) -> None:
