@@ -170,7 +170,7 @@ def test_check_notices_a_broken_kernel(broken: Path, mutation: Mutation) -> None
 
 
 def test_the_same_sources_are_a_program_of_hip(compiler: str, tmp_path: Path) -> None:
-    """With the names mapped as hipcc's macro asks for, `roofline` is as right, and its table has a row for each step."""
+    """With the names mapped as hipcc's macro asks for, `roofline` is right too, and its table has a row a step."""
     hip = build_for_cpu([find_workload("roofline")], tmp_path, compiler, ["__HIP_PLATFORM_AMD__"])
     done = _run(hip, "roofline", {"n": 1024, "iterations": 1, "table": 1, "repeats": 1})
     assert done.returncode == 0, done.stdout + done.stderr

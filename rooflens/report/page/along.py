@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
-    from rooflens.model.predict.parts.along import Along, Origin, Spot
     from rooflens.model.predict.measured import Checked
+    from rooflens.model.predict.parts.along import Along, Origin, Spot
     from rooflens.model.records import AnalyzedReport
     from rooflens.report.content import Content
 
