@@ -9,7 +9,9 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
-from rooflens.model.keys import Keys, launch_id
+from rooflens.model.keys import Keys, function_of, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -46,6 +48,12 @@ if TYPE_CHECKING:
 _NAMED = 3
 """Kernels that are named; of more, only the count is told."""
 
+_MOST_CHOSEN = 12
+"""Kernels that are chosen by name in one command."""
+
+_FUNCTION = re.compile(r"\w+", re.ASCII)
+"""What a shell and an expression of ncu take as it is, and what is no lambda."""
+
 _TOGETHER = 128
 """Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
 
@@ -66,6 +74,19 @@ class Missing(Struct, frozen=True):
         """Say it in a line."""
         named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
         return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
+
+    @property
+    def option(self) -> str:
+        """Write the option of `collect` that profiles them.
+
+        ncu holds its names against those of functions, without namespaces, template arguments and parameters.
+        """
+        functions = [name for name in dict.fromkeys(map(function_of, self.names)) if _FUNCTION.fullmatch(name)]
+        if not functions:
+            return "--launch-count N"
+        if len(functions) == 1:
+            return f"--kernel {functions[0]}"
+        return f"--kernel 'regex:^({'|'.join(functions[:_MOST_CHOSEN])})$'"
 
 
 class Analyzed(Struct, frozen=True):
@@ -242,6 +263,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     calibrations: Sequence[Attainable],
     *,
     keys: Mapping[int, str] | None = None,
+    with_evidence: bool = True,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
     """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not.
 
@@ -252,6 +274,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
         limits: Thresholds of the verdicts.
         calibrations: Of any GPUs.
         keys: What launches are called, by position, where not all of them are here; they are numbered by default.
+        with_evidence: Write the verdicts' lines of evidence, too.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
@@ -276,22 +299,29 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     analyses: list[Analysis] = []
     for at in range(0, len(kernels), _TOGETHER):
         together = slice(at, at + _TOGETHER)
-        analyses += _analyze_kernels(kernels[together], limits, outsides[together], calibrations)
+        given = kernels[together], limits, outsides[together], calibrations
+        analyses += _analyze_kernels(*given, with_evidence=with_evidence)
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
     return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
 
 
 def _analyze_kernels(
-    kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside], calibrations: Sequence[Attainable]
+    kernels: Sequence[Kernel],
+    limits: Thresholds,
+    outsides: Sequence[Outside],
+    calibrations: Sequence[Attainable],
+    *,
+    with_evidence: bool,
 ) -> list[Analysis]:
     """Analyze kernels; one that meets a bug of ours is a failed one that says so."""
     try:
         known = [_with_attainable(*one, calibrations) for one in zip(kernels, outsides, strict=True)]
-        return analyze_all(kernels, limits, known)
+        return analyze_all(kernels, limits, known, with_evidence=with_evidence)
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
         if len(kernels) > 1:
             alone = [([kernel], limits, [outside]) for kernel, outside in zip(kernels, outsides, strict=True)]
-            return [found for one in alone for found in _analyze_kernels(*one, calibrations)]
+            each = (_analyze_kernels(*one, calibrations, with_evidence=with_evidence) for one in alone)
+            return [*chain.from_iterable(each)]
         return [analyze(failed_kernel(kernels[0], bug_reason(error)), limits, Outside(key=outsides[0].key))]
 
 

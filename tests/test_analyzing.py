@@ -7,14 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
-from rooflens.analyzing import analyze_paths
+from rooflens.analyzing import Missing, analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import load_reports
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from support.ncu_rep_writer import MetricValue
 
     from rooflens.ingest.loading.load import Loaded
-    from rooflens.model.records import Analysis, Kernel, Outside, Run
-    from rooflens.model.verdict.thresholds import Thresholds
+    from rooflens.model.records import Analysis, Kernel, Run
 
 
 @pytest.fixture
@@ -287,10 +286,10 @@ def test_a_bug_costs_the_kernel_that_meets_it(pair: tuple[Path, Path], monkeypat
     whole = analyze_paths(pair)
     victim = whole.reports[1].analyses[0].kernel.name
 
-    def breaking(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside]) -> list[Analysis]:
+    def breaking(kernels: Sequence[Kernel], *given: Any, **how: bool) -> list[Analysis]:
         if any(kernel.name == victim for kernel in kernels):
             raise ZeroDivisionError("float division by zero")
-        return analyze_all(kernels, limits, outsides)
+        return analyze_all(kernels, *given, **how)
 
     monkeypatch.setattr("rooflens.analyzing.analyze_all", breaking)
     found = analyze_paths(pair)
@@ -323,3 +322,18 @@ def test_a_bug_that_a_whole_report_meets_costs_that_report(
     assert source == str(pair[0])
     assert "OverflowError" in str(error)
     assert "please report" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("names", "option"),
+    [
+        (("gemm<float, (int)128>",), "--kernel gemm"),
+        (("ns::(anonymous namespace)::gemm<a::b<1>>", "gemm<double>"), "--kernel gemm"),
+        (("at::native::relu<float>", "copy"), "--kernel 'regex:^(relu|copy)$'"),
+        (("evil'; rm -rf /",), "--launch-count N"),
+        (tuple(f"k{number}" for number in range(99)), f"--kernel 'regex:^({'|'.join(f'k{n}' for n in range(12))})$'"),
+    ],
+)
+def test_missing_kernels_are_asked_for_by_names_that_ncu_matches(names: tuple[str, ...], option: str) -> None:
+    """Ncu's names of functions have no namespaces, template arguments or parameters: so is what the hint prints."""
+    assert Missing("x.ncu-rep", names).option == option
