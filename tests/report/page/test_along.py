@@ -49,7 +49,7 @@ def _with(
 
 
 def test_each_kernel_is_predicted_by_its_intensity(recorded: AnalyzedReport) -> None:
-    """SAXPY at a sixth FLOP/B, the chains at a quarter of their length; compute right of the ridge at 9.7, else memory."""
+    """SAXPY at a sixth FLOP/B, chains at a quarter of their length; compute right of the ridge at 9.7, else memory."""
     spots = _along(recorded).spots
     assert [spot.predicted_intensity for spot in spots] == pytest.approx([1 / 6, *(steps / 4 for steps in STEPS)])
     assert [spot.predicted_bound for spot in spots] == ["memory"] * 7 + ["compute"] * 4
