@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -242,6 +243,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     calibrations: Sequence[Attainable],
     *,
     keys: Mapping[int, str] | None = None,
+    with_evidence: bool = True,
 ) -> tuple[AnalyzedReport, tuple[str, ...]]:
     """Analyze one report, or a piece; return with it the names of the kernels it should hold and does not.
 
@@ -252,6 +254,7 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
         limits: Thresholds of the verdicts.
         calibrations: Of any GPUs.
         keys: What launches are called, by position, where not all of them are here; they are numbered by default.
+        with_evidence: Write the verdicts' lines of evidence, too.
     """
     total_ns = sum(kernel.duration_ns or 0.0 for kernel in kernels)
     one_each = Outside(
@@ -276,22 +279,29 @@ def analyze_report(  # noqa: PLR0913 - each comes from elsewhere
     analyses: list[Analysis] = []
     for at in range(0, len(kernels), _TOGETHER):
         together = slice(at, at + _TOGETHER)
-        analyses += _analyze_kernels(kernels[together], limits, outsides[together], calibrations)
+        given = kernels[together], limits, outsides[together], calibrations
+        analyses += _analyze_kernels(*given, with_evidence=with_evidence)
     missing = unprofiled.names_without(profiled) if unprofiled and _should_hold_each(run) else ()
     return AnalyzedReport(run, tuple(analyses), unprofiled), tuple(missing)
 
 
 def _analyze_kernels(
-    kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside], calibrations: Sequence[Attainable]
+    kernels: Sequence[Kernel],
+    limits: Thresholds,
+    outsides: Sequence[Outside],
+    calibrations: Sequence[Attainable],
+    *,
+    with_evidence: bool,
 ) -> list[Analysis]:
     """Analyze kernels; one that meets a bug of ours is a failed one that says so."""
     try:
         known = [_with_attainable(*one, calibrations) for one in zip(kernels, outsides, strict=True)]
-        return analyze_all(kernels, limits, known)
+        return analyze_all(kernels, limits, known, with_evidence=with_evidence)
     except Exception as error:  # noqa: BLE001 - a bug that one kernel meets must not cost the others
         if len(kernels) > 1:
             alone = [([kernel], limits, [outside]) for kernel, outside in zip(kernels, outsides, strict=True)]
-            return [found for one in alone for found in _analyze_kernels(*one, calibrations)]
+            each = (_analyze_kernels(*one, calibrations, with_evidence=with_evidence) for one in alone)
+            return [*chain.from_iterable(each)]
         return [analyze(failed_kernel(kernels[0], bug_reason(error)), limits, Outside(key=outsides[0].key))]
 
 

@@ -364,7 +364,13 @@ class _ChunkTask(Struct, frozen=True):
             kernels = [replace(kernel, rules=()) for kernel in found.kernels] if self.without_nvidia else found.kernels
             try:
                 report, missing = analyze_report(
-                    found.run, kernels, found.unprofiled, self.limits, self.calibrations, keys=found.keys
+                    found.run,
+                    kernels,
+                    found.unprofiled,
+                    self.limits,
+                    self.calibrations,
+                    keys=found.keys,
+                    with_evidence=not self.is_slim,
                 )
             except Exception as error:  # noqa: BLE001 - a bug that one report meets must not cost the others
                 told.failures.append((found.run.source, InputError(bug_reason(error), BUG_HINT)))

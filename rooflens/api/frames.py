@@ -16,7 +16,7 @@ from rooflens.model.records import LEVELS
 from rooflens.model.store.rows import kernel_table
 from rooflens.model.store.schema import METRICS
 from rooflens.model.store.tables.findings import finding_table, hotspot_table
-from rooflens.model.store.tables.roofline import roofline_table
+from rooflens.model.store.tables.roofline import ROOFLINE, roofline_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -96,7 +96,7 @@ def to_table(kernels: Sequence[Kernel], sources: Iterable[Source], thresholds_di
     analyses = [kernel.analysis for kernel in kernels]
     makers: Mapping[str, Callable[[], pa.Table]] = {
         "kernels": lambda: kernel_table([analysis.kernel for analysis in analyses]),
-        "roofline": lambda: roofline_table(analyses, MODEL_VERSION, thresholds_digest),
+        "roofline": lambda: roofline_table(analyses, MODEL_VERSION, thresholds_digest).cast(ROOFLINE),
         "findings": lambda: finding_table(analyses, MODEL_VERSION, thresholds_digest),
         "hotspots": lambda: hotspot_table([analysis.kernel for analysis in analyses]),
         "metrics": lambda: _metrics(kernels, sources),

@@ -47,7 +47,9 @@ def analyze(kernel: Kernel, limits: Thresholds | None = None, outside: Outside |
     return analyze_all([kernel], limits or default_thresholds(), [outside or Outside()])[0]
 
 
-def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside]) -> list[Analysis]:
+def analyze_all(
+    kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequence[Outside], *, with_evidence: bool = True
+) -> list[Analysis]:
     """Say everything the model knows of some kernels, each for itself.
 
     They go through each stage together, which takes a third less time than one kernel after the other: what a stage
@@ -57,6 +59,7 @@ def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequenc
         kernels: Their resolved counters.
         limits: Thresholds.
         outsides: What is known from outside the profile of each.
+        with_evidence: Write the verdicts' lines of evidence, too.
     """
     flops = [count_flops(kernel) for kernel in kernels]
     pipes = [place_pipes(kernel, counted) for kernel, counted in zip(kernels, flops, strict=True)]
@@ -65,7 +68,10 @@ def analyze_all(kernels: Sequence[Kernel], limits: Thresholds, outsides: Sequenc
     decisions = [decide(case) for case in cases]
     distances = [_distances(*one) for one in zip(placed, cases, decisions, strict=True)]
     findings = find_findings([_facts(*one) for one in zip(cases, decisions, distances, strict=True)])
-    verdicts = [write_verdict(*one) for one in zip(cases, decisions, distances, findings, strict=True)]
+    verdicts = [
+        write_verdict(*one, with_evidence=with_evidence)
+        for one in zip(cases, decisions, distances, findings, strict=True)
+    ]
     return [_analysis(*one) for one in zip(placed, cases, findings, verdicts, strict=True)]
 
 

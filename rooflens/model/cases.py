@@ -70,6 +70,7 @@ class Workload:
         kind: `cuda` for a program that nvcc compiles, `torch` for a Python one.
         program: File in the folder that is compiled or run.
         cases: The first one is the default.
+        together: Its cases are steps of one path: where none is named, all of them are profiled.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Workload:
     program: str
     folder: Path
     cases: tuple[Case, ...]
+    together: bool = False
 
     def case(self, name: str | None) -> Case:
         """Return a case by name, the default one for None.

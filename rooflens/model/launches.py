@@ -278,22 +278,22 @@ def ranked_launches(pairs: Sequence[tuple[str, Analysis]], total_ns: float) -> t
     groups = group_keys([analysis for _, analysis in pairs])
     before = accumulate((duration_ns or 0.0 for _, _, duration_ns in rows), initial=0.0)
     return tuple(
-        _launch(key, analysis, total_ns, (groups.get(identity(analysis), ""), before_ns))
-        for (key, analysis, _), before_ns in zip(rows, before, strict=False)
+        _launch(row, total_ns, groups.get(identity(row[1]), ""), before_ns)
+        for row, before_ns in zip(rows, before, strict=False)
     )
 
 
-def _launch(key: str, analysis: Analysis, total_ns: float, place: tuple[str, float]) -> Launch:
-    """Derive one row; `place` is the key of its group, and the GPU time in nanoseconds of all launches before it."""
-    duration_ns = counted_ns(analysis)
+def _launch(row: tuple[str, Analysis, float | None], total_ns: float, group_key: str, before_ns: float) -> Launch:
+    """Derive one row: of its key, the record and its time that counts; `before_ns` is that of all before it."""
+    key, analysis, duration_ns = row
     return Launch(
         key=key,
         analysis=analysis,
         duration_ns=duration_ns,
         time_share=ratio(duration_ns, total_ns),
         winnable_ns=_winnable_ns(analysis, duration_ns),
-        group_key="" if analysis.kernel.failed else place[0],
-        cumulative_share=ratio(place[1], total_ns) or 0.0,
+        group_key="" if analysis.kernel.failed else group_key,
+        cumulative_share=ratio(before_ns, total_ns) or 0.0,
     )
 
 

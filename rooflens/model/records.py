@@ -423,7 +423,7 @@ class Analysis(Struct, frozen=True):
     @property
     def gpu_time_ns(self) -> float | None:
         """GPU time of all the launches it stands for, in nanoseconds."""
-        duration_ns = self.kernel.duration_ns
+        duration_ns = self.kernel.counters.get("duration_ns")
         return None if duration_ns is None else duration_ns * self.launches
 
 

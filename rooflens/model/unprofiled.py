@@ -79,6 +79,7 @@ class Unprofiled:
         iterations: How often the workload did its work in `wall_ns`.
         launch_counts: Launches of each kernel and shape, where they are known.
         gaps_after: The longest gaps by the kernel that ran before them, longest sum first, where they are known.
+        cublas_ns: Kernel time of cuBLAS for the same work as often; None where the workload did not measure it.
     """
 
     wall_ns: int
@@ -88,6 +89,12 @@ class Unprofiled:
     iterations: int = 1
     launch_counts: tuple[LaunchCount, ...] = ()
     gaps_after: tuple[GapsAfter, ...] = ()
+    cublas_ns: int | None = None
+
+    @property
+    def cublas_share(self) -> float | None:
+        """Speed as a part of cuBLAS's; over 1 where it is faster. None where either time is unknown."""
+        return self.cublas_ns / self.kernel_ns if self.cublas_ns and self.kernel_ns else None
 
     @property
     def gap_share(self) -> float | None:

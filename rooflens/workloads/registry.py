@@ -49,7 +49,7 @@ def parse_workload(folder: Path, text: str) -> Workload:
         InputError: The text is no TOML or lacks something.
     """
     document = parse_toml(text, f"`{folder.name}/workload.toml`")
-    document.check_keys(("kind", "summary", "program", "case"))
+    document.check_keys(("kind", "summary", "program", "case"), ("profile",))
     return Workload(
         name=folder.name,
         kind=document.one_of("kind", KINDS),
@@ -57,6 +57,7 @@ def parse_workload(folder: Path, text: str) -> Workload:
         program=document.text("program"),
         folder=folder,
         cases=tuple(_case(case) for case in document.tables("case")),
+        together="profile" in document and document.one_of("profile", ("first", "all")) == "all",
     )
 
 

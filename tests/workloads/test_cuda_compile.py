@@ -75,6 +75,8 @@ CLAIMS = [
     Claim("gemm_ladder", "gemm_08_tensor_core", ("sm_75",), "HMMA.1688.F32", 128, 128),
     Claim("gemm_ladder", "gemm_08_tensor_core", AMPERE_ON, "HMMA.16816.F32", 64, 64),
     Claim("gemm_ladder", "gemm_08_tensor_core", ARCHITECTURES, "LDL", 0, 0),
+    Claim("gemm_ladder", "gemm_09_autotuned", AMPERE_ON, "HMMA.16816.F32", 32, 128),
+    Claim("gemm_ladder", "gemm_09_autotuned", ARCHITECTURES, "LDL", 0, 0),
 ]
 """What must stand in the machine code: loops that were not optimised away, the instruction that a rung is about."""
 

@@ -178,7 +178,9 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
     if cases and all_cases:
         raise UsageError("--case and --all-cases exclude each other", "leave one of the two out")
     if name is not None:
-        wanted = [case.name for case in find_workload(name).cases] if all_cases else dict.fromkeys(cases)
+        workload = find_workload(name)
+        is_whole = all_cases or (workload.together and not cases)
+        wanted = [case.name for case in workload.cases] if is_whole else dict.fromkeys(cases)
         return [workload_target(name, case) for case in wanted] or [workload_target(name, None)]
     if cases or all_cases:
         raise UsageError(

@@ -105,6 +105,7 @@ def parse_workload(ran: Ran) -> Unprofiled:
                 launches=_count(values.get("launches")),
                 source="workload",
                 iterations=_count(values.get("iterations")) or 1,
+                cublas_ns=_count(values.get("cublas_ns")),
             )
     return Unprofiled(ran.wall_ns)
 
@@ -153,8 +154,9 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         return None
     what, hint = f"`{path}` is no record of an un-profiled run", "delete it, or collect again"
     document = parse_json(read_text(path, hint, is_named=False), what, hint)
-    names = {field.name for field in fields(Unprofiled)} - {"gaps_after"}
-    document.check_keys(("schema_version", "gap_share", *names), ("gaps_after",))
+    later = ("gaps_after", "cublas_ns")
+    names = {field.name for field in fields(Unprofiled)} - set(later)
+    document.check_keys(("schema_version", "gap_share", *names), later)
     kernel_ns, launches = (
         None if document.values[key] is None else document.count(key, zero=True) for key in ("kernel_ns", "launches")
     )
@@ -168,6 +170,7 @@ def read_unprofiled(report: Path) -> Unprofiled | None:
         gaps_after=tuple(_gaps_after(table) for table in document.tables("gaps_after"))
         if "gaps_after" in document
         else (),
+        cublas_ns=_optional_count(document, "cublas_ns"),
     )
 
 

@@ -16,7 +16,7 @@ from rooflens.model.records import LEVELS, Level, ratio
 from rooflens.model.roofline.shared_memory import delivered_bytes, uses_shared_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rooflens.model.records import Kernel, Pipe
 
@@ -189,6 +189,20 @@ def _shares(counters: Mapping[str, float], duration_ns: float | None, level: str
         elif (share := counters.get(stored)) is not None:
             shares[name] = share
     return shares
+
+
+def fullest(
+    levels: Mapping[str, Level], pipes: Mapping[str, Pipe], but: Collection[str] = ()
+) -> tuple[str, float] | None:
+    """Name the level or pipe with the largest share, and that; the first of equal ones. None where none has a share."""
+    top: tuple[str, float] | None = None
+    places: tuple[Mapping[str, Level | Pipe], ...] = levels, pipes
+    for of_kind in places:
+        for name, place in of_kind.items():
+            share = place.share
+            if share is not None and (top is None or share > top[1]) and name not in but:
+                top = name, share
+    return top
 
 
 def shares_of(levels: Mapping[str, Level], pipes: Mapping[str, Pipe]) -> dict[str, float]:

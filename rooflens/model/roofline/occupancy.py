@@ -16,7 +16,7 @@ from msgspec import Struct
 from rooflens.model.counters.execution import WARP_THREADS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rooflens.model.records import Kernel
 
@@ -129,12 +129,7 @@ def next_step(kernel: Kernel, limiter: str) -> Step | None:
     It is CUDA's own arithmetic: registers are given to a warp 256 at a time, out of a quarter of an SM's for each
     scheduler; shared memory comes in units of 128 bytes (256 before compute capability 8.0), the driver's part in it.
     """
-    find = {
-        "registers": _fewer_registers,
-        "shared memory": _less_shared_memory,
-        "warps a block": _fitting_block,
-        "block slots": _larger_block,
-    }.get(limiter)
+    find = _STEPS.get(limiter)
     return find(kernel.counters) if find else None
 
 
@@ -211,6 +206,14 @@ def _larger_block(counters: Mapping[str, float]) -> Step | None:
     to = math.ceil(held / slots) * WARP_THREADS
     return Step(block, to, slots, "threads") if to > block else None
 
+
+_STEPS: Mapping[str, Callable[[Mapping[str, float]], Step | None]] = {
+    "registers": _fewer_registers,
+    "shared memory": _less_shared_memory,
+    "warps a block": _fitting_block,
+    "block slots": _larger_block,
+}
+"""Resource -> what finds its next step."""
 
 Property = Literal["registers", "block size", "shared memory"]
 

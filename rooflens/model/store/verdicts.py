@@ -181,7 +181,7 @@ class _PartVerdicts:
         held, self._held, self._held_count = self._held, [], 0
         for table in _MAKERS:
             if table in self.needed and held:
-                self._write(table, pa.concat_tables([tables[table] for tables in held]))
+                self._write(table, pa.concat_tables([tables[table] for tables in held]).unify_dictionaries())
 
     def _write(self, table: str, rows: pa.Table) -> None:
         if table not in self._writers:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from rooflens.model.counters.execution import WARP_THREADS
 from rooflens.model.records import Bottleneck, ratio
 from rooflens.model.roofline.flops import SCALAR_COUNTERS, UPPER_BOUND
-from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, leading_stage, shares_of
+from rooflens.model.roofline.levels import L2_INTERNAL, LSU_INPUT, SHARED_DATA, fullest, leading_stage
 from rooflens.model.roofline.opcodes import thread_flop
 from rooflens.model.roofline.pipes import PIPE_ROWS
 from rooflens.model.verdict.stand_ins import compute_stand_in, memory_stand_in
@@ -53,17 +53,13 @@ def memory_bottleneck(case: Case) -> Bottleneck | None:
     A report that shows neither L2 nor any stage behind L1's input may hide the busiest unit: then what stands in for
     the side does so where it is higher.
     """
-    shares = {name: level.share for name, level in case.levels.items() if level.share is not None}
+    unit = fullest(case.levels, {})
     caches = any(_is_seen(level, case.levels[level]) for level in ("l1", "l2"))
-    name = max(shares, key=shares.__getitem__, default=None)
     stand_in = None if caches else memory_stand_in(case.kernel)
-    if stand_in is not None and (name is None or stand_in.share > shares[name]):
+    if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
-    if name is None:
-        return None
-    if name == "l1" and _is_shared_memory(case, shares):
-        return Bottleneck("smem", shares["l1"])
-    return Bottleneck(name, shares[name])
+    name, share = unit
+    return Bottleneck("smem" if name == "l1" and _is_shared_memory(case, share) else name, share)
 
 
 def both_sides(analysis: Analysis) -> list[Bottleneck]:
@@ -89,30 +85,26 @@ def _is_seen(name: str, level: Level) -> bool:
     return level.share is not None and not (level.stages and level.stages.keys() <= _PARTIAL[name])
 
 
-def _is_shared_memory(case: Case, shares: Mapping[str, float]) -> bool:
+def _is_shared_memory(case: Case, l1_share: float) -> bool:
     """Return whether most of the LSU's wavefronts are shared-memory ones, where a stage that serves both leads."""
     l1 = case.levels["l1"]
     leading = leading_stage(l1) or "data"
-    wavefronts = l1.stages.get("data", shares["l1"])
+    wavefronts = l1.stages.get("data", l1_share)
     return (
         leading in {"data", "writeback", SHARED_DATA}
-        and shares.get("smem", 0.0) > case.limits.smem_part_of_l1 * wavefronts
+        and (case.levels["smem"].share or 0.0) > case.limits.smem_part_of_l1 * wavefronts
     )
 
 
 def compute_bottleneck(case: Case) -> Bottleneck | None:
     """Find the busiest pipe; a busy pipe is named after the work that explains it."""
-    shares = {
-        name: pipe.share for name, pipe in case.pipes.items() if pipe.share is not None and name not in _NEVER_LEAD
-    }
-    stand_in = None if "issue" in shares else compute_stand_in(case.kernel)
-    if stand_in is not None and stand_in.share > max(shares.values(), default=-1.0):
+    unit, issue = fullest({}, case.pipes, _NEVER_LEAD), case.pipes.get("issue")
+    is_measured = issue is not None and issue.share is not None
+    stand_in = None if is_measured else compute_stand_in(case.kernel)
+    if unit is None or (stand_in is not None and stand_in.share > unit[1]):
         return stand_in
-    if not shares:
-        return None
-    key = max(shares, key=shares.__getitem__)
-    name = _filling(case) or key if key == "issue" else _explained(case, key, shares[key])
-    return Bottleneck(name, shares[key])
+    key, share = unit
+    return Bottleneck(_filling(case) or key if key == "issue" else _explained(case, key, share), share)
 
 
 def _filling(case: Case) -> str | None:
@@ -171,11 +163,8 @@ def busiest_unit(case: Case, *sides: Bottleneck | None) -> Bottleneck | None:
     top = max((side for side in sides if side is not None), key=lambda side: side.share, default=None)
     if top is None or top.resource is None:
         return top
-    shares = {name: share for name, share in shares_of(case.levels, case.pipes).items() if name not in _NEVER_LEAD}
-    if top.share > max(shares.values(), default=-1.0):
-        return top
-    name = max(shares, key=shares.__getitem__)
-    return Bottleneck(name, shares[name])
+    unit = fullest(case.levels, case.pipes, _NEVER_LEAD)
+    return top if unit is None or top.share > unit[1] else Bottleneck(*unit)
 
 
 def is_stand_in(case: Case, side: Bottleneck) -> bool:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rooflens.model.counters.memory import SECTOR_BYTES
 from rooflens.model.failed import ALL_NAN
 from rooflens.model.roofline.flops import SCALAR_DTYPES
-from rooflens.model.roofline.levels import dram_clock_part, shares_of
+from rooflens.model.roofline.levels import dram_clock_part, fullest
 from rooflens.model.roofline.shared_memory import ACCURACY_FLAGS, delivered_bytes
 
 if TYPE_CHECKING:
@@ -288,7 +288,8 @@ def _of_passes(
     counters, duration_ns = kernel.counters, kernel.duration_ns
     if duration_ns is not None and duration_ns < limits.short_duration_ns and counters.get("passes", 0.0) > 1:
         yield "short_and_replayed"
-    if max(shares_of(levels, pipes).values(), default=0.0) > limits.share_over_one:
+    unit = fullest(levels, pipes)
+    if unit is not None and unit[1] > limits.share_over_one:
         yield "share_over_one"
     long_enough = duration_ns is not None and duration_ns >= limits.short_duration_ns
     if long_enough and _clock_spread(kernel) > limits.clock_spread:

@@ -12,6 +12,7 @@ from rooflens.report.html.embed import json_block
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.expectation import sizes_text
+from rooflens.report.page.ladders import ladder_of
 from rooflens.report.page.sweeps import find_sweeps
 from rooflens.report.plane.axes import axes
 from rooflens.report.plane.geometry import Line
@@ -198,14 +199,14 @@ def _tooltip() -> Layer:
 def sweeps(page: Content) -> Markup:
     """Show the sweeps of a page; nothing where there is none."""
     found = find_sweeps(page)
-    shown = [(f"sweep-{i}", sweep) for i, sweep in enumerate(found[:MAX_SWEEPS])]
+    shown = [(f"sweep-{i}", sweep, ladder_of(sweep, page)) for i, sweep in enumerate(found[:MAX_SWEEPS])]
     groups = {launch.key: launch.group_key for launch in page.launches}
     blocks = [
         json_block(
             f"spec-{key}",
             sweep_spec(sweep, title=_title(sweep, synthetic=page.synthetic), subtitle=_subtitle(sweep), groups=groups),
         )
-        for key, sweep in shown
+        for key, sweep, _ in shown
     ]
     return render("report/sweeps", shown=shown, blocks=blocks, left_out=len(found) - len(shown))
 

@@ -1,7 +1,7 @@
-// gemm_ladder: C = A B, square, eight times: every rung removes the wall that the one before it hits.
+// gemm_ladder: C = A B, square, nine times: every rung removes the wall that the one before it hits.
 //
 // The work is the same on all of them, 2 n^3 FLOP, and so are the compulsory bytes: A and B read, C written.
-// `--rung` 1 to 8 selects the file of that number.
+// `--rung` 1 to 9 selects the file of that number.
 #include "../common.cuh"
 
 #include "01_naive.cuh"
@@ -12,6 +12,7 @@
 #include "06_vectorized.cuh"
 #include "07_warptile.cuh"
 #include "08_tensor_core.cuh"
+#include "09_autotuned.cuh"
 #include "cublas.cuh"
 
 namespace {
@@ -19,6 +20,7 @@ namespace {
 constexpr long long kLargestTile = 128;
 constexpr long long kMaxN = 32768;  // n^2 fits into an int: the kernels count with them
 constexpr long long kTensorRung = 8;
+constexpr long long kLastRung = 9;
 
 using FloatRung = void (*)(int, const float*, const float*, float*);
 constexpr FloatRung kFloatRungs[] = {naive::launch,        coalesced::launch,    shared_tile::launch,
@@ -46,6 +48,13 @@ rooflens::Check compare(const std::vector<float>& result, long long n, Source a,
   return check;
 }
 
+// What a rung has to say beside its times: the tile that a search chose.
+template <typename Rung>
+std::string told(const Rung&) {
+  return "";
+}
+std::string told(const autotuned::Rung& rung) { return ", \"tile\": \"" + rung.tile() + "\""; }
+
 template <typename Value, typename Source, typename Rung>
 int run(const rooflens::Arguments& arguments, long long n, double tolerance, Rung rung) {
   const Source a_source{1};
@@ -64,22 +73,22 @@ int run(const rooflens::Arguments& arguments, long long n, double tolerance, Run
   rooflens::Check check{tolerance};
   if (arguments.check()) check = compare(c.download(), n, a_source, b_source, tolerance);
   return rooflens::answer("gemm_ladder", arguments, timing, check,
-                          ", \"cublas_ns\": " + rooflens::json_number(cublas_ns));
+                          ", \"cublas_ns\": " + rooflens::json_number(cublas_ns) + told(rung));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   rooflens::Arguments arguments(argc, argv);
-  const long long rung = arguments.take("rung", 1, 1, kTensorRung);
+  const long long rung = arguments.take("rung", 1, 1, kLastRung);
   const long long n = arguments.take("n", 4096, kLargestTile, kMaxN);
   arguments.finish();
   rooflens::require(n % kLargestTile == 0, "`--n` must be a multiple of 128, the largest tile of the ladder");
   rooflens::require_gpu();
 
   // Tensor cores cut low bits when they add instead of rounding: four times the tolerance.
-  if (rung == kTensorRung) {
-    return run<__half, rooflens::RandomHalf>(arguments, n, 4.0 * tolerance_of(n), tensor_core::launch);
-  }
+  const double cut = 4.0 * tolerance_of(n);
+  if (rung == kTensorRung) return run<__half, rooflens::RandomHalf>(arguments, n, cut, tensor_core::launch);
+  if (rung == kLastRung) return run<__half, rooflens::RandomHalf>(arguments, n, cut, autotuned::Rung{});
   return run<float, rooflens::RandomFloat>(arguments, n, tolerance_of(n), kFloatRungs[rung - 1]);
 }

@@ -384,6 +384,15 @@ def test_all_cases_make_a_report_each_and_one_page(
     assert result.stderr.splitlines()[-1] == f"wrote {Path('out/attention.html')}"
 
 
+def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
+    """`gemm_ladder` without a case is a report for each rung, in order; with one it is that rung alone."""
+    lines = run("collect", "gemm_ladder", "--dry-run", "--chip", "gh100").stdout.splitlines()
+    rungs = [line.partition("--rung ")[2].split()[0] for line in lines]
+    assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases]
+    one = run("collect", "gemm_ladder", "--case", "07_warptile", "--dry-run", "--chip", "gh100").stdout.splitlines()
+    assert [line.partition("--rung ")[2].split()[0] for line in one] == ["7"]
+
+
 @pytest.mark.usefixtures("torch_here")
 def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) -> None:
     """`-o x.ncu-rep` becomes `x.CASE.ncu-rep` where there are several cases, and stays where there is one."""

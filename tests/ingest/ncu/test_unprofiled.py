@@ -89,6 +89,17 @@ def test_a_workload_tells_its_own_times() -> None:
     assert found.gap_share == pytest.approx(0.2)
 
 
+def test_the_time_of_cublas_is_read_and_kept(tmp_path: Path) -> None:
+    """Beside 800 ns of its own, 600 ns of cuBLAS are 75 %; null, as where cuBLAS was not there, is no per cent."""
+    line = {"iterations": 10, "launches": 10, "wall_ns": 1000, "kernel_ns": 800, "cublas_ns": 600.2}
+    found = parse_workload(Ran(5, json.dumps(line)))
+    assert (found.cublas_ns, found.cublas_share) == (600, 0.75)
+    write_unprofiled(tmp_path / "a.ncu-rep", found)
+    assert read_unprofiled(tmp_path / "a.ncu-rep") == found
+    without = parse_workload(Ran(5, json.dumps(line | {"cublas_ns": None})))
+    assert (without.cublas_ns, without.cublas_share) == (None, None)
+
+
 @pytest.mark.parametrize("stdout", ["", "no json", "[1]", '{"wall_ns": null}'])
 def test_a_workload_without_its_line_has_wall_time_only(stdout: str) -> None:
     """What is unknown is null, never 0."""
@@ -122,7 +133,9 @@ def test_it_is_kept_beside_the_report(tmp_path: Path) -> None:
     assert read_unprofiled(report) == found
     assert json.loads(path.read_text())["gap_share"] == pytest.approx(0.2)
     assert list(tmp_path.iterdir()) == [path]
-    older = {key: value for key, value in json.loads(path.read_text()).items() if key != "gaps_after"}
+    older = {
+        key: value for key, value in json.loads(path.read_text()).items() if key not in {"gaps_after", "cublas_ns"}
+    }
     older["launch_counts"] = [{key: "k<int>" if key == "name" else [1, 2, 3] for key in ("name", "grid", "block")}]
     older["launch_counts"][0]["count"] = 20
     path.write_text(json.dumps(older))

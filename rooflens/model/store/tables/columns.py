@@ -24,6 +24,12 @@ def table_of(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def packed(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with the texts of another one packed: each stands once, and its place in each row."""
+    kinds = [pa.dictionary(pa.int32(), pa.string()) if kind == pa.string() else kind for kind in schema.types]
+    return pa.schema([*zip(schema.names, kinds, strict=True)])
+
+
 def reals(values: NDArray[np.float64]) -> pa.Array:
     """Make a column of numbers, null where one is NaN."""
     bits = np.packbits(~np.isnan(values), bitorder="little")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rooflens.model.store.tables.columns import table_of
+from rooflens.model.store.tables.columns import packed, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +44,8 @@ ROOFLINE = pa.schema(
     ]
 )
 
+_PACKED = packed(ROOFLINE)
+
 _PLACED = ("kind", "resource", "unit", "amount", "amount_per_s", "peak_per_s", "share", "intensity_flop_per_byte")
 _Position = tuple[Any, ...]
 
@@ -51,16 +53,19 @@ _Position = tuple[Any, ...]
 def roofline_table(analyses: Sequence[Analysis], model_version: int, thresholds_digest: str) -> pa.Table:
     """Make the rows of `roofline`: one a kernel and level or pipe, the verdict repeated on each.
 
-    A kernel that was placed nowhere has one row without a resource, so that it does not vanish.
+    A kernel that was placed nowhere has one row without a resource, so that it does not vanish. Texts are packed: most
+    stand in each row of a kernel.
     """
     positions = [[*_positions(analysis)] or [(None,) * len(_PLACED)] for analysis in analyses]
     owner = pa.array([i for i, rows in enumerate(positions) for _ in rows], pa.int64())
-    rows = [*chain.from_iterable(positions)]
-    columns: dict[str, Any] = {name: [row[i] for row in rows] for i, name in enumerate(_PLACED)}
-    for name, values in _verdicts(analyses).items():
-        columns[name] = pa.array(values, ROOFLINE.field(name).type).take(owner)
-    columns |= {"model_version": [model_version] * len(rows), "thresholds_digest": [thresholds_digest] * len(rows)}
-    return table_of(columns, ROOFLINE)
+    placed = zip(*chain.from_iterable(positions), strict=True)
+    columns: dict[str, Any] = dict(zip(_PLACED, placed, strict=True)) if positions else dict.fromkeys(_PLACED, ())
+    said = _verdicts(analyses) | {
+        "model_version": [model_version] * len(analyses),
+        "thresholds_digest": [thresholds_digest] * len(analyses),
+    }
+    columns |= {name: pa.array(values, _PACKED.field(name).type).take(owner) for name, values in said.items()}
+    return table_of(columns, _PACKED)
 
 
 def _verdicts(analyses: Sequence[Analysis]) -> dict[str, list[Any]]:
