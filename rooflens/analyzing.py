@@ -9,6 +9,7 @@ Nothing is printed and nothing asked: what a user should hear of stands in the `
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -25,7 +26,7 @@ from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.reports.inputs import find_inputs
 from rooflens.model.analyze import analyze, analyze_all
 from rooflens.model.failed import BUG_HINT, bug_reason, failed_kernel
-from rooflens.model.keys import Keys, launch_id
+from rooflens.model.keys import Keys, function_of, launch_id
 from rooflens.model.records import AnalyzedReport, Outside
 from rooflens.model.roofline.attainable import find_attainable
 from rooflens.model.roofline.calibrations import calibrations_folder, load_calibrations
@@ -47,6 +48,12 @@ if TYPE_CHECKING:
 _NAMED = 3
 """Kernels that are named; of more, only the count is told."""
 
+_MOST_CHOSEN = 12
+"""Kernels that are chosen by name in one command."""
+
+_FUNCTION = re.compile(r"\w+", re.ASCII)
+"""What a shell and an expression of ncu take as it is, and what is no lambda."""
+
 _TOGETHER = 128
 """Kernels that are analyzed together: all that is known of them fits the caches of a processor."""
 
@@ -67,6 +74,19 @@ class Missing(Struct, frozen=True):
         """Say it in a line."""
         named = ", ".join(self.names[:_NAMED]) + (", ..." if len(self.names) > _NAMED else "")
         return f"{self.source}: launches of {count(len(self.names), 'kernel')} ran and are not in the report: {named}"
+
+    @property
+    def option(self) -> str:
+        """Write the option of `collect` that profiles them.
+
+        ncu holds its names against those of functions, without namespaces, template arguments and parameters.
+        """
+        functions = [name for name in dict.fromkeys(map(function_of, self.names)) if _FUNCTION.fullmatch(name)]
+        if not functions:
+            return "--launch-count N"
+        if len(functions) == 1:
+            return f"--kernel {functions[0]}"
+        return f"--kernel 'regex:^({'|'.join(functions[:_MOST_CHOSEN])})$'"
 
 
 class Analyzed(Struct, frozen=True):

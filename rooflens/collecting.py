@@ -6,11 +6,12 @@ Workloads and ncu meet here, without a word about flags or terminals. Standard l
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflens.errors import EnvironmentMissingError, UsageError
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
 from rooflens.ingest.ncu.command import (
     NEWEST,
     PM_SAMPLING_SINCE,
@@ -23,6 +24,7 @@ from rooflens.ingest.ncu.device import devices_of
 from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
 from rooflens.ingest.ncu.run import collect
+from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
 from rooflens.ingest.ncu.unprofiled import run_program, run_workload, write_unprofiled
 from rooflens.local_gpu import local_gpu, obstacles
@@ -72,7 +74,7 @@ class Request:
         detail: Tier of counters: quick, standard or deep.
         chip: Chip to ask counters for; None for the one at hand.
         ncu_path: The ncu to run; None to look for one.
-        timeout_s: Seconds that the program, and then ncu, may take; None for no limit.
+        timeout_s: Seconds that the program without ncu, nsys and ncu may take together; None for no limit.
     """
 
     target: Target
@@ -83,6 +85,22 @@ class Request:
     timeout_s: float | None = None
 
 
+class TimeLimit:
+    """Seconds for several programs together, counted from the first time that somebody asks; None for no limit."""
+
+    def __init__(self, total_s: float | None) -> None:
+        self.total_s = total_s
+        self._end_s: float | None = None
+
+    def left_s(self) -> float | None:
+        """Return what is left, 0 or more; None where there is no limit."""
+        if self.total_s is None:
+            return None
+        now_s = time.monotonic()
+        self._end_s = self._end_s or now_s + self.total_s
+        return max(0.0, self._end_s - now_s)
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What will be run.
@@ -91,6 +109,7 @@ class Plan:
         gpu: The GPU at hand; None where nothing tells.
         program: Command of the un-profiled run; that of the profile stands in `collection`.
         warnings: What about this machine leaves counters out.
+        limit: The time for all that is run.
     """
 
     request: Request
@@ -100,6 +119,7 @@ class Plan:
     program: tuple[str, ...]
     collection: Collection
     warnings: tuple[str, ...] = ()
+    limit: TimeLimit = field(default_factory=lambda: TimeLimit(None), compare=False)
 
 
 def workload_target(name: str, case_name: str | None) -> Target:
@@ -163,7 +183,8 @@ def _make_plan(request: Request, *, dry_run: bool) -> Plan:
     )
     assumed = gpu.assumed if gpu is not None and request.chip is None else ""
     said = (*(obstacles(gpu) if gpu else ()), assumed, choice.reason, lacking)
-    return Plan(request, ncu, gpu, choice.chip, plain, collection, tuple(warning for warning in said if warning))
+    warnings = tuple(warning for warning in said if warning)
+    return Plan(request, ncu, gpu, choice.chip, plain, collection, warnings, TimeLimit(request.timeout_s))
 
 
 def _unset(variables: Mapping[str, str]) -> dict[str, str]:
@@ -255,15 +276,16 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         EnvironmentMissingError: It cannot be started, or a workload misses something.
         StoppedError: Ctrl-C or a like signal.
     """
-    timeout_s, target = plan.request.timeout_s, plan.request.target
+    target = plan.request.target
     if target.workload is not None:
         try:
-            return run_workload(plan.program, timeout_s, on_progress)
+            return run_workload(plan.program, plan.limit.left_s(), on_progress)
         except EnvironmentMissingError as error:
             raise with_replay(error, target) from error
-    ran = run_program(plan.program, timeout_s, on_progress)
-    nsys = find_nsys()
-    traced = trace(nsys, plan.program, timeout_s, on_progress) if nsys else None
+    ran = run_program(plan.program, plan.limit.left_s(), on_progress)
+    nsys, left_s = find_nsys(), plan.limit.left_s()
+    for_nsys_s = None if left_s is None else left_s / 2  # what nsys adds is nice to have; the profile is the point
+    traced = trace(nsys, plan.program, for_nsys_s, on_progress) if nsys else None
     return traced or Unprofiled(ran.wall_ns)
 
 
@@ -279,18 +301,34 @@ def choose_launches(plan: Plan, unprofiled: Unprofiled) -> Plan:
     return replace(plan, collection=replace(collection, launch_count=collection.max_launches))
 
 
-def take(plan: Plan, unprofiled: Unprofiled, on_progress: Callable[[Progress], None]) -> Collected:
-    """Run ncu, and keep the un-profiled run beside its report.
+def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progress], None]) -> Collected:
+    """Run ncu, and keep the un-profiled run beside its report, or beside what there is of one; None where none was.
 
     Raises:
         EnvironmentMissingError, InputError, StoppedError: As `run_ncu.collect` says.
     """
+    left_s = plan.limit.left_s()
+    if left_s == 0:
+        what = f"nothing is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
+        raise InputError(what, "give a longer --timeout, or leave that run out with --no-unprofiled")
     try:
-        collected = collect(plan.ncu, plan.collection, plan.request.timeout_s, on_progress)
-    except EnvironmentMissingError as error:
-        raise with_replay(error, plan.request.target) from error
-    write_unprofiled(collected.report, unprofiled)
+        collected = collect(plan.ncu, plan.collection, left_s, on_progress)
+    except RooflensError as error:
+        if error.kept is not None:
+            _keep_beside(error.kept, unprofiled)
+        if isinstance(error, EnvironmentMissingError):
+            raise with_replay(error, plan.request.target) from error
+        raise
+    _keep_beside(collected.report, unprofiled)
     return collected
+
+
+def _keep_beside(report: Path, unprofiled: Unprofiled | None) -> None:
+    """Keep the un-profiled run; without one, that of an older report of this name may not stay."""
+    if unprofiled is None:
+        sidecar(report).unlink(missing_ok=True)
+    else:
+        write_unprofiled(report, unprofiled)
 
 
 def other_gpu(plan: Plan, report: Path) -> str:
@@ -303,8 +341,9 @@ def other_gpu(plan: Plan, report: Path) -> str:
     return ""
 
 
-def estimate_cost(plan: Plan, unprofiled: Unprofiled) -> str:
+def estimate_cost(plan: Plan, unprofiled: Unprofiled | None) -> str:
     """Write what the collection will cost."""
+    unprofiled = unprofiled or Unprofiled(0)
     iterations = unprofiled.iterations
     collection = plan.collection
     return estimate(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
 _NAMES_IN_FULL = 12
 """A list up to this length stands in the hint itself."""
@@ -17,9 +18,11 @@ class RooflensError(Exception):
     Attributes:
         hint: The next step, shown after `hint:`; empty when there is none.
         exit_code: Status of the process when this error ends it.
+        kept: The part of a report that was there when collecting it failed; None where nothing was kept.
     """
 
     exit_code = 1
+    kept: Path | None = None
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

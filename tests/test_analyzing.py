@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, write_report
 
-from rooflens.analyzing import analyze_paths
+from rooflens.analyzing import Missing, analyze_paths
 from rooflens.cli.group import main
 from rooflens.errors import InputError
 from rooflens.ingest.loading.load import load_reports
@@ -322,3 +322,18 @@ def test_a_bug_that_a_whole_report_meets_costs_that_report(
     assert source == str(pair[0])
     assert "OverflowError" in str(error)
     assert "please report" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("names", "option"),
+    [
+        (("gemm<float, (int)128>",), "--kernel gemm"),
+        (("ns::(anonymous namespace)::gemm<a::b<1>>", "gemm<double>"), "--kernel gemm"),
+        (("at::native::relu<float>", "copy"), "--kernel 'regex:^(relu|copy)$'"),
+        (("evil'; rm -rf /",), "--launch-count N"),
+        (tuple(f"k{number}" for number in range(99)), f"--kernel 'regex:^({'|'.join(f'k{n}' for n in range(12))})$'"),
+    ],
+)
+def test_missing_kernels_are_asked_for_by_names_that_ncu_matches(names: tuple[str, ...], option: str) -> None:
+    """Ncu's names of functions have no namespaces, template arguments or parameters: so is what the hint prints."""
+    assert Missing("x.ncu-rep", names).option == option

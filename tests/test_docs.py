@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
-import duckdb
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 from support import markdown
 
-from rooflens.analyzing import analyze_paths
 from rooflens.cli.group import main
 from rooflens.model.verdict.flags import MEANINGS
-from rooflens.report.text.table import to_sections, to_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("fixtures/*.md")])
@@ -134,28 +129,3 @@ def test_the_readme_names_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(f"\n  {command} " in known for command in commands)
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
-
-
-def test_the_table_of_the_readme_is_what_analyze_prints(fixtures: Path) -> None:
-    """The README quotes the table of published figures at 120 columns, line by line."""
-    (report,) = analyze_paths([fixtures / "published" / "GPU_workshop__MW_Baseline.ncu-rep"]).reports
-    (section,) = to_sections(report.analyses)
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(to_table(section, 120))
-    lines = [section.heading, *(line.rstrip() for line in console.export_text().splitlines())]
-    command = "$ rooflens analyze fixtures/published/GPU_workshop__MW_Baseline.ncu-rep\n"
-    quoted = (ROOT / "README.md").read_text(encoding="utf-8").partition(command)[2]
-    assert [line.strip() for line in quoted.splitlines()[: len(lines)]] == lines
-
-
-def test_the_queries_of_the_store_page_run(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every SQL block of docs/how-to/store.md gives rows on a store made of the stored reports."""
-    monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
-    assert runner.invoke(main, ["ingest", str(fixtures), "--store", "store"]).exit_code == 0
-    assert runner.invoke(main, ["analyze", "--store", "store"]).exit_code == 0
-    text = (ROOT / "docs" / "how-to" / "store.md").read_text(encoding="utf-8")
-    queries = re.findall(r"```sql\n(.*?)```", text, flags=re.DOTALL)
-    assert len(queries) == 4
-    for query in queries:
-        assert duckdb.sql(query).fetchall(), query

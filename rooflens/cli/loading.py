@@ -15,6 +15,7 @@ from rooflens.cli.console import progress, say
 from rooflens.cli.selecting import Choice
 from rooflens.errors import InputError, UsageError
 from rooflens.format import count
+from rooflens.ingest.reports.unpacking import is_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -253,7 +254,8 @@ def load_analyzed(
 def print_remarks(read: Analyzed | Ingested) -> None:
     """Say what could not be used beside reports, and how reports were read where that is worth a word."""
     warnings = [f"warning: {source}: left out: {error}; {error.hint}" for source, error in read.warnings]
-    notes = [f"note: {source}: {note}" for source, note in read.notes]
+    warnings += [f"warning: {source}: {note}" for source, note in read.notes if is_incomplete(Path(source))]
+    notes = [f"note: {source}: {note}" for source, note in read.notes if not is_incomplete(Path(source))]
     for lines, what in ((warnings, "warning"), (notes, "note")):
         for line in lines[:_MOST_REMARKS]:
             say(line)
@@ -269,7 +271,7 @@ def _name_ignored(files: Sequence[Path], what: str) -> None:
 
 def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
-        say(f"warning: {missing.words}; `--kernel NAME` profiles them")
+        say(f"warning: {missing.words}; `{missing.option}` profiles them")
     print_remarks(found)
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

@@ -13,7 +13,8 @@ from support.packing import pack
 from rooflens import collecting
 from rooflens.errors import InputError, StoppedError
 from rooflens.ingest.ncu.command import Collection, Ncu, build_argv
-from rooflens.ingest.ncu.run import REFUSED, Collected, collect
+from rooflens.ingest.ncu.run import Collected, collect
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 
 SAXPY = [("saxpy", way) for way in costs.WAYS]
 
@@ -65,7 +66,7 @@ def test_a_bad_report_is_no_report(gpu_box: Path, monkeypatch: pytest.MonkeyPatc
     assert cost.report is None
     assert error in cost.error
     assert not list(gpu_box.rglob("*.ncu-rep"))
-    assert len(list(gpu_box.rglob(f"*{REFUSED}"))) == (behaviour == "half")
+    assert len(list(gpu_box.rglob(f"*{INCOMPLETE_SUFFIX}"))) == (behaviour == "half")
 
 
 def test_a_report_that_cannot_be_slimmed_is_put_aside(tmp_path: Path) -> None:
@@ -73,7 +74,7 @@ def test_a_report_that_cannot_be_slimmed_is_put_aside(tmp_path: Path) -> None:
     (tmp_path / "x.ncu-rep").write_bytes(b"NVR\0 and no more")
     with pytest.raises(InputError):
         costs.slim_or_refuse(tmp_path / "x.ncu-rep")
-    assert [file.name for file in tmp_path.iterdir()] == [f"x.ncu-rep{REFUSED}"]
+    assert [file.name for file in tmp_path.iterdir()] == [f"x.ncu-rep{INCOMPLETE_SUFFIX}"]
 
 
 def test_ctrl_c_ends_it(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

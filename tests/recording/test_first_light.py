@@ -69,7 +69,8 @@ def test_first_light_brings_home_what_it_can(gpu_box: Path, monkeypatch: pytest.
     assert [one["state"] for one in results["truths"]] == ["pass", "pass", "pass"]
     with tarfile.open(copies / "first_light.tar.gz") as archive:
         names = set(archive.getnames())
-    assert {f"first_light/{name}" for name in ("results.json", "doctor.json", "fixtures/h200/saxpy.ncu-rep")} <= names
+    saxpy = [f"fixtures/h200/saxpy.{ending}" for ending in ("ncu-rep", "ncu.log", "unprofiled.json")]
+    assert {f"first_light/{name}" for name in ("results.json", "doctor.json", "probe/saxpy.ncu.log", *saxpy)} <= names
     assert [path.name for path in copies.iterdir()] == ["first_light.tar.gz"]
 
 
@@ -124,6 +125,21 @@ def test_where_ncu_cannot_work_the_probe_says_so_and_nothing_else_is_run(
     assert set(found.values()) == {"not run: the probe failed"}
     assert not (output / "doctor.json").exists()
     assert (gpu_box / "light.tar.gz").exists()
+
+
+def test_what_fails_leaves_its_words_and_its_part(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ncu wrote before it broke off comes home, with its log and the run without ncu, behind all that is whole."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    output = gpu_box / "light"
+    steps = chosen(output, "record_first")
+    monkeypatch.setattr(first_light, "steps", lambda _: steps)
+    assert first_light.main(["--output", "light"]) == 1
+    assert states(output) == {"record_first": "failed with status 1"}
+    names = [path.relative_to(output).as_posix() for path in first_light.packing_order(output)]
+    kept = [name for name in names if name.startswith("fixtures/h200/saxpy.")]
+    endings = ("ncu-rep.incomplete", "ncu-rep.incomplete.unprofiled.json", "ncu.log")
+    assert sorted(kept) == [f"fixtures/h200/saxpy.{ending}" for ending in endings]
+    assert names[-1] == "fixtures/h200/saxpy.ncu-rep.incomplete"
 
 
 def test_each_step_is_packed_when_it_has_ended(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from support.recorded import ENTRY, only
 
 from rooflens import collecting
 from rooflens.errors import UsageError
-from rooflens.ingest.ncu.run import REFUSED
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
 _FIXTURES = Path(__file__).parents[2] / "fixtures"
@@ -112,11 +112,12 @@ def test_a_failure_costs_only_itself(
 def test_what_ncu_cannot_profile_leaves_nothing(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, status: int
 ) -> None:
-    """A failure of ncu leaves no report and no entry; half a report is put aside."""
+    """A failure of ncu leaves no report and no entry, but its log; half a report is put aside with the plain run."""
     monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
     assert record.main(["--folder", "fx", *only("saxpy")]) == status
-    left = [path.name for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size]
-    assert left == [f"saxpy.ncu-rep{REFUSED}"] * (behaviour == "half")
+    left = sorted(path.name for path in (gpu_box / "fx").rglob("*") if path.is_file() and path.stat().st_size)
+    part = f"saxpy.ncu-rep{INCOMPLETE_SUFFIX}"
+    assert left == [*((part, f"{part}.unprofiled.json") if behaviour == "half" else ()), "saxpy.ncu.log"]
 
 
 def test_without_a_gpu_nothing_is_recorded(

@@ -134,6 +134,79 @@ FAILURES = {
         'Kernel replay might be slow. Consider using "--replay-mode application" to avoid memory save-and-restore.\n'
         f"==ERROR== Unhandled C++ exception: bad allocation\n{_SHUTDOWN}"
     ),
+    "free_memory": _driver(
+        "Insufficient free memory for profiling on the device. Consider the following options to reduce how much free "
+        "memory is required: Set --cache-control none. Use --replay-mode application. Collect fewer metrics. Avoid "
+        "collecting source-level metrics together with HW performance metrics."
+    ),
+    "sandbox": Says(
+        log=f"{_CONNECTED}\n==ERROR== An error was reported by the counter measurement library:\n"
+        "==ERROR== Failed to initialize the profiler: LibraryNotLoaded. Check that a compatible driver library is "
+        "loaded.\n==PROF== Trying to shutdown target application\n"
+        "==ERROR== The application returned an error code (9).\n",
+        status=9,
+    ),
+    "library_version": Says(log=f"{_CONNECTED}==ERROR== LibraryInvalidVersion\n{_SHUTDOWN}", status=9),
+    "counters_fail": Says(
+        log=f"{_CONNECTED}==ERROR== Failed to initialize the profiler: InvalidConfiguration.\n"
+        "==ERROR== The application returned an error code (9).\n",
+        status=9,
+    ),
+    "prepare": Says(
+        log=f"{_CONNECTED}==ERROR== Failed to prepare kernel for profiling\n==ERROR== Unknown Error on device 0.\n"
+        f"{_SHUTDOWN}",
+        status=9,
+    ),
+    "attach": Says(
+        log="==ERROR== Failed to attach ApiDebugger.\n==ERROR== An error occurred while trying to profile.\n"
+        "==WARNING== No kernels were profiled.\n"
+    ),
+    "mps": Says(log=f"{_CONNECTED}==ERROR== Profiling is not possible with CUDA MPS.\n{_SHUTDOWN}"),
+    "sli": Says(
+        log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0 as it is part of an active SLI group.\n"
+        f"{_SHUTDOWN}"
+    ),
+    "protected": _driver("Protected memory mode detected. Nsight Compute does not support protected memory mode."),
+    "blank_in_path": Says(
+        log="==ERROR== The installation directory must not contain whitespace characters on this platform.\n"
+    ),
+    "no_program": Says(
+        log="==ERROR== './tarin' does not exist or is not an executable. Please make sure to specify the absolute path "
+        "to './tarin' if the executable is not in the local directory.\n",
+        status=255,
+    ),
+    "expression": Says(
+        log="==ERROR== Invalid regex provided to --kernel option. Unmatched marking parenthesis ( or \\(.  The error "
+        "occurred while parsing the regular expression: '(>>>HERE>>>'.\n",
+        status=255,
+    ),
+    "mismatch": Says(
+        log=f"{_CONNECTED}==PROF== Disconnected from process 4711\n==ERROR== Unexpected number of profiled kernels. "
+        "Application replay requires that the execution, combined with selected filters, guarantees a consistent set "
+        "of kernels in all passes.\n"
+    ),
+    "no_gpu_call": Says(
+        log="==PROF== Target process 3798 terminated before first instrumented API call.\n"
+        "==WARNING== No kernels were profiled.\n",
+        status=0,
+    ),
+    "out_of_memory": Says(
+        log=f"{_CONNECTED}==ERROR== The application returned an error code (1).\n",
+        stderr="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
+    ),
+    "launch_failure": Says(
+        log=f"{_CONNECTED}==ERROR== The application returned an error code (1).\n",
+        stderr="CUDA error: unspecified launch failure\n",
+    ),
+    "two_causes": Says(
+        log=f"{_CONNECTED}==WARNING== Backing up device memory in system memory.\n"
+        "==ERROR== Profiling failed because a driver resource was unavailable. Ensure that no other tool (like DCGM) "
+        f"is concurrently collecting profiling data.\n==ERROR== Failed to lock GPU clock frequencies!\n{_SHUTDOWN}",
+        status=9,
+    ),
+    "machine_and_names": Says(
+        log="==ERROR== Failed to find metric nonsense__x.sum\n==ERROR== LibraryNotLoaded\n", status=9
+    ),
     "kernel": Says(log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%\n==ERROR== UnknownError\n{_SHUTDOWN}'),
     "program": Says(
         log=f'{_CONNECTED}==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 9 passes\n'
@@ -227,6 +300,42 @@ def _die(log: Path, report: Path, program: list[str]) -> int:
     return 0
 
 
+def _broken_off(log: Path, report: Path, _program: list[str]) -> int:
+    """Fail on the fourth kernel, and write the report of those before it, as ncu does."""
+    for index in range(3):
+        _profile(log, index)
+    _write(
+        log, '==PROF== Profiling "kernel_3" - 3: 0%....50%.... - 19 passes\n==ERROR== Failed to profile "kernel_3" in '
+    )
+    _write(log, "process 24701\n==PROF== Trying to shutdown target application\n")
+    _write(log, "==ERROR== The application returned an error code (15).\n==ERROR== An error occurred while trying to ")
+    report.write_bytes(Path(os.environ[REPORT]).read_bytes())
+    _write(log, f"profile.\n==PROF== Report: {report}\n")
+    sys.stderr.write("the program's last words\n")
+    return 15
+
+
+def _application(log: Path, report: Path, _program: list[str]) -> int:
+    """Run the program for each pass, and say of kernels what FAKE_NCU_KERNELS says: some versions name none."""
+    kernels = int(os.environ.get("FAKE_NCU_KERNELS", "0"))
+    for number in range(1, 4):
+        _write(log, _CONNECTED)
+        for index in range(kernels):
+            _write(log, f'==PROF== Profiling "kernel_{index}" - {index}: Application replay pass {number}\n')
+        _write(log, "==PROF== Disconnected from process 4711\n")
+    _write(log, "==PROF== Creating report from application replay data: 0%.....................100%\n")
+    report.write_bytes(Path(os.environ[REPORT]).read_bytes())
+    _write(log, f"==PROF== Report: {report}\n")
+    return 0
+
+
+def _killed(log: Path, report: Path, _program: list[str]) -> int:
+    """End the program behind the last profile that was asked for, and return its status."""
+    _success(log, report, ["/bin/true"])
+    _write(log, "==ERROR== The application returned an error code (15).\n")
+    return 15
+
+
 def _hang(log: Path, report: Path, program: list[str]) -> int:
     """Start children in every way there is, begin to write a report, and never end."""
     for own_session in (False, True):
@@ -260,6 +369,9 @@ _BEHAVIOURS = {
     "success": _success,
     "half": _half,
     "dies": _die,
+    "broken_off": _broken_off,
+    "application": _application,
+    "killed": _killed,
     "hang": _hang,
     "stubborn": _stubborn,
     "many": _many,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from markdown_it import MarkdownIt
 
@@ -51,3 +51,29 @@ def _parsed(page: Path) -> tuple[Token, ...]:
 def _inline(page: Path) -> Iterator[Token]:
     for token in _parsed(page):
         yield from token.children or ()
+
+
+class Block(NamedTuple):
+    """A piece of code of a page.
+
+    Attributes:
+        line: Where it begins, from 1.
+        language: First word behind its fence; empty where there is none.
+        mark: Second word: why it is not run.
+    """
+
+    page: Path
+    line: int
+    language: str
+    mark: str
+    code: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """List the code of a page, in its order."""
+    found = []
+    for token in _parsed(page):
+        if token.type in {"fence", "code_block"} and token.map:
+            language, mark = (*token.info.split(), "", "")[:2]
+            found.append(Block(page, token.map[0] + 1, language, mark, token.content))
+    return found

@@ -68,6 +68,7 @@ _PASSED_ON = (
     "target_processes",
     "graph_profiling",
     "import_source",
+    "kill",
 )
 """Options that go into the collection as they are."""
 
@@ -107,7 +108,7 @@ _OPTIONS = (
         "--ncu-args",
         multiple=True,
         metavar="OPTIONS",
-        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --kill yes'.",
+        help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --call-stack'.",
     ),
     click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
     click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
@@ -116,8 +117,14 @@ _OPTIONS = (
         "timeout_s",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
-        help="End the program, and then ncu, after this time; by default they take what they need.",
+        help="End it all after this time, the run without ncu included; by default it takes what it needs.",
     ),
+    click.option(
+        "--no-unprofiled",
+        is_flag=True,
+        help="Skip the run without ncu: it says how much of the time is gaps, but takes the program's whole time.",
+    ),
+    click.option("--kill", is_flag=True, help="End the program once --launch-count launches are profiled."),
     click.option("--dry-run", is_flag=True, help="Print ncu's command line and run nothing."),
     click.option("--force", is_flag=True, help="Write over existing files."),
 )
@@ -253,8 +260,10 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
         echo(shlex.join(build_argv(plan.ncu, plan.collection)))
         return None
     _announce(plan)
-    unprofiled = _run_unprofiled(plan)
-    plan = collecting.choose_launches(plan, unprofiled)
+    unprofiled = None
+    if not options["no_unprofiled"]:
+        unprofiled = _run_unprofiled(plan)
+        plan = collecting.choose_launches(plan, unprofiled)
     say(_said(unprofiled))
     say(collecting.estimate_cost(plan, unprofiled))
     with Shown() as shown:
@@ -309,7 +318,9 @@ def _announce(plan: Plan) -> None:
         say(f"warning: {warning}")
 
 
-def _said(unprofiled: Unprofiled) -> str:
+def _said(unprofiled: Unprofiled | None) -> str:
+    if unprofiled is None:
+        return "not run without ncu: launches are not counted, and how much of its time is gaps will not be known"
     wall = f"un-profiled: {unprofiled.wall_ns / 1e6:.3g} ms"
     if unprofiled.gap_share is None:
         return f"{wall} of wall time; how much of it is kernels is not known (nsys would tell)"
@@ -323,12 +334,14 @@ def _sum_up(collected: Collected, plan: Plan) -> None:
         say(f"warning: ncu: {warning}")
     cap = plan.collection.max_launches
     counted_few = plan.collection.launch_count is not None and plan.request.collection.launch_count is None
-    if collected.capped or (counted_few and collected.profiled_count >= cap):
+    if collected.capped or (counted_few and (collected.profiled_count or 0) >= cap):
         say(f"warning: stopped at --max-launches {cap}: there may be more kernels")
     if profiles_one_of_each(plan.ncu, plan.collection):
         words = "each distinct launch was profiled once, told apart by its shape: if a kernel is missing,"
         say(f"note: {words} --kernel NAME or --launch-count N profiles it")
-    count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
+    count = "kernels, how many its log does not say,"
+    if collected.profiled_count is not None:
+        count = f"{collected.profiled_count} kernel{'' if collected.profiled_count == 1 else 's'}"
     passes = f", at most {collected.max_passes} passes each" if collected.max_passes else ""
     say(f"profiled {count} in {collected.elapsed_s:.1f} s{passes}")
 

@@ -84,6 +84,8 @@ class Collection:
         import_source: Embed the text of the program's source files in the report.
         from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
         environment: Variables for ncu and the program, put over our own.
+        kill: End the program when as many launches are profiled as are asked for; these are then chosen.
+        keep_log: Keep what ncu says beside the report where all went well too.
         recorded: Options of a command line that is repeated; they take the place of all above but program and output.
     """
 
@@ -107,6 +109,8 @@ class Collection:
     import_source: bool = False
     from_start: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
+    kill: bool = False
+    keep_log: bool = False
     recorded: tuple[str, ...] = ()
 
 
@@ -218,7 +222,7 @@ def profiles_one_of_each(ncu: Ncu, collection: Collection) -> bool:
     """
     if collection.recorded:
         return _ONE_OF_EACH in collection.recorded
-    chosen = collection.launch_skip is not None or collection.launch_count is not None
+    chosen = collection.launch_skip is not None or collection.launch_count is not None or collection.kill
     return ncu.knows(PER_LAUNCH_CONFIG_SINCE) and not chosen and collection.replay_mode not in _RANGE_MODES
 
 
@@ -233,6 +237,7 @@ def _filters(ncu: Ncu, collection: Collection) -> tuple[str, ...]:
         *mode,
         *(("--launch-skip", str(collection.launch_skip)) if collection.launch_skip is not None else ()),
         *("--launch-count", str(count)),
+        *(("--kill", "yes") if collection.kill else ()),
     )
 
 

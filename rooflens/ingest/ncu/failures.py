@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rooflens.errors import EnvironmentMissingError, InputError, RooflensError
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +21,14 @@ class Failure:
         error: Class to raise, which sets the exit code.
         message: What went wrong.
         hint: What to do next.
+        is_complaint: It follows from something else, and is told only where no cause is known.
     """
 
     pattern: str
     error: type[RooflensError]
     message: str
     hint: str
+    is_complaint: bool = False
 
 
 _PERMISSION_HINT = (
@@ -37,7 +43,7 @@ _CLOCK_HINT = "`--clock-control none` leaves the clocks alone; the page then say
 
 FAILURES = (
     Failure(
-        r"target vGPU device",
+        r"target vGPU device|InsufficientVGpuPermissions",
         EnvironmentMissingError,
         "this virtual GPU does not let you read its counters",
         "have profiling enabled for the virtual machine (vGPU plugin parameter `enable_profiling`)",
@@ -49,19 +55,20 @@ FAILURES = (
         f"{_BUSY_HINT}; else {_PERMISSION_HINT}",
     ),
     Failure(
-        r"driver resource was unavailable|counter availability image \(error = ResourceUnavailable\)",
+        r"driver resource was unavailable(?! or the user)|\bResourceUnavailable\b",
         EnvironmentMissingError,
         "another tool holds the GPU's counters",
         _BUSY_HINT,
     ),
     Failure(
-        r"ERR_NVGPUCTRPERM|does not have permission to access NVIDIA GPU Performance Counters",
+        r"ERR_NVGPUCTRPERM|\bInsufficientPermissions\b|"
+        r"(?<!or the user )does not have permission to access NVIDIA GPU Performance Counters(?! on the target vGPU)",
         EnvironmentMissingError,
         "you may not read this GPU's counters: they are for root only (ERR_NVGPUCTRPERM)",
         _PERMISSION_HINT,
     ),
     Failure(
-        r"uses the Windows Subsystem for Linux",
+        r"uses the Windows Subsystem for Linux|UnsupportedWindowsSubsystemForLinux",
         EnvironmentMissingError,
         "this driver does not allow profiling under WSL",
         "update the NVIDIA driver of Windows and allow counters to all users in its control panel",
@@ -73,31 +80,63 @@ FAILURES = (
         _CLOCK_HINT,
     ),
     Failure(
-        r"Failed to lock GPU clock frequencies",
+        r"Failed to lock GPU clock frequencies|LockingClocksFailed",
         EnvironmentMissingError,
         "ncu may not lock the GPU's clocks",
         _CLOCK_HINT,
     ),
     Failure(
-        r"Confidential computing mode",
+        r"Confidential computing mode|InsufficientConfidentialComputingPermissions",
         EnvironmentMissingError,
         "this GPU runs in confidential-computing mode, in which nobody may profile",
         "profile on a GPU in normal mode",
     ),
     Failure(
-        r"ERR_NVCMPGPU",
+        r"ERR_NVCMPGPU|UnsupportedCmpConfiguration",
         EnvironmentMissingError,
         "NVIDIA's mining processors cannot be profiled",
         "profile on another GPU",
     ),
     Failure(
-        r"Profiling is not supported on (?:this )?device",
+        r"[Pp]rotected memory mode",
+        EnvironmentMissingError,
+        "this GPU runs in protected-memory mode, in which nobody may profile",
+        "profile on a GPU in normal mode",
+    ),
+    Failure(
+        r"part of an active SLI group|UnsupportedSliConfiguration",
+        EnvironmentMissingError,
+        "this GPU is coupled to another by SLI, and cannot be profiled so",
+        "switch SLI off in the driver's settings",
+    ),
+    Failure(
+        r"==ERROR==.*\bMPS\b",
+        EnvironmentMissingError,
+        "CUDA's multi-process service (MPS) is in the way",
+        "end it with `echo quit | nvidia-cuda-mps-control`, and profile without it",
+    ),
+    Failure(
+        r"LibraryNotLoaded",
+        EnvironmentMissingError,
+        "ncu finds no driver for its counters (LibraryNotLoaded): a sandbox such as gVisor, in which rented "
+        "containers often run, or a container or WSL with only a part of the driver",
+        "`dmesg` names gVisor: profile on a machine or VM of your own; in a container of your own set "
+        "NVIDIA_DRIVER_CAPABILITIES=all and `--gpus all`; else point --ncu to one of the driver's CUDA version",
+    ),
+    Failure(
+        r"LibraryInvalidVersion",
+        EnvironmentMissingError,
+        "ncu and the NVIDIA driver do not fit together (LibraryInvalidVersion)",
+        "point --ncu to an Nsight Compute of the driver's CUDA version, which `nvidia-smi` names",
+    ),
+    Failure(
+        r"Profiling is not supported on (?:this )?device(?: \d+)?\.|\bUnsupportedGpu\b",
         EnvironmentMissingError,
         "this ncu does not know the GPU",
         "`ncu --list-chips` says which it knows: take a newer one for a newer GPU, an older one for Pascal or Volta",
     ),
     Failure(
-        r"[Dd]river is not compatible with Nsight Compute|Insufficient driver version",
+        r"[Dd]river is not compatible with Nsight Compute|Insufficient driver version|InsufficientDriverVersion",
         EnvironmentMissingError,
         "the NVIDIA driver is too old for this ncu",
         "update the driver, or point --ncu to an older Nsight Compute",
@@ -115,13 +154,13 @@ FAILURES = (
         "collect on a machine with an NVIDIA GPU; in a container start it with `--gpus all`",
     ),
     Failure(
-        r"lock file|interprocess lock|InterprocessLockFailed",
+        r"create lock file|interprocess lock|InterprocessLockFailed",
         EnvironmentMissingError,
         "ncu's lock file belongs to another user",
         _TMPDIR_HINT,
     ),
     Failure(
-        r"Failed to access the temporary directory",
+        r"Failed to access the temporary directory|Failed to create temporary",
         EnvironmentMissingError,
         "ncu cannot write to its temporary folder",
         _TMPDIR_HINT,
@@ -139,7 +178,14 @@ FAILURES = (
         "give another place with -o",
     ),
     Failure(
-        r"bad allocation|[Oo]ut of memory|Failed to save memory|ContextSaveFailed|to save context state",
+        r"Insufficient free memory for profiling",
+        EnvironmentMissingError,
+        "the GPU has too little free memory for what ncu puts there",
+        "`--cache-control none`, fewer counters (`--detail quick`), or `--replay-mode application` need less",
+    ),
+    Failure(
+        r"bad allocation|[Oo]ut of memory|\bOutOfMemory\b|Failed to save memory|ContextSaveFailed|"
+        r"to save context state",
         EnvironmentMissingError,
         "there was no memory left to save what the kernel writes",
         _REPLAY_HINT,
@@ -169,45 +215,140 @@ FAILURES = (
         "profile on a whole GPU, or an instance that has the whole GPU to itself",
     ),
     Failure(
-        r'Failed to profile "([^"]*)"',
+        r"'([^']+)' does not exist or is not an executable",
+        EnvironmentMissingError,
+        "ncu cannot start `{}`",
+        "give a program that is on PATH, or its path",
+    ),
+    Failure(
+        r"Invalid regex provided to --kernel option\.\s*([^\n]*)",
+        UsageError,
+        "the expression of --kernel is none: {}",
+        "`--kernel regex:EXPRESSION` is held against names without template arguments and parameters",
+    ),
+    Failure(
+        r"guarantees a consistent|ApplicationReplayMismatch|could be matched across replay passes",
+        InputError,
+        "the program did not launch the same kernels each time that ncu ran it",
+        "application replay wants fixed seeds, sizes and choices of algorithms; else `--replay-mode kernel`",
+    ),
+    Failure(
+        r"installation directory must not contain whitespace",
+        EnvironmentMissingError,
+        "ncu stands in a folder with a blank in its path, from where it cannot profile",
+        "install it elsewhere, and point --ncu to it",
+    ),
+    Failure(
+        r"Failed to prepare (?:kernel|range) for profiling|Unknown [Ee]rror on (?:this )?device",
+        EnvironmentMissingError,
+        "ncu could not prepare a kernel for its counters, and does not say why",
+        "point --ncu to one of the CUDA version that the program is built for; end other profilers (`dcgmi profile "
+        "--pause`); `--replay-mode application` leaves the kernel alone",
+        is_complaint=True,
+    ),
+    Failure(
+        r'Failed to profile (?:kernel )?"([^"]*)"',
         InputError,
         "ncu failed on kernel `{}`",
         f"{_REPLAY_HINT}; --kernel, --launch-skip and --launch-count choose other launches",
+        is_complaint=True,
+    ),
+    Failure(
+        r"Failed to initialize the profiler: (\w+)",
+        EnvironmentMissingError,
+        "ncu's counters do not start: `{}`",
+        "see that the driver is whole (`nvidia-smi`), and point --ncu to one of its CUDA version",
+        is_complaint=True,
+    ),
+    Failure(
+        r"Failed to (?:attach|setup first connection|create (?:profiling session|\w*ApiDebugger)|start \w+ client)",
+        EnvironmentMissingError,
+        "ncu did not get through to the program that it started",
+        "it uses ports of 127.0.0.1 from 49152 on, and files in TMPDIR: a firewall, a sandbox or another ncu may be in "
+        "the way; `--ncu-args '--port 50000'` takes other ports",
+        is_complaint=True,
+    ),
+    Failure(
+        r"terminated before first instrumented API call|No attachable process found",
+        InputError,
+        "the program ended under ncu before it used the GPU",
+        "see that it does without ncu, and in a process that ncu can follow: `--target-processes all`, no container or "
+        "remote shell in between",
+        is_complaint=True,
     ),
     Failure(
         r"The application returned an error code \((\d+)\)",
         InputError,
         "the program ended with status {} under ncu, though it ends well without",
         "it may run out of time or memory when kernels are replayed: profile fewer launches with --launch-count",
+        is_complaint=True,
     ),
     Failure(
         r"No kernels were profiled",
         InputError,
         "no kernel was profiled",
         "check --kernel, --nvtx-include and --launch-skip, that the program uses the GPU, and --target-processes all",
+        is_complaint=True,
     ),
 )
-"""First match wins: the causes stand above the complaints that follow from them."""
+"""Every cause that is found is told; where there is none, the first of the complaints, which follow from causes."""
+
+PROGRAM_FAILURES = (
+    Failure(
+        r"out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY",
+        InputError,
+        "the program ran out of GPU memory under ncu, which needs some itself",
+        "`--cache-control none`, `--detail quick` or `--replay-mode application` need less; else a smaller problem",
+    ),
+    Failure(
+        r"unspecified launch failure|cudaErrorLaunchFailure|illegal memory access|misaligned address",
+        InputError,
+        "a kernel of the program failed under ncu",
+        "one that writes what it reads, or waits for others, differs when it is replayed: `--replay-mode application`; "
+        "`compute-sanitizer` finds accesses that only seem to work",
+    ),
+)
+"""What the program's own last words mean where ncu has nothing to say but that it ended badly."""
 
 _NCU_LINE = re.compile(r"^==(?:ERROR|WARNING)==|^unrecognised option|^the argument ", re.MULTILINE)
+_PROGRESS = re.compile(r"^==PROF== (?:Profiling|Connected).*$", re.MULTILINE)
+"""Lines that hold names which the program chose."""
+
+_ENDED_BADLY = re.compile(r"The application returned an error code")
 _SHOWN_ERRORS = 2
 
 
 def explain(log: str, program_streams: str, status: int | None) -> RooflensError:
-    """Make the error for a failed profile.
+    """Make the error for a failed profile: it names every cause that ncu's words tell, with what to do about each.
+
+    Its class, and so the exit code, is that of this machine where one of the causes is, else that of the first.
 
     Args:
         log: ncu's log.
         program_streams: What came out on stdout and stderr, where ncu's messages stand among the program's.
         status: What ncu returned.
     """
-    words = f"{log}\n{ncu_lines(program_streams)}"
-    for failure in FAILURES:
-        found = re.search(failure.pattern, words)
-        if found:
-            detail = next((group for group in found.groups() if group), "")
-            return failure.error(failure.message.format(detail), failure.hint)
-    return _unknown(words, status)
+    words = f"{_PROGRESS.sub('', log)}\n{ncu_lines(program_streams)}"
+    found = _matches((failure for failure in FAILURES if not failure.is_complaint), words)
+    if not found and _ENDED_BADLY.search(words):
+        found = _matches(PROGRAM_FAILURES, program_streams)
+    found = found or _matches((failure for failure in FAILURES if failure.is_complaint), words)[:1]
+    if not found:
+        return _unknown(words, status)
+    errors = [failure.error for failure, _ in found]
+    error = EnvironmentMissingError if EnvironmentMissingError in errors else errors[0]
+    hints = dict.fromkeys(failure.hint for failure, _ in found)
+    return error("; also: ".join(message for _, message in found), "; also: ".join(hints))
+
+
+def _matches(failures: Iterable[Failure], words: str) -> list[tuple[Failure, str]]:
+    """Return the failures that some words tell of, each with its message."""
+    found = ((failure, re.search(failure.pattern, words)) for failure in failures)
+    return [
+        (failure, failure.message.format(next((group for group in match.groups() if group), "")))
+        for failure, match in found
+        if match
+    ]
 
 
 def ncu_lines(text: str) -> str:
@@ -230,7 +371,7 @@ def too_slow(timeout_s: float, kernel: str | None) -> RooflensError:
     """Make the error for a profile that did not end in time."""
     where = f" in kernel `{kernel}`" if kernel else ""
     return InputError(
-        f"ncu did not finish within {timeout_s:g} s; it was{where or ' before the first kernel'}",
+        f"ncu did not finish within {timeout_s:.3g} s; it was{where or ' before the first kernel'}",
         "kernels that wait for one another (NCCL, cooperative ones) hang when each is replayed alone: "
         "`--replay-mode application`; else a longer --timeout, or fewer launches with --launch-count",
     )

@@ -17,6 +17,7 @@ _OURS = {
     "--target-processes": "--target-processes",
     "--graph-profiling": "--graph-profiling",
     "--import-source": "--import-source",
+    "--kill": "--kill",
     "--metrics": "--metrics",
     "--export": "-o",
     "--force-overwrite": "--force",
@@ -76,7 +77,7 @@ def further_options(given: str) -> tuple[str, ...]:
     return parts
 
 
-_EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --kill yes'"
+_EXAMPLE = "for example --ncu-args '--section MemoryWorkloadAnalysis --call-stack'"
 
 
 def _refuse(option: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KERNEL = re.compile(r'==PROF== Profiling "(?P<name>.*?)"(?: - (?P<index>\d+))?(?=:| \()')
-_DONE = re.compile(r" - (?P<passes>\d+) pass(?:es)?\b")
+_DONE = re.compile(r"100% - (?P<passes>\d+) pass(?:es)?\b")
+"""The passes of a kernel that failed are told too, without the last per cents."""
+
+_REPLAYED = re.compile(r": Application replay pass (?P<number>\d+)\b")
+"""Of a kernel in application replay each run of the program shows one pass; some versions of ncu say nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,10 @@ class Progress:
 
 
 class LogFollower:
-    """Read a growing log; each line is read once."""
+    """Read a growing log; each line is read once.
+
+    In application replay the kernels are those of the run of the program that had most, and each run is a pass.
+    """
 
     def __init__(self, log_file: Path) -> None:
         self._log_file = log_file
@@ -45,6 +53,7 @@ class LogFollower:
         self.passes: int | None = None
         self.profiled_count = 0
         self.max_passes = 0
+        self._replayed: Counter[int] = Counter()
 
     def progress(self, elapsed_s: float) -> Progress:
         """Read what is new and say how far ncu is."""
@@ -71,8 +80,13 @@ class LogFollower:
 
     def _take(self, line: str) -> None:
         self._note_kernel(line)
+        replayed = _REPLAYED.search(line)
         done = _DONE.search(line)
-        if done and self.kernel is not None:
+        if replayed:
+            self._replayed[int(replayed["number"])] += 1
+            self.passes = self.max_passes = len(self._replayed)
+            self.profiled_count = max(self._replayed.values())
+        elif done and self.kernel is not None:
             self.passes = int(done["passes"])
             self.max_passes = max(self.max_passes, self.passes)
             self.profiled_count += 1

@@ -17,6 +17,7 @@ from rooflens.errors import EnvironmentMissingError, ProgramError
 from rooflens.ingest.ncu.unprofiled import run_program
 from rooflens.model.keys import short_name
 from rooflens.model.unprofiled import GapsAfter, LaunchCount, Unprofiled
+from rooflens.processes import query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,24 +51,33 @@ def find_nsys(root: Path = Path("/")) -> str | None:
     return shutil.which("nsys") or next(installed, None)
 
 
-def trace_argv(nsys: str, program: Sequence[str], export: Path) -> tuple[str, ...]:
-    """Write the command line that traces a program's CUDA work into an SQLite file."""
-    report = export.with_suffix("")
-    options = ("--trace", "cuda", "--sample", "none", "--cpuctxsw", "none", "--stats", "false")
-    graphs = ("--cuda-graph-trace", "node")  # by default newer drivers trace each graph as one, without its kernels
+_GRAPHS_BY_NODE = "--cuda-graph-trace=node"
+"""By default newer drivers trace each graph as one, without its kernels; nsys knows it since 2021.4."""
+
+
+def trace_argv(nsys: str, program: Sequence[str], export: Path, *, by_node: bool = True) -> tuple[str, ...]:
+    """Write the command line that traces a program's CUDA work into an SQLite file.
+
+    Args:
+        nsys: The program to run.
+        program: What is traced.
+        export: The file; its name ends in `.sqlite`.
+        by_node: Trace the kernels of graphs one by one, which older versions do anyway, and have no option for.
+    """
     return (
         nsys,
         "profile",
-        *options,
-        *graphs,
-        "--export",
-        "sqlite",
-        "--force-overwrite",
-        "true",
-        "-o",
-        str(report),
+        *("--trace=cuda", "--sample=none", "--cpuctxsw=none", "--stats=false"),
+        *((_GRAPHS_BY_NODE,) if by_node else ()),
+        *("--export=sqlite", "--force-overwrite=true", "-o", str(export.with_suffix(""))),
         *program,
     )
+
+
+def _has_graph_option(nsys: str) -> bool:
+    """Return whether nsys names the option in its help; where it has no help, it is taken for a current one."""
+    answer = query((nsys, "profile", "--help"))
+    return answer is None or _GRAPHS_BY_NODE.partition("=")[0] in answer
 
 
 def trace(
@@ -84,7 +94,8 @@ def trace(
     with TemporaryDirectory(prefix="rooflens-") as folder:
         export = Path(folder, "trace.sqlite")
         try:
-            run_program(trace_argv(nsys, program, export), timeout_s, on_progress, "tracing")
+            argv = trace_argv(nsys, program, export, by_node=_has_graph_option(nsys))
+            run_program(argv, timeout_s, on_progress, "tracing")
         except (ProgramError, EnvironmentMissingError):
             return None
         return read_export(export)

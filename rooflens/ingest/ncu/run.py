@@ -1,4 +1,4 @@
-"""Take a profile: run ncu, follow it, explain its failures, and leave either a whole report or none."""
+"""Take a profile: run ncu, follow it, explain its failures; a name gets a whole report or none, a part gets another."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from rooflens.errors import InputError
+from rooflens.errors import InputError, RooflensError
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
 from rooflens.ingest.ncu.failures import explain, too_slow
 from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.ncu.rest import Rest, keep_rest, keep_words, log_of
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, is_packed, unpacked
 from rooflens.processes import Command, run
 
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
     from rooflens.processes import Finished
-
-REFUSED = ".refused"
-"""What is put behind the name of a report that ncu finished and that cannot be read: profiling it may have taken hours,
-and if it is our reading that is wrong, it shows why."""
 
 _SUFFIXES = (PLAIN_SUFFIX, PACKED_SUFFIX)
 _PARTIAL = ".partial"
@@ -43,14 +40,15 @@ class Collected:
 
     Attributes:
         report: The name asked for, or with the suffix of the other kind: plain or compressed, as ncu left it.
-        profiled_count: Kernels in ncu's log with all their passes.
+        profiled_count: Kernels in ncu's log with all their passes, else results in the report; None where neither
+            tells.
         max_passes: Most passes that a kernel took.
         capped: ncu was stopped at the cap on launches, so there may be more kernels than these.
         warnings: What ncu warned of.
     """
 
     report: Path
-    profiled_count: int
+    profiled_count: int | None
     max_passes: int
     elapsed_s: float
     capped: bool
@@ -59,12 +57,20 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """How ncu ended and what it said."""
+    """A run of ncu: the files of its log, stdout and stderr, and how it ended; None where it has not."""
 
-    finished: Finished
+    command: tuple[str, ...]
+    words: tuple[Path, Path, Path]
     follower: LogFollower
-    log: str
-    streams: str
+    finished: Finished | None = None
+
+    @property
+    def log(self) -> str:
+        return _text(self.words[0])
+
+    @property
+    def streams(self) -> str:
+        return "\n".join(_text(file) for file in self.words[1:])
 
 
 def collect(
@@ -73,9 +79,11 @@ def collect(
     timeout_s: float | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Collected:
-    """Run ncu; the report is written beside under another name, and renamed when it is whole, or put aside if not.
+    """Run ncu; the report is written beside under another name, and renamed when ncu ended well and it is whole.
 
     Whether it is compressed is ncu's choice; its suffix says what it is, and no older report of the other kind stays.
+    Where something fails, ncu's words are kept as `NAME.ncu.log`, and what there is of a report as
+    `NAME.ncu-rep.incomplete`: profiling it may have taken hours.
 
     Args:
         ncu: The ncu to run.
@@ -90,24 +98,59 @@ def collect(
         StoppedError: Ctrl-C or a like signal.
     """
     partial = _partial(collection.output)
-    try:
-        done = _run(ncu, replace(collection, output=partial), timeout_s, on_progress)
-        capped = _is_capped(done, ncu, collection)
-        left = _left_by_ncu(partial)
-        _check(done, left, timeout_s, capped=capped)
-        plain, packed = both_names(collection.output)
-        report, other = (packed, plain) if is_packed(left) else (plain, packed)
-        _check_container(left, report)
-        left.replace(report)
-        other.unlink(missing_ok=True)
-    finally:
-        for suffix in _LEFT_AS:
-            partial.with_name(f"{partial.name}{suffix}").unlink(missing_ok=True)
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        words = Path(name, "ncu's log"), Path(name, "stdout"), Path(name, "stderr")
+        started = _Run(build_argv(ncu, replace(collection, output=partial), words[0]), words, LogFollower(words[0]))
+        try:
+            done = _follow(started, ncu, collection, timeout_s, on_progress)
+            return _accept(done, ncu, collection, _left_by_ncu(partial), timeout_s)
+        except RooflensError as error:
+            count = started.follower.profiled_count
+            rest = Rest(started.command, words, count, _left_by_ncu(partial), collection.output)
+            raise keep_rest(error, rest) from error
+        finally:
+            for suffix in _LEFT_AS:
+                partial.with_name(f"{partial.name}{suffix}").unlink(missing_ok=True)
+
+
+def _follow(
+    started: _Run, ncu: Ncu, collection: Collection, timeout_s: float | None, on_progress: Callable[[Progress], None]
+) -> _Run:
+    limit = collection.max_launches if _may_be_capped(ncu, collection) else None
+
+    def watch(elapsed_s: float) -> bool:
+        on_progress(started.follower.progress(elapsed_s))
+        return limit is None or started.follower.profiled_count < limit
+
+    _, stdout, stderr = started.words
+    finished = run(Command(started.command, stdout, stderr, collection.environment), timeout_s, watch)
+    return replace(started, finished=finished)
+
+
+def _accept(done: _Run, ncu: Ncu, collection: Collection, left: Path, timeout_s: float | None) -> Collected:
+    """Give the report its name, or raise."""
+    finished, follower = done.finished, done.follower
+    assert finished is not None  # noqa: S101 - it has run
+    capped = finished.status is None and not finished.timed_out and _may_be_capped(ncu, collection)
+    if finished.timed_out:
+        raise too_slow(timeout_s or 0.0, follower.kernel)
+    good_end = (_WRITTEN in done.log) if capped or _was_killed(done, collection) else finished.status == 0
+    if not good_end or not left.exists():
+        raise explain(done.log, done.streams, finished.status)
+    result_count = _result_count(left)
+    plain, packed = both_names(collection.output)
+    report, other = (packed, plain) if is_packed(left) else (plain, packed)
+    left.replace(report)
+    other.unlink(missing_ok=True)
+    if collection.keep_log:
+        keep_words(done.command, done.words, collection.output)
+    else:
+        log_of(collection.output).unlink(missing_ok=True)
     return Collected(
         report=report,
-        profiled_count=done.follower.profiled_count,
-        max_passes=done.follower.max_passes,
-        elapsed_s=done.finished.wall_ns / 1e9,
+        profiled_count=follower.profiled_count or result_count,
+        max_passes=follower.max_passes,
+        elapsed_s=finished.wall_ns / 1e9,
         capped=capped,
         warnings=_warnings(done.log),
     )
@@ -154,54 +197,38 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _run(ncu: Ncu, collection: Collection, timeout_s: float | None, on_progress: Callable[[Progress], None]) -> _Run:
-    limit = collection.max_launches if profiles_one_of_each(ncu, collection) else None
-    with TemporaryDirectory(prefix="rooflens-") as name:
-        log_file, stdout, stderr = (Path(name, part) for part in ("ncu.log", "stdout", "stderr"))
-        follower = LogFollower(log_file)
-
-        def watch(elapsed_s: float) -> bool:
-            on_progress(follower.progress(elapsed_s))
-            return limit is None or follower.profiled_count < limit
-
-        command = Command(build_argv(ncu, collection, log_file), stdout, stderr, collection.environment)
-        finished = run(command, timeout_s, watch)
-        return _Run(finished, follower, _text(log_file), f"{_text(stdout)}\n{_text(stderr)}")
-
-
 def _text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
 
-def _is_capped(done: _Run, ncu: Ncu, collection: Collection) -> bool:
-    """Return whether we stopped ncu because it had profiled enough distinct launches."""
-    stopped = done.finished.status is None and not done.finished.timed_out
-    return stopped and profiles_one_of_each(ncu, collection)
+def _may_be_capped(ncu: Ncu, collection: Collection) -> bool:
+    """Return whether we stop ncu when it has profiled enough: it has no cap of its own on distinct launches.
+
+    Application replay has no kernel whole before the last run of the program, and would lose all.
+    """
+    return profiles_one_of_each(ncu, collection) and collection.replay_mode == "kernel"
 
 
-def _check(done: _Run, report: Path, timeout_s: float | None, *, capped: bool) -> None:
-    """Raise unless ncu ended well and left a report."""
-    if done.finished.timed_out:
-        raise too_slow(timeout_s or 0.0, done.follower.kernel)
-    good_end = (_WRITTEN in done.log) if capped else done.finished.status == 0
-    if not good_end or not report.exists():
-        raise explain(done.log, done.streams, done.finished.status)
+def _was_killed(done: _Run, collection: Collection) -> bool:
+    """Return whether ncu ended the program as it was asked to: its status is then that of a program that was ended."""
+    return collection.kill and done.follower.profiled_count >= (collection.launch_count or collection.max_launches)
 
 
-def _check_container(report: Path, output: Path) -> None:
-    """Raise unless the report is whole; one that is not is put aside."""
+def _result_count(report: Path) -> int | None:
+    """Count the results of a report; None where what reads reports is not installed, as on a bare GPU box.
+
+    Raises:
+        InputError: It is not whole.
+    """
     try:
         from rooflens.ingest.reports.container import inspect  # noqa: PLC0415 - needs protobuf, which a bare GPU box may lack
 
         with unpacked(report) as plain:  # a compressed one needs pyarrow too
-            inspect(plain)
+            return inspect(plain).result_count
     except ImportError:
-        return
+        return None
     except InputError as error:
-        aside = output.with_name(f"{output.name}{REFUSED}")
-        report.replace(aside)
-        hint = f"profile again; is the disk full? What ncu left is kept as `{aside}`"
-        raise InputError(f"ncu left a report that is not whole: {error}", hint) from error
+        raise InputError(f"ncu left a report that is not whole: {error}", "profile again; is the disk full?") from error
 
 
 def _warnings(log: str) -> tuple[str, ...]:

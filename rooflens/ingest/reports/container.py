@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -24,11 +26,10 @@ from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
-from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT
+from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT, PLAIN_SUFFIX, unpacked_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
@@ -230,6 +231,59 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
     sessions = gather_sessions(headers)
     labels = {session.process_id: session.process_label for session in sessions}
     return Outline(places, strings, sessions, is_synthetic(headers), labels, what, sources)
+
+
+class Part(Struct, frozen=True):
+    """What is whole of a report that may be cut.
+
+    Attributes:
+        path: A plain report of it.
+        result_count: Results in it.
+        damage: What is wrong with what comes after; empty where nothing is.
+    """
+
+    path: Path
+    result_count: int
+    damage: str
+
+
+@contextmanager
+def readable_part(path: Path, max_bytes: int | None = None) -> Iterator[Part]:
+    """Give the whole part of a report, plain or compressed, that was cut while it was written.
+
+    ncu writes a block for each kernel, behind those of its code and of the names it is the first to use: what comes
+    before the first damaged block is a report of fewer kernels. Where nothing is damaged that is the file itself,
+    else a temporary one, which goes when the `with` block is left.
+
+    Raises:
+        InputError: It has no header of a report, or cannot be unpacked.
+    """
+    with unpacked_part(path, max_bytes) as plain, plain.open("rb") as file:
+        size = regular_file_bytes(plain)
+        with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as data:
+            end, count, damage = _whole_part(data)
+            if not damage:
+                yield Part(plain, count, "")
+                return
+            from tempfile import TemporaryDirectory  # noqa: PLC0415 - hardly any report is cut
+
+            with TemporaryDirectory(prefix="rooflens-") as folder:
+                place = Path(folder, f"report{PLAIN_SUFFIX}")
+                with place.open("wb") as shorter, memoryview(data) as whole:
+                    shorter.write(whole[:end])
+                yield Part(place, count, damage)
+
+
+def _whole_part(data: Bytes) -> tuple[int, int, str]:
+    """Return up to where a report is whole, the results before that, and what is wrong there."""
+    end, count = _check_file_header(data, ""), 0
+    try:
+        for block in _blocks(data, end):
+            found = sum(kind not in _NO_RESULTS for kind, _, _ in _payload_messages(data, block))
+            end, count = block.payload_end, count + found
+    except InputError as error:
+        return end, count, str(error)
+    return end, count, ""
 
 
 def damaged_result(index: int, place: Place) -> InputError:

@@ -17,13 +17,13 @@ from rooflens.errors import InputError
 from rooflens.format import as_unicode
 from rooflens.ingest.metrics.code import addresses, read_code, with_sass
 from rooflens.ingest.metrics.stored import Stored
-from rooflens.ingest.reports.container import Container, outline, regular_file_bytes
+from rooflens.ingest.reports.container import Container, outline, readable_part, regular_file_bytes
 from rooflens.ingest.reports.direct import Direct
 from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import in_child, unchanged
 from rooflens.ingest.reports.report import Raw, Reader, ReadOptions, Report, Rows, make_parts, raw_table, results_of
 from rooflens.ingest.reports.results import RawResult, is_measured, is_wanted, to_kernel
-from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, unpacked
+from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete, unpacked
 from rooflens.model.records import Run
 
 if TYPE_CHECKING:
@@ -62,17 +62,30 @@ def read_report(path: Path, source: str, options: ReadOptions | None = None) -> 
             was read.
     """
     options = options or ReadOptions()
+    if is_incomplete(path):
+        return _incomplete(path, source, options)
     with unpacked(path, options.max_unpacked_bytes) as plain:
-        if _is_text(plain):
-            with opened(plain) as (data, digest):
-                return _exported(data[:], digest, source, options)
-        if options.verify:
-            _verify(plain, source, options)
-        return (
-            _with_nvidia(plain, source, options)
-            if options.reader == "ncu-report"
-            else _directly(plain, source, options)
-        )
+        return _plain(plain, source, options)
+
+
+def _plain(plain: Path, source: str, options: ReadOptions) -> Report:
+    if _is_text(plain):
+        with opened(plain) as (data, digest):
+            return _exported(data[:], digest, source, options)
+    if options.verify:
+        _verify(plain, source, options)
+    return _with_nvidia(plain, source, options) if options.reader == "ncu-report" else _directly(plain, source, options)
+
+
+def _incomplete(path: Path, source: str, options: ReadOptions) -> Report:
+    """Read what is whole of a report whose collection failed, and note what is not."""
+    with readable_part(path, options.max_unpacked_bytes) as part:
+        if not part.result_count:
+            raise InputError(f"no kernel in it is whole{part.damage and f': {part.damage}'}", "profile again")
+        report = _plain(part.path, source, options)
+    kernels = f"{part.result_count:,} whole kernel{'' if part.result_count == 1 else 's'}"
+    rest = f"what follows is left out: {part.damage}" if part.damage else "others may have been still to come"
+    return replace(report, notes=(f"collecting it failed: {kernels} read; {rest}", *report.notes))
 
 
 def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: int) -> Iterator[Report]:
@@ -90,6 +103,9 @@ def read_parts(path: Path, source: str, options: ReadOptions, kernels_at_once: i
         InputError: As `read_report`; pieces that came before are then not to be trusted.
         UnknownContentError: Pieces came, and then something that only NVIDIA's module may know: `read_report` asks it.
     """
+    if is_incomplete(path):
+        yield read_report(path, source, options)
+        return
     with unpacked(path, options.max_unpacked_bytes) as plain:
         if _is_text(plain) or options.verify or options.reader == "ncu-report":
             yield read_report(plain, source, options)

@@ -20,7 +20,7 @@ from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.pool import stamp_of, unchanged
 from rooflens.ingest.reports.read import Reading, Window, opened
 from rooflens.ingest.reports.report import Held, make_pieces, notes_of, raw_table, results_of, with_texts
-from rooflens.ingest.reports.unpacking import MAGIC, first_bytes
+from rooflens.ingest.reports.unpacking import MAGIC, first_bytes, is_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,9 +55,11 @@ class Span(Struct, frozen=True):
 def may_be_split(job: Job, options: ReadOptions) -> bool:
     """Return whether spans of a report can be read: not where another than the direct reader is to read it.
 
-    Of a compressed one each worker would have to unpack all.
+    Of a compressed one each worker would have to unpack all; of an incomplete one only a part may be whole.
     """
-    return options.reader != "ncu-report" and not options.verify and first_bytes(job.path, len(MAGIC)) == MAGIC
+    if options.reader == "ncu-report" or options.verify or is_incomplete(job.path):
+        return False
+    return first_bytes(job.path, len(MAGIC)) == MAGIC
 
 
 def plan_spans(job: Job, options: ReadOptions, most_bytes: int) -> tuple[Span, ...]:

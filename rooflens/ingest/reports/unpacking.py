@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
@@ -24,6 +24,10 @@ MAGIC = b"NVR\0"
 
 PLAIN_SUFFIX, PACKED_SUFFIX = ".ncu-rep", ".ncu-repz"
 """NVIDIA's reader goes by the name: it finds no results in a compressed report called `.ncu-rep`, nor the other way."""
+
+INCOMPLETE_SUFFIX = ".incomplete"
+"""What stands behind the name of a report whose collection failed: whoever gives such a name wants what is whole of it,
+where any other report that is cut is refused."""
 
 MAX_UNPACKED_BYTES = 4 << 30
 """A file that unpacks to more is refused unless a limit is given. Published reports unpack to under 4 MB, and to 22 kB
@@ -42,6 +46,9 @@ _MOST_RATIO = 40
 """Published reports shrink 1.9 to 19 times; only a time limit is made of this."""
 
 _CHUNK_BYTES = 1 << 20
+_STEP_BYTES = 64 << 10
+"""What comes out of a layer at once: where it is cut, so much is lost before the cut."""
+
 _HEAD_BYTES = 4096
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -61,6 +68,11 @@ def first_bytes(path: Path, size_bytes: int = 4) -> bytes:
 def is_packed(path: Path) -> bool:
     """Return whether the file at `path` is compressed; False where it is no file that can be read."""
     return _kind(first_bytes(path)) is not None
+
+
+def is_incomplete(path: Path) -> bool:
+    """Return whether a file is called a report whose collection failed."""
+    return path.name.endswith(INCOMPLETE_SUFFIX)
 
 
 def likely_bytes(path: Path) -> int:
@@ -85,6 +97,25 @@ def unpacked(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
         return
     with _temporary(chunks(path, max_bytes), f"report{PLAIN_SUFFIX}") as plain:
         yield plain
+
+
+@contextmanager
+def unpacked_part(path: Path, max_bytes: int | None = None) -> Iterator[Path]:
+    """Do as `unpacked`, but of a compressed file that is cut or damaged give what comes before that.
+
+    Raises:
+        InputError: It unpacks to too much, or there is no room for it.
+    """
+    if not is_packed(path):
+        yield path
+        return
+    with _temporary(_up_to_damage(chunks(path, max_bytes)), f"report{PLAIN_SUFFIX}") as plain:
+        yield plain
+
+
+def _up_to_damage(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    with suppress(_DamagedError):
+        yield from pieces
 
 
 @contextmanager
@@ -153,7 +184,8 @@ def chunks(path: Path, max_bytes: int | None = None) -> Iterator[bytes]:
                 "`NVR`",
                 NOT_A_REPORT_HINT,
             )
-        yield from _pieces(stream)
+        while piece := stream.read1(_CHUNK_BYTES):  # `read` would lose what came before damage
+            yield piece
 
 
 def _kind(head: bytes) -> str | None:
@@ -170,6 +202,10 @@ def _pieces(stream: Any) -> Iterator[bytes]:
         yield piece
 
 
+class _DamagedError(InputError):
+    """A layer of compression that is cut or damaged."""
+
+
 class _Layer:
     """What comes out of one layer of compression."""
 
@@ -179,10 +215,10 @@ class _Layer:
 
     def read(self, size_bytes: int) -> bytes:
         try:
-            return bytes(self._stream.read(size_bytes))
+            return bytes(self._stream.read(min(size_bytes, _STEP_BYTES)))
         except (OSError, EOFError, zlib.error) as error:  # with a number it is the disk's, without one the library's
             reason = getattr(error, "strerror", None) or str(error).rpartition("failed: ")[2]
-            raise InputError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
+            raise _DamagedError(f"damaged: the compressed report cannot be unpacked: {reason}", INTACT_HINT) from error
 
 
 def _gzip(stream: Any) -> Any:

@@ -256,7 +256,7 @@ def _none_above(facts: Facts) -> str:
     missing = [name for name, side in (("memory", facts.memory), ("compute", facts.compute)) if side is None]
     if len(missing) > 1:
         return "use of memory and compute is not measured"
-    least = f"no {'measured ' if missing else ''}unit above {percent(_top(facts))}"
+    least = f"no {'measured ' if missing else ''}unit above {percent(_top(facts)).removeprefix('<')}"
     return f"{least}; use of {missing[0]} is not measured, so this is provisional" if missing else least
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
 
+    from rooflens.model.launches import Launch
     from rooflens.report.content import Content
     from rooflens.report.plane.plane import Plane
     from rooflens.report.roofline.boost import Boost
@@ -88,9 +89,17 @@ class RooflineFigure(Struct, frozen=True):
 
 
 def roofline_figures(content: Content) -> tuple[RooflineFigure, ...]:
-    """Place the launches of each GPU in the plane of its roofline; the GPU with the longest launch comes first."""
-    gpus = dict.fromkeys(launch.gpu for launch in content.timed)
-    return tuple(_figure(f"roofline-{i}", content, gpu) for i, gpu in enumerate(gpus))
+    """Place the launches of each GPU in the plane of its roofline.
+
+    The GPU with the most time at stake comes first; those without a point in their plane stand behind all others.
+    """
+    launches: dict[str, list[Launch]] = {}
+    for launch in content.timed:
+        launches.setdefault(launch.gpu, []).append(launch)
+    at_stake = {gpu: sum(launch.at_stake_ns for launch in those) for gpu, those in launches.items()}
+    gpus = sorted(launches, key=at_stake.__getitem__, reverse=True)
+    planes = sorted((plane(gpu, launches[gpu], content.report_labels) for gpu in gpus), key=lambda one: not one.points)
+    return tuple(_figure(f"roofline-{i}", placed) for i, placed in enumerate(planes))
 
 
 def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
@@ -108,9 +117,7 @@ def charts(content: Content, figures: Sequence[RooflineFigure]) -> Markup:
     )
 
 
-def _figure(key: str, content: Content, gpu: str) -> RooflineFigure:
-    launches = [launch for launch in content.timed if launch.gpu == gpu]
-    placed = plane(gpu, launches, content.report_labels)
+def _figure(key: str, placed: Plane) -> RooflineFigure:
     return RooflineFigure(
         key=key,
         plane=placed,

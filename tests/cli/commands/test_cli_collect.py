@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -21,11 +22,12 @@ from rooflens import collecting
 from rooflens.cli.commands.collect import collect, progress_line
 from rooflens.cli.commands.profile import profile
 from rooflens.cli.group import main
+from rooflens.errors import InputError
 from rooflens.ingest.ncu.command import DEFAULT_MAX_LAUNCHES, Collection, profiles_one_of_each
 from rooflens.ingest.ncu.log import Progress
-from rooflens.ingest.ncu.run import REFUSED
 from rooflens.ingest.ncu.tiers import metrics_for
 from rooflens.ingest.ncu.unprofiled import read_unprofiled
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.model.unprofiled import Unprofiled
 from rooflens.workloads.registry import find_workload
 
@@ -325,8 +327,75 @@ def test_a_failure_of_ncu_is_one_error_with_its_hint(
     assert result.exit_code == exit_code
     assert result.stderr.count("error: ") == 1
     assert result.stderr.count("hint: ") == 1
-    left = [path.name for path in gpu_box.rglob("*") if path.is_file()]
-    assert left == [f"true.ncu-rep{REFUSED}"] * (behaviour == "half")
+    left = sorted(path.name for path in gpu_box.rglob("*") if path.is_file())
+    part = [f"true.ncu-rep{INCOMPLETE_SUFFIX}", f"true.ncu-rep{INCOMPLETE_SUFFIX}.unprofiled.json"]
+    assert left == [*(part if behaviour == "half" else ()), "true.ncu.log"]
+
+
+def test_what_was_profiled_before_a_failure_can_be_analyzed(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint of a failure is a command that works as it is printed: it shows the kernels that were done."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    failed = run("collect", "-o", "my x.ncu-rep", "--", "/bin/true")
+    assert failed.exit_code == 1
+    assert "ncu's words are kept in `my x.ncu.log`; what it had written is kept, 4 whole kernels: " in failed.stderr
+    (command,) = re.findall(r"`rooflens (analyze .*)`", failed.stderr)
+    result = run(*shlex.split(command))
+    assert result.exit_code == 0
+    assert "warning: my x.ncu-rep.incomplete: collecting it failed: 4 whole kernels read" in result.stderr
+    assert list(gpu_box.glob("*.ncu-rep")) == []
+
+
+def test_the_run_without_ncu_can_be_left_out(gpu_box: Path) -> None:
+    """`--no-unprofiled` starts the program under ncu alone, says what is not known then, and keeps no older run."""
+    program = (sys.executable, "-ISc", "open('runs', 'a').write('x')")
+    assert run("collect", "-o", "x.ncu-rep", "--", *program).exit_code == 0
+    assert Path("runs").read_text() == "xx"
+    assert (gpu_box / "x.unprofiled.json").exists()
+    result = run("collect", "--no-unprofiled", "--force", "-o", "x.ncu-rep", "--", *program)
+    assert Path("runs").read_text() == "xxx"
+    assert "not run without ncu: launches are not counted, and how much of its time is gaps" in result.stderr
+    assert not (gpu_box / "x.unprofiled.json").exists()
+    assert "un-profiled" not in run("analyze", "x.ncu-rep").stdout
+
+
+def test_kill_ends_the_program_after_the_chosen_launches(gpu_box: Path) -> None:
+    """`--kill` is ncu's own, which wants a count: without one it is the cap, and one of each is not asked for."""
+    argv = shlex.split(run("collect", "--kill", "--dry-run", "--", "x").stdout)
+    at = argv.index("--launch-count")
+    assert argv[at : at + 4] == ["--launch-count", "200", "--kill", "yes"]
+    assert "--filter-mode" not in argv
+    argv = shlex.split(run("collect", "--kill", "--launch-count", 7, "--dry-run", "--", "x").stdout)
+    assert argv[argv.index("--kill") - 1] == "7"
+    assert list(gpu_box.iterdir()) == []
+
+
+def test_the_timeout_holds_for_all_runs_together(gpu_box: Path) -> None:
+    """What the run without ncu takes is gone for ncu, which is not begun where nothing is left."""
+    nap = (sys.executable, "-ISc", "import time; time.sleep(1.0)")
+    start_s = time.monotonic()
+    result = run("collect", "--timeout", 1.6, "-o", "x.ncu-rep", "--", *nap)
+    assert result.exit_code == 1
+    assert "ncu did not finish within 0." in result.stderr
+    assert time.monotonic() - start_s < 4
+    assert [path.name for path in gpu_box.glob("*.ncu-rep")] == []
+
+
+def test_ncu_is_not_begun_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch, gpu_box: Path) -> None:
+    """The limit runs from the first program on; used up, it is said together with what saves time."""
+    clock = [0.0]
+    monkeypatch.setattr(collecting.time, "monotonic", lambda: clock[0])
+    request = collecting.Request(
+        collecting.command_target(("x",)), Collection((), gpu_box / "x.ncu-rep"), "quick", chip="gh100", timeout_s=5
+    )
+    plan = collecting.make_plan(request, dry_run=True)
+    clock[0] = 100.0
+    assert plan.limit.left_s() == 5
+    clock[0] = 103.0
+    assert collecting.choose_launches(plan, Unprofiled(1)).limit.left_s() == 2
+    clock[0] = 110.0
+    with pytest.raises(InputError, match="nothing is left for ncu of the 5 s") as caught:
+        collecting.take(plan, None, lambda _: None)
+    assert "--no-unprofiled" in caught.value.hint
 
 
 @pytest.mark.usefixtures("torch_here")
@@ -449,7 +518,8 @@ def test_further_options_reach_ncu(gpu_box: Path) -> None:
         ),
         ("-k gemm", "may not hold `-k`: rooflens sets ncu's --kernel-name itself", "give --kernel "),
         ("--launch-cou=3", "may not hold `--launch-cou`: rooflens sets ncu's --launch-count itself", "--launch-count"),
-        ("--kill yes --set full", "may not hold `--set`", "give --detail"),
+        ("--call-stack --set full", "may not hold `--set`", "give --detail"),
+        ("--kill yes", "may not hold `--kill`", "give --kill"),
         ("-o mine", "may not hold `-o`: rooflens sets ncu's --export itself", "give -o"),
         ("--log-file x", "may not hold `--log-file`", "it is always set: leave it out"),
         ("--query-metrics", "may not hold `--query-metrics`: ncu would write no report", "for example"),

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import fake_ncu
 
-from rooflens.errors import EnvironmentMissingError, InputError, UsageError
+from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, UsageError
 from rooflens.ingest.ncu.command import NEWEST, Collection, Ncu, build_argv, find_ncu, known_metrics
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
@@ -193,9 +195,37 @@ def test_the_real_ncu_says_that_there_is_no_gpu(tmp_path: Path) -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine may have a GPU")
     collection = Collection(("/bin/true",), tmp_path / "100%.ncu-rep", ("gpu__time_duration.sum",))
-    with pytest.raises(EnvironmentMissingError, match="ncu finds no NVIDIA driver"):
+    with pytest.raises(EnvironmentMissingError, match=r"^ncu finds no NVIDIA driver\n"):
         collect(_real_ncu(), collection)
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["100%.ncu.log"]
+    kept = (tmp_path / "100%.ncu.log").read_text()
+    assert "failed to connect to the CUDA driver" in kept
+    assert "The application returned an error code (1)." in kept
+
+
+@pytest.mark.ncu
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"program": ("./nowhere",)}, EnvironmentMissingError, "ncu cannot start `./nowhere`"),
+        ({"kernel": "regex:("}, UsageError, "the expression of --kernel is none: Unmatched marking parenthesis"),
+        ({"kill": True, "launch_count": 3}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
+        ({"replay_mode": "application"}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
+        ({"options": ("--kernel-name-base", "demangled")}, EnvironmentMissingError, "ncu finds no NVIDIA driver"),
+        ({"options": ("--no-such-option",)}, EnvironmentMissingError, "this ncu is too old for `--no-such-option`"),
+    ],
+)
+def test_the_real_ncus_words_are_understood(
+    tmp_path: Path, changes: dict[str, Any], error: type[RooflensError], words: str
+) -> None:
+    """What the real ncu says of its command line without a GPU gives the one cause that it has."""
+    if shutil.which("nvidia-smi") and error is EnvironmentMissingError and "driver" in words:
+        pytest.skip("this machine may have a GPU")
+    given = {"program": ("/bin/true",), "output": tmp_path / "x.ncu-rep", "metrics": ("gpu__time_duration.sum",)}
+    with pytest.raises(error, match=f"^{re.escape(words)}") as caught:
+        collect(_real_ncu(), Collection(**{**given, **changes}))
+    assert "; also: " not in str(caught.value)
+    assert (tmp_path / "x.ncu.log").exists()
 
 
 @pytest.mark.ncu

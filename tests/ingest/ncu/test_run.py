@@ -16,10 +16,11 @@ from support.packing import pack
 from rooflens import processes
 from rooflens.errors import EnvironmentMissingError, InputError, RooflensError, StoppedError
 from rooflens.ingest.ncu.command import Collection, Ncu, find_ncu
-from rooflens.ingest.ncu.failures import FAILURES, explain
-from rooflens.ingest.ncu.run import REFUSED, Collected, collect
+from rooflens.ingest.ncu.failures import FAILURES, PROGRAM_FAILURES, explain
+from rooflens.ingest.ncu.log import LogFollower
+from rooflens.ingest.ncu.run import Collected, collect
 from rooflens.ingest.reports.container import inspect
-from rooflens.ingest.reports.unpacking import unpacked
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 
 if TYPE_CHECKING:
     from rooflens.ingest.ncu.log import Progress
@@ -109,6 +110,29 @@ EXPECTED = {
     "program": (1, "ended with status 7 under ncu", "--launch-count"),
     "unheard_of": (1, "status 3: The moon is in the wrong phase. / Try again later.", "--dry-run"),
     "nothing": (1, "ncu ended well but wrote no report", "--dry-run"),
+    "free_memory": (3, "too little free memory", "`--cache-control none`, fewer counters (`--detail quick`)"),
+    "sandbox": (3, "LibraryNotLoaded): a sandbox such as gVisor", "NVIDIA_DRIVER_CAPABILITIES=all"),
+    "library_version": (3, "do not fit together", "nvidia-smi"),
+    "counters_fail": (3, "ncu's counters do not start: `InvalidConfiguration`", "nvidia-smi"),
+    "prepare": (3, "could not prepare a kernel", "CUDA version"),
+    "attach": (3, "did not get through to the program", "--port 50000"),
+    "mps": (3, "MPS) is in the way", "nvidia-cuda-mps-control"),
+    "sli": (3, "SLI", "switch SLI off"),
+    "protected": (3, "protected-memory mode", "normal mode"),
+    "blank_in_path": (3, "a blank in its path", "install it elsewhere"),
+    "no_program": (3, "ncu cannot start `./tarin`", "on PATH"),
+    "expression": (2, "--kernel is none: Unmatched marking parenthesis", "without template arguments"),
+    "mismatch": (1, "did not launch the same kernels each time", "fixed seeds"),
+    "no_gpu_call": (1, "ended under ncu before it used the GPU", "--target-processes all"),
+    "out_of_memory": (1, "ran out of GPU memory under ncu", "--cache-control none"),
+    "launch_failure": (1, "a kernel of the program failed under ncu", "compute-sanitizer"),
+    "two_causes": (
+        3,
+        "holds the GPU's counters; also: ncu may not lock the GPU's clocks",
+        "; also: `--clock-control none`",
+    ),
+    "machine_and_names": (3, "(LibraryNotLoaded)", "rooflens metrics"),
+    "broken_off": (1, "ncu failed on kernel `kernel_3`", ".ncu-rep.incomplete'"),
     "half": (1, "not whole: truncated", "profile again"),
     "dies": (1, "ncu failed with status -9", "--dry-run"),
 }
@@ -125,7 +149,9 @@ def test_each_failure_has_its_message_hint_and_exit_code(tmp_path: Path, bin_fol
     assert message in str(caught.value)
     assert hint in caught.value.hint
     assert "\n" not in str(caught.value) + caught.value.hint
-    assert left_files(tmp_path) == [f"a 100%i.ncu-rep{REFUSED}"] * (behaviour == "half")
+    part = [f"a 100%i.ncu-rep{INCOMPLETE_SUFFIX}"] * (behaviour in {"half", "dies", "broken_off"})
+    assert left_files(tmp_path) == [*part, "a 100%i.ncu.log"]
+    assert ("a 100%i.ncu.log`" in caught.value.hint, "rooflens analyze" in caught.value.hint) == (True, bool(part))
 
 
 def test_every_failure_of_the_stand_in_is_expected() -> None:
@@ -133,9 +159,79 @@ def test_every_failure_of_the_stand_in_is_expected() -> None:
     assert set(fake_ncu.FAILURES) <= set(EXPECTED)
     says = fake_ncu.FAILURES.values()
     messages = [str(explain(one.log, one.stdout + one.stderr, one.status)) for one in says]
-    for failure in FAILURES:
+    for failure in (*FAILURES, *PROGRAM_FAILURES):
         start = failure.message.partition("{}")[0]
         assert any(message.startswith(start) for message in messages), failure.message
+
+
+def test_words_that_the_program_chose_are_no_causes() -> None:
+    """The name of a kernel, and what the program prints, may read like a message of ncu: they tell nothing."""
+    named = '==PROF== Profiling "LibraryNotLoaded" - 0: 0%\n==ERROR== UnknownError\n'
+    error = explain(named, "No space left on device, says the program\n", 1)
+    assert str(error) == "ncu failed with status 1: UnknownError"
+
+
+def test_what_was_profiled_before_a_failure_is_kept_whole(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
+    """Ncu's report of the kernels before the one it failed on is kept, and its log with the command and last words."""
+    with pytest.raises(InputError) as caught:
+        take(tmp_path, "broken_off")
+    kept = caught.value.kept
+    assert kept is not None
+    assert kept.read_bytes() == Path(os.environ[fake_ncu.REPORT]).read_bytes()
+    log = (tmp_path / "new" / "a 100%i.ncu.log").read_text()
+    assert log.startswith("$ ncu --config-file off --export ")
+    assert 'Failed to profile "kernel_3"' in log
+    assert log.endswith("--- stderr\nthe program's last words\n")
+    take(tmp_path, "success")
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep", kept.name]
+
+
+@pytest.mark.usefixtures("bin_folder")
+@pytest.mark.parametrize(("named", "told"), [(0, (4, 0, False)), (5, (5, 3, False))])
+def test_application_replay_counts_its_kernels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: int, told: tuple[int, int, bool]
+) -> None:
+    """Its log names a kernel once a pass, or not at all: then the report says how many there are; none is cut off."""
+    monkeypatch.setenv("FAKE_NCU_KERNELS", str(named))
+    collected = take(tmp_path, "application", replay_mode="application", max_launches=2)
+    assert inspect(collected.report).result_count == 4
+    assert (collected.profiled_count, collected.max_passes, collected.capped) == told
+
+
+def test_a_kernel_that_failed_is_not_counted(tmp_path: Path) -> None:
+    """Ncu tells the passes of a kernel it failed on, too: only what came to 100 % is done."""
+    log = tmp_path / "log"
+    log.write_text(
+        '==PROF== Profiling "a" - 0: 0%\n==WARNING== Backing up device memory in system memory.\n....50%....100% - 9 '
+        'passes\n==PROF== Profiling "b" - 1: 0%....50%.... - 19 passes\n==ERROR== Failed to profile "b" in process 1\n'
+    )
+    progress = LogFollower(log).progress(1.0)
+    assert (progress.profiled_count, progress.passes, progress.kernel) == (1, 9, "b")
+
+
+@pytest.mark.usefixtures("bin_folder")
+def test_what_ncu_had_when_it_was_stopped_is_kept(tmp_path: Path) -> None:
+    """On Ctrl-C ncu writes the kernels it has done: they are kept under the name of an incomplete report, and said."""
+    threading.Timer(0.6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(StoppedError, match=r"^stopped before the end\n") as caught:
+        take(tmp_path, "many", launch_count=900)
+    assert "what it had written is kept, 4 whole kernels: `rooflens analyze" in caught.value.hint
+    assert left_files(tmp_path) == ["a 100%i.ncu-rep.incomplete", "a 100%i.ncu.log"]
+
+
+@pytest.mark.parametrize(("count", "is_taken"), [(3, True), (4, False)])
+def test_a_program_that_ncu_ends_when_it_has_enough_is_no_failure(
+    tmp_path: Path,
+    bin_folder: Path,  # noqa: ARG001 - on PATH
+    count: int,
+    is_taken: bool,  # noqa: FBT001 - a table
+) -> None:
+    """With --kill the status of the program that was ended counts for nothing; too few profiles do."""
+    if is_taken:
+        assert take(tmp_path, "killed", kill=True, launch_count=count).profiled_count == 3
+    else:
+        with pytest.raises(InputError, match="ended with status 15"):
+            take(tmp_path, "killed", kill=True, launch_count=count)
 
 
 def test_what_a_killed_run_left_is_swept(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
@@ -187,7 +283,7 @@ def test_a_report_takes_the_place_of_the_other_kind(tmp_path: Path, packing: Pat
     old.write_bytes(packing.read_bytes())
     with pytest.raises(InputError):
         take(tmp_path, "metric")
-    assert left_files(tmp_path) == [old.name]
+    assert left_files(tmp_path) == [old.name, "a 100%i.ncu.log"]
     take(tmp_path, "success")
     assert left_files(tmp_path) == ["a 100%i.ncu-repz"]
 
@@ -197,8 +293,8 @@ def test_half_a_compressed_report_is_put_aside(tmp_path: Path, packing: Path) ->
     with pytest.raises(InputError, match="not whole: damaged: the compressed report cannot be unpacked") as caught:
         take(tmp_path, "half")
     del packing
-    assert left_files(tmp_path) == [f"a 100%i.ncu-repz{REFUSED}"]
-    assert f"a 100%i.ncu-repz{REFUSED}" in caught.value.hint
+    assert left_files(tmp_path) == [f"a 100%i.ncu-repz{INCOMPLETE_SUFFIX}", "a 100%i.ncu.log"]
+    assert f"a 100%i.ncu-repz{INCOMPLETE_SUFFIX}" in caught.value.hint
 
 
 def test_an_old_report_survives_a_failure(tmp_path: Path, bin_folder: Path) -> None:  # noqa: ARG001 - on PATH
@@ -216,7 +312,7 @@ def test_a_hang_ends_at_the_timeout_with_all_children(tmp_path: Path, bin_folder
         take(tmp_path, "hang", SLEEP, timeout_s=0.6)
     assert "--replay-mode application" in caught.value.hint
     assert left_processes(str(tmp_path)) == []
-    assert left_files(tmp_path) == []
+    assert left_files(tmp_path) == ["a 100%i.ncu.log"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

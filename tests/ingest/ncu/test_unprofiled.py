@@ -249,11 +249,29 @@ def test_nsys_is_run_and_its_failure_costs_nothing(tmp_path: Path, monkeypatch: 
 def test_the_command_line_of_nsys(tmp_path: Path) -> None:
     """It traces CUDA alone and the kernels inside of graphs, samples nothing, and exports SQLite."""
     options = (
-        "profile --trace cuda --sample none --cpuctxsw none --stats false --cuda-graph-trace node "
-        "--export sqlite --force-overwrite true -o"
+        "profile --trace=cuda --sample=none --cpuctxsw=none --stats=false --cuda-graph-trace=node "
+        "--export=sqlite --force-overwrite=true -o"
     )
     expected = ("/opt/nsys", *options.split(), str(tmp_path / "t"), "python", "x.py")
     assert trace_argv("/opt/nsys", ("python", "x.py"), tmp_path / "t.sqlite") == expected
+
+
+@pytest.mark.parametrize(("known", "is_asked"), [("--cuda-graph-trace=", True), ("--trace=", False)])
+def test_an_old_nsys_is_not_asked_for_graphs_by_node(tmp_path: Path, known: str, is_asked: bool) -> None:  # noqa: FBT001 - a table
+    """What its help does not name would end it at once: graphs are then traced as that version does."""
+    made = export(tmp_path / "made.sqlite", [(0, 0, 10)])
+    nsys = tmp_path / "nsys"
+    lines = (
+        "#!/bin/sh",
+        f'if [ "$2" = --help ]; then echo "  {known}"; exit; fi',
+        f'echo "$@" > "{tmp_path}/asked"',
+        'while [ "$1" != -o ]; do shift; done',
+        f'cp "{made}" "$2.sqlite"',
+    )
+    nsys.write_text("\n".join(lines))
+    nsys.chmod(0o755)
+    assert trace(str(nsys), ("/bin/true",)) is not None
+    assert ("--cuda-graph-trace=node" in (tmp_path / "asked").read_text()) == is_asked
 
 
 def test_the_estimate_multiplies_what_is_known() -> None:

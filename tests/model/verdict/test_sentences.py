@@ -61,6 +61,12 @@ def test_a_leading_stage_is_named_where_bytes_prove_nothing() -> None:
     assert "B/s" not in sentence
 
 
+def test_a_bound_of_hardly_anything_is_said_once() -> None:
+    """Units that are 0.02 % busy are not above 0.1 %, and the sentence does not say "above under" of them."""
+    sentence = analyze(make_kernel({"duration_ns": 1e6, "dram_share": 2e-4, "alu_share": 1e-4})).verdict.sentence
+    assert "no unit above 0.1 %" in sentence
+
+
 def test_compute_sentence_has_rate_and_roof() -> None:
     """7e9 FLOP in 1 ms of 10 TFLOP/s are 70 %."""
     counters = {"dram_share": 0.1, "ffma_peak_threads_per_s": 5e12}

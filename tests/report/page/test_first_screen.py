@@ -14,6 +14,7 @@ from rooflens.model.records import AnalyzedReport, Bottleneck, Distances, Findin
 from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.html.document import joined, style_px
+from rooflens.report.page.charts import roofline_figures
 from rooflens.report.page.first_screen import KEPT, REPORTS_SHOWN, summary, verdict, what_first
 from rooflens.report.page.selectors import items
 from rooflens.report.summary import RANKED_SHOWN, at_limit, cannot_tell, caveats, earlier_versions, ranking
@@ -310,3 +311,17 @@ def test_launches_of_different_busiest_units_name_none() -> None:
 
     assert "L2 50 % busy" in words(verdict(page_of(busy("l2"), busy("l2"))))
     assert "busiest unit 50 % busy" in words(verdict(page_of(busy("l2"), busy("l1"))))
+
+
+def test_the_first_roofline_is_that_of_the_gpu_with_most_at_stake() -> None:
+    """A GPU whose kernels have no place in its plane stands behind those that have, however long they ran."""
+
+    def on(gpu: str, analysis: Analysis, digest: str, **changes: object) -> Analysis:
+        return replace(analysis, kernel=replace(analysis.kernel, gpu=gpu, digest=digest, **changes))
+
+    memory = next(one for one in samples.every_verdict() if one.verdict.bound == "memory")
+    most = [on("C", memory, "c" * 64, index=i) for i in range(3)]
+    longest = on("A", samples.without_flops()[1], "a" * 64, counters={"duration_ns": 9e9})
+    pages = [longest, on("B", memory, "b" * 64), *most]
+    content = build_content([samples.report([one]) for one in pages], "test", default_thresholds())
+    assert [figure.plane.gpu for figure in roofline_figures(content)] == ["C", "B", "A"]
