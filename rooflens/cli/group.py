@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
-    "Compare and predict": ("compare", "history", "predict"),
+    "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
