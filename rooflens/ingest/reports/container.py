@@ -26,10 +26,19 @@ from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
-from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT, PLAIN_SUFFIX, unpacked_part
+from rooflens.ingest.reports.unpacking import (
+    INCOMPLETE_SUFFIX,
+    INTACT_HINT,
+    MAGIC,
+    NOT_A_REPORT_HINT,
+    PLAIN_SUFFIX,
+    unpacked_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_CUT_HINT = f"{INTACT_HINT}; what is whole of it is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
 
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
@@ -374,7 +383,7 @@ def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> 
         raise InputError(
             f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are no block: "
             f"block {index} is cut off or foreign bytes follow the report",
-            INTACT_HINT,
+            _CUT_HINT,
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
     encoded = data[start : start + header_bytes]
@@ -398,7 +407,7 @@ def _check_end(data: Bytes, end: int, what: str) -> None:
     """Raise unless the file reaches to offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
-        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", INTACT_HINT)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
 
 
 def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:
