@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
-from support import fake_ncu
+from support import fake_ncu, fake_nvcc
+from support.ladder import record_ladder
 from support.left_processes import TEST, left_processes
 from support.packing import pack
 
@@ -462,6 +463,27 @@ def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
     assert [line.partition("--rung ")[2].split()[0] for line in one] == ["7"]
 
 
+def test_one_command_profiles_and_draws_the_ladder(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report for each rung and one page: its table of busy units, and cuBLAS's 450 us beside 900 us of each rung."""
+    line = {**LINE, "launches": 20, "cublas_ns": 450_000}
+    nvcc = fake_nvcc.install(tmp_path / "toolkit" / "bin", line)
+    monkeypatch.setenv("CUDA_HOME", str(nvcc.parent.parent))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "stand-in").mkdir()
+    monkeypatch.setenv(fake_ncu.REPORT, os.pathsep.join(map(str, record_ladder(tmp_path / "stand-in"))))
+    result = run("profile", "gemm_ladder")
+    assert result.exit_code == 0, result.stderr
+    rungs = [case.name for case in find_workload("gemm_ladder").cases]
+    reports = [gpu_box / "out" / f"gemm_ladder.{rung}.ncu-rep" for rung in rungs]
+    assert [report.exists() for report in reports] == [True] * len(rungs)
+    page = (gpu_box / "out" / "gemm_ladder.html").read_text()
+    assert page.count("<b>50\u00a0%</b>") == len(rungs)
+    assert "The busiest unit, from memory up to the pipes" in page
+
+
 @pytest.mark.usefixtures("torch_here")
 def test_a_repeated_case_is_taken_once_and_behind_the_given_name(gpu_box: Path) -> None:
     """`-o x.ncu-rep` becomes `x.CASE.ncu-rep` where there are several cases, and stays where there is one."""
@@ -612,12 +634,24 @@ def test_collecting_needs_no_reader(
     """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
     if written == "x.ncu-repz":
         monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
-    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert"
+    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert done.stderr.splitlines()[-1] == f"wrote {written}", done.stderr
     assert (gpu_box / written).exists()
+
+
+def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what reads reports, ncu's log says how many kernels the rest of a failed collection holds."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
+    code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
+    command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.returncode == 1
+    assert "what it had written is kept, 3 kernels by its log: `rooflens analyze x.ncu-rep.incomplete`" in done.stderr
+    assert (gpu_box / "x.ncu-rep.incomplete").exists()
 
 
 def test_every_option_is_documented() -> None:
