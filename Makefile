@@ -99,8 +99,9 @@ pictures: $(STAMP) ## draw the pictures of the documentation (needs a Chromium)
 vendor: $(STAMP) ## write the vendored Vega again, from vl-convert
 	cd tests && ../$(BIN)/python -m support.vega_bundle
 
-build: $(STAMP) ## build the wheel into dist/
-	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+build: $(STAMP) ## build wheel and source archive into dist/, and try the wheel alone; with TAG=v0.1.0 as a release
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	$(BIN)/python .ci/wheel.py dist $(if $(TAG),--tag $(TAG))
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) $(OUT) dist .mypy_cache .pytest_cache .ruff_cache

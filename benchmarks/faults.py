@@ -22,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +32,15 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from support.damage import certain_damage, flipped_copies
 from support.hostile import ALL
+from support.ncu_rep_writer import ReportSpec, encode_report
+from support.plain_kernels import plain_kernel
 
 from rooflens.errors import InputError
-from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.columns.reading import read_rows
+from rooflens.ingest.reports.encoded import UnknownContentError
+from rooflens.ingest.reports.read import comparable, read_bytes, read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.store.rows import ReportRows, report_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "synthetic"
 ROOFLENS = (sys.executable, "-m", "rooflens")
 BATCH = 250
+_ALIKE = 20
+"""Kernels of a report that is read in columns."""
+
 LONGEST_S = 600
 _CAPBSET_DROP, _OVERRIDES = 24, (1, 2)  # what lets root write where nobody may: CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
@@ -116,9 +126,46 @@ def damaged(count: Count, folder: Path, times: int) -> None:
         shutil.rmtree(copies)
 
 
+def columns(count: Count, folder: Path, times: int) -> None:  # noqa: ARG001 - as every campaign takes them
+    """Read damaged copies of a report of launches that are alike, in columns and one by one: the same comes of both."""
+    whole = encode_report(ReportSpec([*map(plain_kernel, range(_ALIKE))]))
+    count.lose(_read_both_ways(whole)[1] != _ALIKE, "the whole one is not read in columns")
+    for kind, content in islice(chain(certain_damage(whole), flipped_copies(whole, times, seed=count.seed)), times):
+        count.runs, count.faults = count.runs + 1, count.faults + 1
+        difference, row_count = _read_both_ways(content)
+        count.seen["refused" if row_count is None else "in columns" if row_count else "one by one"] += 1
+        count.lose(bool(difference), f"{kind} of seed {count.seed}: {difference}")
+
+
+def _read_both_ways(data: bytes) -> tuple[str, int | None]:
+    """Return where reading in columns differs from reading one by one, and how many kernels were read so.
+
+    None where the report is refused.
+    """
+    found: list[dict[str, Any]] = []
+    refused: list[str] = []
+    row_count = 0
+    for reader in (read_rows, None):
+        try:
+            report = read_bytes(data, "report", ReadOptions(raw="values", read_rows=reader))
+        except (InputError, UnknownContentError) as error:
+            refused.append(f"{type(error).__name__}: {error}")
+            continue
+        row_count += report.rows.num_rows if report.rows is not None else 0
+        rows = ReportRows(report.run, report.kernels, None, report.raw, report.instances, report.rows)
+        tables = report_tables(rows)
+        found.append(
+            {**{name: tables[name] for name in ("kernels", "hotspots")}, "metrics": comparable(tables["metrics"])}
+        )
+    if len(found) != 2:
+        return "" if len(refused) == 2 and refused[0] == refused[1] else f"only one refuses: {refused}", None
+    return ", ".join(name for name, table in found[0].items() if not table.equals(found[1][name])), row_count
+
+
 def killed(count: Count, folder: Path, times: int) -> None:
     """Kill an ingest at any time: the store is whole, the next ingest completes it, and no process stays."""
     reports, chance = some_reports(folder / "reports", 12), random.Random(count.seed)  # noqa: S311 - repeatable
+    (reports / "alike.ncu-rep").write_bytes(encode_report(ReportSpec([*map(plain_kernel, range(10 * _ALIKE))])))
     expected = told(_stored(reports, folder / "first")[1])
     started_s = time.monotonic()
     run("ingest", reports, "--store", folder / "second")
@@ -308,6 +355,7 @@ def hostile_names(count: Count, folder: Path, times: int) -> None:
 
 CAMPAIGNS: dict[str, tuple[Callable[[Count, Path, int], None], int]] = {
     "damaged": (damaged, 10_000),
+    "columns": (columns, 10_000),
     "killed": (killed, 200),
     "together": (together, 20),
     "full": (full, 30),

@@ -258,6 +258,14 @@ def test_json_needs_no_library_of_the_terminal(fixtures: Path) -> None:
     assert not loaded & {"altair", "jinja2", "ncu_report", "numpy", "pandas", "pyarrow", "rich", "vl_convert"}
 
 
+def test_ingest_needs_no_pandas(fixtures: Path, tmp_path: Path) -> None:
+    """Tables are made and written without pandas, which pyarrow would import with its first array."""
+    report = fixtures / "synthetic" / "sweep_gemm_bf16_128.synthetic.ncu-rep"
+    loaded = _modules_after("ingest", str(report), "--store", str(tmp_path / "store"))
+    assert "pyarrow" in loaded
+    assert "pandas" not in loaded
+
+
 def test_a_page_needs_no_chart_library(fixtures: Path, tmp_path: Path) -> None:
     """A page, its chart of several kernels too, is written without vl-convert and Altair."""
     page = tmp_path / "page.html"

@@ -14,6 +14,7 @@ import inspect
 import itertools
 import json
 import os
+import shutil
 import sys
 import tempfile
 from functools import update_wrapper
@@ -259,7 +260,16 @@ def _command() -> tuple[str, ...]:
 
 
 def kept_folder() -> Path:
-    """Make a folder for a temporary report, which goes when this program ends."""
-    folder = tempfile.TemporaryDirectory(prefix="rooflens-", ignore_cleanup_errors=True)
-    atexit.register(folder.cleanup)
-    return Path(folder.name)
+    """Make a folder for a temporary report, which goes when this program ends, unless collecting the report failed."""
+    folder = Path(tempfile.mkdtemp(prefix="rooflens-"))
+    atexit.register(_remove, folder)
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; what a failed collection left in it was named to the user, and stays."""
+    from rooflens.ingest.ncu.rest import LOG_SUFFIX
+    from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
+
+    if not any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.iterdir()):
+        shutil.rmtree(folder, ignore_errors=True)

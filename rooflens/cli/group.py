@@ -18,13 +18,14 @@ from rooflens.cli.console import echo, show_error
 from rooflens.cli.streams import flush, prepare
 from rooflens.cli.usage import NamedGroup
 from rooflens.errors import InputError, RooflensError
+from rooflens.ingest.children.without_pandas import without_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
-    "Compare and predict": ("compare", "history", "predict"),
+    "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
     "Look up": ("workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
@@ -86,7 +87,8 @@ class _Group(NamedGroup):
 def _flushed(invoke: Callable[[click.Context], Any], ctx: click.Context) -> Any:
     """Run a command, and write out what it printed while its errors can still be told."""
     try:
-        return invoke(ctx)
+        with without_pandas():
+            return invoke(ctx)
     finally:
         flush()
 

@@ -273,5 +273,7 @@ def _print_warnings(found: Analyzed) -> None:
     for missing in found.missing:
         say(f"warning: {missing.words}; `{missing.option}` profiles them")
     print_remarks(found)
+    if found.skipped_count:
+        say(f"note: {count(found.skipped_count, 'report')} came twice and counted once: a copy is no second run")
     if found.not_kept is not None:
         say(f"warning: {found.not_kept}; verdicts are not kept")

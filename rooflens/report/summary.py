@@ -150,6 +150,21 @@ def report_bars(content: Content) -> tuple[ReportBar, ...]:
     return tuple(bar for bar in bars if bar.time_ns)
 
 
+def own_reports(content: Content) -> dict[str, ReportBar]:
+    """Map the key of each kernel to the time of its own report where all reports are versions; empty elsewhere.
+
+    A share of the time of all versions together would say nothing of any of them.
+    """
+    bars = {bar.label: bar for bar in report_bars(content)}
+    found = {}
+    for group in content.groups:
+        digests = {launch.analysis.kernel.digest for launch in group.launches}
+        label = content.report_labels.get(next(iter(digests))) if len(digests) == 1 else None
+        if label in bars:
+            found[group.key] = bars[label]
+    return found
+
+
 def ranking(content: Content) -> tuple[Ranked, ...]:
     """Rank the kernels by the time that can be won, each as its newest version; the first ones, if worth a line."""
     return rank(_newest(content))

@@ -83,6 +83,24 @@ def test_what_fails_under_ncu_is_raised_with_its_hint(gpu_box: Path, monkeypatch
     assert "\nhint: " in done.stderr
 
 
+@pytest.mark.parametrize(("behaviour", "is_left"), [("success", False), ("broken_off", True)])
+def test_what_a_failure_names_is_there_when_the_program_has_ended(
+    gpu_box: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+    is_left: bool,  # noqa: FBT001 - a table
+) -> None:
+    """A temporary report goes with the program; the log and the part of a report that its error names stay."""
+    (gpu_box / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(gpu_box / "tmp"))
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    (gpu_box / "x.py").write_text("import rooflens as rl\nwith rl.profile(tier='quick'):\n    pass\n", encoding="utf-8")
+    done = subprocess.run([sys.executable, "x.py"], capture_output=True, text=True, check=False, cwd=gpu_box)
+    left = sorted((gpu_box / "tmp").rglob("x.*"))
+    assert [path.name for path in left] == ["x.0.ncu-rep.incomplete", "x.0.ncu.log"] * is_left
+    assert all(str(path) in done.stderr for path in left)
+
+
 def test_ncu_looks_at_the_part_alone(tmp_path: Path) -> None:
     """The profiler is told to wait for the program's own mark."""
     collection = Collection(program=("a",), output=tmp_path / "a.ncu-rep", metrics=("m",), from_start=False)

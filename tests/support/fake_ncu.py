@@ -157,6 +157,10 @@ FAILURES = {
         f"{_SHUTDOWN}",
         status=9,
     ),
+    "attach": Says(
+        log="==ERROR== Failed to attach ApiDebugger.\n==ERROR== An error occurred while trying to profile.\n"
+        "==WARNING== No kernels were profiled.\n"
+    ),
     "mps": Says(log=f"{_CONNECTED}==ERROR== Profiling is not possible with CUDA MPS.\n{_SHUTDOWN}"),
     "sli": Says(
         log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0 as it is part of an active SLI group.\n"

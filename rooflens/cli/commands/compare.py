@@ -87,7 +87,7 @@ def compare(
     """
     style = check_output(output, style, _formats(style), "compare.html", force=force)
     gate = _gate(fail_on, floor, per_kernel=per_kernel, confirm=confirm)
-    smallest = _share(threshold, "--threshold")
+    smallest = per_cent(threshold, "--threshold")
     # What fails a gate is a change: no sentence may call it none.
     smallest = min(smallest, gate.fail_on) if gate else smallest
     sides, pairs = _paired(places, selection)
@@ -161,14 +161,14 @@ def _gate(fail_on: str | None, floor: str, *, per_kernel: bool, confirm: bool) -
     """
     floor_ns = parse_floor(floor)
     if fail_on is not None:
-        return Gate(_share(fail_on, "--fail-on"), per_kernel, floor_ns)
+        return Gate(per_cent(fail_on, "--fail-on"), per_kernel, floor_ns)
     for is_given, option in ((per_kernel, "--per-kernel"), (confirm, "--confirm")):
         if is_given:
             raise UsageError(f"{option} goes with --fail-on", f"for example `--fail-on 5% {option}`")
     return None
 
 
-def _share(text: str, option: str) -> float:
+def per_cent(text: str, option: str) -> float:
     """Read a per cent: `5%`, `5` or `2.5 %`.
 
     Raises:

@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from rooflens.ingest.children.memory import SHARERS
 from rooflens.ingest.children.wire import ANSWER, CALL, HEADER, READY, TAKEN, frame
+from rooflens.ingest.children.without_pandas import without_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,11 @@ class Answer(Struct, frozen=True):
 
 def main(setup: Setup) -> None:
     """Serve calls until the parent hangs up."""
+    with without_pandas():
+        _serve(setup)
+
+
+def _serve(setup: Setup) -> None:
     calls, answers = _take_pipes()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its children
     _die_with(setup.parent)

@@ -430,7 +430,10 @@ def _hotspots(
         names = {function_of[pc] for pc, place in line_of.items() if place == (file, line)}
         name = names.pop() if len(names) == 1 else None
         yield Hotspot("line", file, line, name, text=_text_at(sources, (file, line)), measures=amounts)
-    for pc, amounts in _hottest(_grouped(measured, {pc: pc for pc in inside}), "sass", totals):
+    of_instructions = {
+        measure: {pc: amount for pc, amount in amounts.items() if pc in inside} for measure, amounts in measured.items()
+    }
+    for pc, amounts in _hottest(of_instructions, "sass", totals):
         at = line_of.get(pc)
         yield Hotspot(
             by="sass",

@@ -261,6 +261,14 @@ FAILURES = (
         is_complaint=True,
     ),
     Failure(
+        r"Failed to (?:attach|setup first connection|create (?:profiling session|\w*ApiDebugger)|start \w+ client)",
+        EnvironmentMissingError,
+        "ncu did not get through to the program that it started",
+        "it uses ports of 127.0.0.1 from 49152 on, and files in TMPDIR: a firewall, a sandbox or another ncu may be in "
+        "the way; `--ncu-args '--port 50000'` takes other ports",
+        is_complaint=True,
+    ),
+    Failure(
         r"terminated before first instrumented API call|No attachable process found",
         InputError,
         "the program ended under ncu before it used the GPU",

@@ -12,7 +12,7 @@ What the definitions do not know is not guessed at: `UnknownContentError` says w
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import compress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -67,6 +67,9 @@ _MOST_KNOWN = 1 << 16
 
 _LONGEST_KNOWN_BYTES, _MOST_OWNS = 1 << 13, 1 << 10
 """So long are metrics with instances whose own value is remembered, and so many, some 4 MB."""
+
+_MOST_NAMES = 1 << 12
+"""Of so many metrics it is remembered what they are used for: reports have most of them in common."""
 
 _MESSAGES = {
     KERNEL: "FastResult",
@@ -393,6 +396,8 @@ class Direct:
 
     def _look(self, entry: bytes) -> _Known:
         """Return what a metric is that was not met before; without a name where it is not wanted."""
+        if (double := self._double(entry)) is not None:
+            return double
         if len(entry) > _LONGEST_SCALAR_BYTES:
             if (name := self._names.get(name_id_of(entry))) is not None:
                 return _Known(name, entry, ENCODED)
@@ -409,14 +414,20 @@ class Direct:
         if not head.HasField("LastInstance"):
             value = own_value(head)
             check_kind(head.Kind, fits=value is None)
-        before = before_value(head.NameId)
-        if isinstance(value, float):
-            start = before + BEFORE_DOUBLE
-            if entry.startswith(start) and entry[len(start) + DOUBLE_BYTES :] in {b"", TAIL}:
-                self._doubles[start] = name
-        elif isinstance(value, int):
-            self._counts[before] = name
+        if isinstance(value, int):
+            self._counts[before_value(head.NameId)] = name
         return self._remember(entry, name, value)
+
+    def _double(self, entry: bytes) -> _Known | None:
+        """Return what a metric is that is just one double, undecoded; None where it may be something else."""
+        cut = _CUT.get(len(entry))
+        if cut is None or (cut != -DOUBLE_BYTES and not entry.endswith(TAIL)):
+            return None
+        start, name_id = entry[:cut], name_id_of(entry)
+        if name_id < 0 or start != before_value(name_id) + BEFORE_DOUBLE:
+            return None
+        name = self._doubles[start] = self.name(name_id)
+        return self._remember(entry, name, _DOUBLE.unpack_from(entry, len(start))[0])
 
     def _remember(self, entry: bytes, name: str, value: Value | bytes | None) -> _Known:
         row = 0
@@ -433,17 +444,24 @@ class Direct:
         if name is None:
             check_names((name_id,), self._index, self._outline.strings)
             name = text_of(self._outline.strings[name_id])
-            if code.uses(name) or series.uses(name):
+            is_by_instance, is_used = _use_of(name)
+            if is_by_instance:
                 self._used.add(name)
-            elif self._raw is None and not _is_used(name):
+            elif self._raw is None and not is_used:
                 name = ""
             self._names[name_id] = name
         return name
 
 
+@lru_cache(maxsize=_MOST_NAMES)
+def _use_of(name: str) -> tuple[bool, bool]:
+    """Return whether something is read of a metric's instances, and whether a kernel record is made of it."""
+    is_by_instance = code.uses(name) or series.uses(name)
+    return is_by_instance, is_by_instance or is_wanted(name) or code.needs(name)
+
+
 def _is_used(name: str) -> bool:
-    """Return whether a kernel record is made of this metric."""
-    return is_wanted(name) or code.uses(name) or code.needs(name) or series.uses(name)
+    return _use_of(name)[1]
 
 
 def _tables(metrics: Metrics) -> dict[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from rooflens.errors import InputError
 from rooflens.model.compare.across import Across, Unpaired, across
 from rooflens.model.compare.compare import compare
 from rooflens.model.compare.gate import Compared
-from rooflens.model.compare.pairing import pair_programs, refusals, warnings
+from rooflens.model.compare.pairing import is_of_others, pair_programs, refusals, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
         hint: How to say that.
 
     Raises:
-        InputError: Two sides were not collected alike.
+        InputError: Two sides were not collected alike, or have neither a GPU nor a kernel in common.
     """
     several = Counter(pair.base.digests for pair in pairs)
     found = []
@@ -75,7 +75,10 @@ def compare_pairs(pairs: Sequence[Pair], threshold: float, *, anyway: bool, hint
         if reasons and not anyway:
             raise InputError(f"{name}: {'; '.join(reasons)}", hint)
         notes = (*reasons, *warnings(pair), *_single(pair))
-        found.append(Compared(name, compare(pair.base, pair.head, threshold), notes))
+        comparison = compare(pair.base, pair.head, threshold)
+        if not anyway and is_of_others(comparison):
+            raise InputError(f"{name}: the sides are of different GPUs and have no kernel in common", hint)
+        found.append(Compared(name, comparison, notes))
     return found
 
 

@@ -19,6 +19,7 @@ from rooflens.model.records import AnalyzedReport, timed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from rooflens.model.compare.compare import Comparison
     from rooflens.model.records import Analysis, Kernel, Run
 
     Programs = Mapping[str, Sequence[AnalyzedReport]]
@@ -212,6 +213,20 @@ def _refusals(pair: Pair) -> Iterator[str]:
 def warnings(pair: Pair) -> tuple[str, ...]:
     """Say what a reader must keep in mind about two sides that were not collected alike."""
     return tuple(_warnings(pair))
+
+
+def is_of_others(comparison: Comparison) -> bool:
+    """Return whether two sides have neither a GPU nor a kernel in common: nothing of them can be compared.
+
+    Kernels of other names at one place are no kernel in common, unless the files name one program: libraries choose
+    kernels by GPU.
+    """
+    sides = (comparison.base, comparison.head)
+    base, head = ({kernel.gpu for kernel in kernels_of(side)} for side in sides)
+    before, after = ({program_name(run) for run in side.runs} for side in sides)
+    both = [change.how for change in comparison.changes if change.base and change.head]
+    known = both if before & after else [how for how in both if how != "renamed"]
+    return not base & head and not known
 
 
 def _warnings(pair: Pair) -> Iterator[str]:

@@ -24,6 +24,7 @@ from rooflens.report.summary import (
     earlier_versions,
     facts,
     noun,
+    own_reports,
     ranked,
     ranking,
     report_bars,
@@ -118,13 +119,14 @@ def summary(content: Content) -> Markup:
 
 def what_first(content: Content) -> Markup:
     """Rank the kernels by what can be won, with the wall of each, its distances and the one move."""
-    rest = unranked(content)
+    rest, own = unranked(content), own_reports(content)
     return render(
         "report/ranking",
         content=content,
         entries=list(_entries(content)),
         more=len(rest),
-        more_share=time_part(rest),
+        more_share=None if own else time_part(rest),
+        own=own,
         earlier=len(earlier_versions(content)),
         versions=_versions(content),
         limited=at_limit(content),

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from support import fake_ncu
-from support.chips import H200
+from support.chips import A100, H200
 from support.fixture_kernels import sgemm, triad
 from support.ncu_rep_writer import ReportSpec, SessionSpec, write_report
 from support.synthetic_kernels import kernel_spec
@@ -397,3 +397,41 @@ def test_a_log_of_github_holds_no_command_of_a_name(tmp_path: Path) -> None:
     assert done.exit_code == 5
     assert "gate failed: " in done.stderr
     assert "##[" not in done.output
+
+
+def test_sides_of_other_gpus_without_a_common_kernel_are_bad_input(tmp_path: Path) -> None:
+    """A triad on an H200 and a product on an A100 have nothing to compare: exit code 1, unless it is insisted on."""
+    one, other = tmp_path / "one.ncu-rep", tmp_path / "other.ncu-rep"
+    write_report(one, ReportSpec(kernels=(kernel_spec(triad(H200)),)))
+    write_report(other, ReportSpec(kernels=(kernel_spec(sgemm(A100)),)))
+    refused = run("compare", one, other)
+    assert refused.exit_code == 1
+    assert "the sides are of different GPUs and have no kernel in common" in refused.stderr
+    assert run("compare", one, other, "--anyway").exit_code == 0
+
+
+def test_libraries_choose_kernels_by_gpu(tmp_path: Path) -> None:
+    """Two recordings of one program, by their names, whose only kernels differ in theirs, are compared."""
+    for gpu, work in (("h200", triad(H200)), ("a100", sgemm(A100))):
+        (tmp_path / gpu).mkdir()
+        write_report(tmp_path / gpu / "step.ncu-rep", ReportSpec(kernels=(kernel_spec(work),)))
+    assert run("compare", tmp_path / "h200", tmp_path / "a100").exit_code == 0
+
+
+def test_a_kernel_on_another_gpu_is_still_compared(tmp_path: Path) -> None:
+    """The same triad on two GPUs is a question that shares of the roofs answer."""
+    one, other = tmp_path / "one.ncu-rep", tmp_path / "other.ncu-rep"
+    write_report(one, ReportSpec(kernels=(kernel_spec(triad(H200)),)))
+    write_report(other, ReportSpec(kernels=(kernel_spec(triad(A100)),)))
+    assert run("compare", one, other).exit_code == 0
+
+
+def test_a_copy_is_no_second_run(base: Path, tmp_path: Path) -> None:
+    """The same recording under two names counts once, and a note says so."""
+    side = tmp_path / "copies"
+    side.mkdir()
+    for i in (1, 2):
+        (side / f"triad_{i}.ncu-rep").write_bytes((base / "triad_0.ncu-rep").read_bytes())
+    done = run("compare", base, side, "--format", "json")
+    assert json.loads(done.stdout)["programs"][0]["total"]["head_ns"]["samples"] == 1
+    assert "note: 1 report came twice and counted once" in done.stderr

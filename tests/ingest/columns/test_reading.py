@@ -7,7 +7,8 @@ from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.ncu_rep_writer import Instances, KernelSpec, NvtxRange, ReportSpec, RuleText, encode_report
+from support.ncu_rep_writer import Instances, KernelSpec, ReportSpec, encode_report
+from support.plain_kernels import DURATION, PLAIN, plain_kernel
 
 from rooflens.errors import InputError
 from rooflens.ingest.columns import reading
@@ -23,53 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rooflens.ingest.reports.report import Raw
-
-DURATION = "gpu__time_duration.sum"
-PLAIN: Mapping[str, Any] = {
-    "device__attribute_compute_capability_major": 9,
-    "device__attribute_compute_capability_minor": 0,
-    "device__attribute_display_name": "NVIDIA H100",
-    "device__attribute_multiprocessor_count": 132,
-    "launch__grid_dim_x": 7,
-    "launch__grid_dim_y": 2,
-    "launch__grid_dim_z": 1,
-    "launch__block_dim_x": 128,
-    "launch__block_dim_y": 1,
-    "launch__block_dim_z": 1,
-    "launch__device_id": 0,
-    DURATION: 1500.0,
-    "sm__cycles_elapsed.avg.per_second": 1.5e9,
-    "dram__cycles_elapsed.avg.per_second": 2.6e9,
-    "dram__bytes_read.sum": 1e6,
-    "dram__bytes_write.sum": 2e6,
-    "dram__bytes.sum.peak_sustained": 1024.0,
-    "sm__ops_path_tensor_src_fp16_dst_fp32.sum": 4096.0,
-    "sm__ops_path_tensor_src_fp16_dst_fp32.sum.peak_sustained": 1024.0,
-    "smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": 1.5,
-    "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio": 0.5,
-    "profiler__unknown_text": "some text",
-    "profiler__long_text": "a text of more bytes than those that are looked up whole, which it is to be",
-    "profiler__without_value": None,
-    "profiler__own_and_instances": Instances({"a": 1.0, "b": 2.0}, 3.0),
-    "profiler__only_instances": Instances({"a": 1.0, "b": 2.0}),
-    "profiler__count": 1 << 20,
-    "profiler__large_count": (1 << 64) - 1,
-}
-
-
-def _kernel(number: int, name: str = "kernel", **changed: Any) -> KernelSpec:
-    """Describe a kernel whose numbers are its own; a value of `...` takes a metric away."""
-    own = {DURATION: 1500.0 + number, "dram__bytes_read.sum": 1e6 * number, "profiler__count": 1 << number % 50}
-    own |= {"launch__grid_dim_x": 1 + number * 37, "profiler__unknown_text": f"text {number % 3}"}
-    own["profiler__own_and_instances"] = Instances({"a": 1.0, "b": float(number)}, float(number % 5))
-    metrics = {name: value for name, value in ({**PLAIN, **own} | changed).items() if value is not ...}
-    return KernelSpec(
-        f"void {name}_{number % 5}<int>(float *)",
-        metrics,
-        rules=[RuleText("Rule", "Section", "Title", f"Text {number % 4}.")],
-        ranges=[NvtxRange(f"step {number % 2}")],
-        thread_id=1 + number % 200,
-    )
 
 
 def _report(kernels: Iterable[KernelSpec], per_block: int = 3) -> bytes:
@@ -98,7 +52,7 @@ def _rows_that_agree(data: bytes, raw: Raw = "values") -> int:
 @pytest.mark.parametrize("raw", ["values", "none"])
 def test_plain_kernels_are_all_read_in_columns(raw: Raw) -> None:
     """Doubles, whole numbers of any length, texts, metrics without value and with instances make the same rows."""
-    assert _rows_that_agree(_report(map(_kernel, range(100))), raw) == 100
+    assert _rows_that_agree(_report(map(plain_kernel, range(100))), raw) == 100
 
 
 ODD: Mapping[str, Mapping[str, Any]] = {
@@ -131,20 +85,20 @@ APART: Mapping[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("step", [2, 20], ids=["many", "few"])
 def test_odd_kernels_among_plain_ones_make_the_same_rows(changed: Mapping[str, Any], step: int) -> None:
     """Whatever is odd about some kernels, they and those beside them come out as ever, in their order."""
-    kernels = [_kernel(number, **(changed if number % step == 0 else {})) for number in range(40)]
+    kernels = [plain_kernel(number, **(changed if number % step == 0 else {})) for number in range(40)]
     assert _rows_that_agree(_report(kernels)) >= 40 - 40 // step
 
 
 @pytest.mark.parametrize("changed", APART.values(), ids=APART)
 def test_what_is_out_of_the_ordinary_is_read_one_by_one(changed: Mapping[str, Any]) -> None:
     """Kernels that failed, hold what cannot be or anything by instance that is read, become records."""
-    assert _rows_that_agree(_report(_kernel(number, **changed) for number in range(40))) == 0
+    assert _rows_that_agree(_report(plain_kernel(number, **changed) for number in range(40))) == 0
 
 
 def test_many_layouts_in_turn_are_each_read_in_columns() -> None:
     """Kernels of four layouts that alternate make the same rows, sorted by name and kernel."""
     others = [{}, {"a__first.sum": 1.0}, {"z__last.sum": 1}, {DURATION: ...}]
-    data = _report(_kernel(number, **others[number % 4]) for number in range(120))
+    data = _report(plain_kernel(number, **others[number % 4]) for number in range(120))
     assert _rows_that_agree(data) == 120
     metrics = _tables(data, "values", in_rows=True)[0]["metrics"]
     keys = list(zip(metrics["name"].to_pylist(), metrics["kernel_index"].to_pylist(), strict=True))
@@ -153,18 +107,18 @@ def test_many_layouts_in_turn_are_each_read_in_columns() -> None:
 
 def test_kernels_that_are_all_different_are_read_one_by_one() -> None:
     """Of layouts that nobody shares none is of use."""
-    assert _rows_that_agree(_report(_kernel(number, **{f"profiler__{number}": 1.0}) for number in range(40))) == 0
+    assert _rows_that_agree(_report(plain_kernel(number, **{f"profiler__{number}": 1.0}) for number in range(40))) == 0
 
 
 def test_a_report_of_some_kernels_is_read_one_by_one() -> None:
     """Columns cost more than a few kernels do."""
-    assert _rows_that_agree(_report(map(_kernel, range(10)))) == 0
+    assert _rows_that_agree(_report(map(plain_kernel, range(10)))) == 0
 
 
 def test_results_are_looked_at_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was learnt of some is used for the next, and the last batch may be small."""
     monkeypatch.setattr(reading, "_MOST_AT_ONCE", 20)
-    assert _rows_that_agree(_report(map(_kernel, range(70)))) == 60
+    assert _rows_that_agree(_report(map(plain_kernel, range(70)))) == 60
 
 
 def _outcome(data: bytes, *, in_rows: bool) -> Any:
@@ -178,7 +132,7 @@ def _outcome(data: bytes, *, in_rows: bool) -> Any:
 
 def test_damage_is_met_as_ever() -> None:
     """A byte that changed anywhere gives the same rows, or the same error, as where each kernel is read alone."""
-    data = _report(map(_kernel, range(24)))
+    data = _report(map(plain_kernel, range(24)))
     chance = random.Random(15)  # noqa: S311 - no secret
     for _ in range(30):
         damaged = bytearray(data)

@@ -115,6 +115,7 @@ EXPECTED = {
     "library_version": (3, "do not fit together", "nvidia-smi"),
     "counters_fail": (3, "ncu's counters do not start: `InvalidConfiguration`", "nvidia-smi"),
     "prepare": (3, "could not prepare a kernel", "CUDA version"),
+    "attach": (3, "did not get through to the program", "--port 50000"),
     "mps": (3, "MPS) is in the way", "nvidia-cuda-mps-control"),
     "sli": (3, "SLI", "switch SLI off"),
     "protected": (3, "protected-memory mode", "normal mode"),

@@ -146,15 +146,17 @@
     const rest = kernels.filter((kernel) => !first.includes(kernel));
     const more = byId("ranking-more");
     more.hidden = rest.length === 0;
-    const share = part(total(rest.flatMap((kernel) => kernel.rows), "ns"));
+    const ofVersions = entries.some((entry) => entry.dataset.whole);
+    const share = ofVersions ? null : part(total(rest.flatMap((kernel) => kernel.rows), "ns"));
     write(more.querySelector("[data-live]"),
       `${count(rest.length, "more kernel")}${share === null ? "" : `, ${percent(share)} of GPU time`}`);
   }
   function fill(entry, place, { rows, ns }) {
     const amount = launches(rows);
-    const share = part(ns);
+    const { whole, of } = entry.dataset;
+    const share = whole && ns !== null ? ns / Number(whole) : part(ns);
     const took = [amount > 1 ? `x${amount.toLocaleString("en")}` : "", ns === null ? lens.format.MISSING : duration(ns),
-      share === null ? "" : `${percent(share)} of GPU time`];
+      share === null ? "" : `${percent(share)} of ${whole ? of : "GPU time"}`];
     const won = total(rows, "won");
     write(entry.querySelector(".rank"), String(place));
     write(entry.querySelector(".took"), took.filter(Boolean).join(", "));

@@ -1,0 +1,84 @@
+"""The command `check`: hold recordings of kernels to a checklist, and end with 5 where it is not met."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflens.cli.commands.compare import GATE_FAILED, per_cent
+from rooflens.cli.console import console, echo, say
+from rooflens.cli.loading import PATHS, STORE, THRESHOLDS, load_analyzed
+from rooflens.cli.selecting import with_selection
+from rooflens.cli.usage import examples
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.model.selecting import Selection
+
+
+@click.command(
+    short_help="Hold kernels to a checklist: best run, stability, plateau.",
+    epilog=examples(
+        "rooflens check saxpy_1.ncu-rep saxpy_2.ncu-rep saxpy_3.ncu-rep --best-of 3 --min-share 60% --stable 60%",
+        "rooflens check ladder/ --plateau 3% --steps 2",
+        "rooflens check report.ncu-rep --kernel saxpy --level dram --min-share 80%",
+    ),
+)
+@PATHS
+@STORE
+@with_selection
+@click.option("--min-share", metavar="PER_CENT", help="The best run of each kernel must reach this of its roof.")
+@click.option("--level", metavar="UNIT", help="The roof that is meant: dram, l2, fp32. By default the busiest unit.")
+@click.option("--best-of", type=click.IntRange(1), metavar="N", help="Each kernel must have been run so often.")
+@click.option("--stable", metavar="PER_CENT", help="The slowest run must have this of the rate of the best.")
+@click.option("--plateau", metavar="PER_CENT", help="The last steps, version to version, must have gained no more.")
+@click.option("--steps", type=click.IntRange(1), default=2, show_default=True, help="How many last steps those are.")
+@click.option("--format", "style", type=click.Choice(("table", "json")), default="table", show_default=True)
+@THRESHOLDS
+def check(
+    paths: tuple[str, ...],
+    *,
+    store: str | None,
+    selection: Selection | None,
+    min_share: str | None,
+    level: str | None,
+    best_of: int | None,
+    stable: str | None,
+    plateau: str | None,
+    steps: int,
+    style: str,
+    thresholds: Path | None,
+) -> None:
+    """Rate kernels by the share of their roof, and hold them to what is asked: exit with 5 where it is not met.
+
+    Launches of one name, shape and version that do the same FLOPs are runs of one kernel. Without anything asked for,
+    the table is all there is.
+    """
+    from rooflens.analyzing import read_thresholds
+    from rooflens.model.compare import checklist
+    from rooflens.report.ci.checklist import print_checklist, to_json
+
+    asked = checklist.Asked(
+        level=level,
+        min_share=_share(min_share, "--min-share"),
+        best_of=best_of,
+        stable=_share(stable, "--stable"),
+        plateau=_share(plateau, "--plateau"),
+        steps=steps,
+    )
+    limits = read_thresholds(thresholds)
+    found = checklist.check(load_analyzed(paths, store, limits, selection=selection).reports, asked, limits)
+    if style == "json":
+        echo(to_json(found))
+    else:
+        print_checklist(console(), found)
+    for line in found.unmet:
+        say(f"not met: {line}")
+    if found.unmet and asked != checklist.Asked(level=level, steps=steps):
+        click.get_current_context().exit(GATE_FAILED)
+
+
+def _share(text: str | None, option: str) -> float | None:
+    return None if text is None else per_cent(text, option)

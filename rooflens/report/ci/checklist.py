@@ -1,0 +1,77 @@
+"""A checklist as text: the table of the terminal, and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflens.format import MISSING, duration, percent
+from rooflens.model.compare.checklist import point_name
+from rooflens.report.text.data import json_text
+from rooflens.report.text.terminal import new_table
+
+if TYPE_CHECKING:
+    from rooflens.model.compare.checklist import Checklist, Climb, Point
+    from rooflens.report.text.terminal import Terminal
+
+COLUMNS = ("kernel", "version", "runs", "best", "slowest / best rate", "of its roof", "roof", "rating")
+
+
+def print_checklist(out: Terminal, found: Checklist) -> None:
+    """Print a line for each kernel, and what each version or size gained over the one before."""
+    table = new_table(COLUMNS, right={"runs", "best", "slowest / best rate", "of its roof"}, wrapping=())
+    for point in found.points:
+        table.add_row(*_cells(point))
+    out.print(table)
+    for climb in found.climbs:
+        if climb.gains:
+            out.print(_climb(climb), markup=False, highlight=False)
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    return (
+        point_name(point),
+        point.version,
+        f"{len(point.runs):,}",
+        duration(point.best_ns),
+        percent(point.stability) if len(point.runs) > 1 else MISSING,
+        MISSING if point.share is None else percent(point.share),
+        point.unit,
+        point.rating or MISSING,
+    )
+
+
+def _climb(climb: Climb) -> str:
+    steps = (f"{label} {signed(gain)}" for label, gain in zip(climb.labels[1:], climb.gains, strict=True))
+    return f"{climb.of}: {climb.labels[0]}, {', '.join(steps)}"
+
+
+def signed(gain: float) -> str:
+    """Write a gain with its sign: `+12 %`, `-3.0 %`."""
+    return f"{'-' if gain < 0 else '+'}{percent(abs(gain))}"
+
+
+def to_json(found: Checklist) -> str:
+    """Write all of it: shares and gains as fractions, times in nanoseconds; what was not measured is null."""
+    return json_text(
+        {
+            "kernels": [_object(point) for point in found.points],
+            "climbs": [{"of": one.of, "steps": list(one.labels), "gains": list(one.gains)} for one in found.climbs],
+            "unmet": list(found.unmet),
+        }
+    )
+
+
+def _object(point: Point) -> dict[str, Any]:
+    return {
+        "name": point.name,
+        "gpu": point.gpu,
+        "version": point.version,
+        "runs": len(point.runs),
+        "best_ns": point.best_ns,
+        "slowest_over_best_rate": point.stability,
+        "share_of_roof": point.share,
+        "roof": point.unit,
+        "rating": point.rating,
+        "flop": point.flop,
+        "unmet": list(point.unmet),
+    }

@@ -1,0 +1,56 @@
+"""Cut published reports as a profiler does that dies: what is whole of them is read, and equals the original."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+from support.damage import block_starts
+
+from rooflens.ingest.reports.ncu_reader import read_with_nvidia
+from rooflens.ingest.reports.pool import in_child
+from rooflens.ingest.reports.read import read_report
+from rooflens.ingest.reports.report import ReadOptions
+from rooflens.model.keys import function_of, short_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rooflens.model.records import Kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("self-join-MiSTIC__profile.ncu-rep", 0.5), ("GPU-MMS__profile.ncu-rep", 0.9), ("sglang__profile.ncu-rep", 0.7)],
+)
+def test_kernels_before_the_cut_are_those_of_the_whole_report(
+    corpus: Path, tmp_path: Path, name: str, kept: float
+) -> None:
+    """Cut anywhere, the kernels before the cut equal those of the original in all but the file they stand in.
+
+    Hot spots aside, whose text is asked for only where a kernel takes much of the time.
+    NVIDIA's module, given the blocks that are whole, finds as many.
+    """
+    data = (corpus / name).read_bytes()
+    end = int(len(data) * kept)
+    assert end not in block_starts(data)
+    cut = tmp_path / f"{name}.incomplete"
+    cut.write_bytes(data[:end])
+    whole, part = read_report(corpus / name, "x"), read_report(cut, "x")
+    assert 0 < len(part.kernels) < len(whole.kernels)
+    assert f"{len(part.kernels)} whole kernel" in part.notes[0]
+    for ours, original in zip(part.kernels, whole.kernels, strict=False):
+        assert replace(ours, digest=original.digest, hotspots=()) == replace(original, hotspots=())
+    shorter = tmp_path / "shorter.ncu-rep"
+    shorter.write_bytes(data[: max(start for start in block_starts(data) if start <= end)])
+    theirs = in_child(read_with_nvidia, shorter, "x", ReadOptions())
+    assert len(theirs.kernels) == len(part.kernels)
+
+
+def test_names_without_template_arguments_are_those_that_ncu_matches(kernels: list[Kernel]) -> None:
+    """The name that hints give to `--kernel` is, for every published kernel, the one that ncu itself stored as base."""
+    assert len(kernels) > 200
+    for kernel in kernels:
+        assert function_of(kernel.name) == kernel.function_name
+        assert function_of(short_name(kernel.name)) == kernel.function_name
