@@ -30,8 +30,8 @@ row count alike; beside them, how many metrics each tier asks for:
 
 _AFTER = """
 "Counted by" says how ncu gets a metric: `hardware` counters cost passes; `launch` values cost nothing; `sass` ones
-instrument the code; `sampling` looks at the warps now and then. Where chips differ, the tier of most stands first. A chip
-that is not in "on" does not have the metric.
+instrument the code; `sampling` looks at the warps now and then. Where chips differ, the tier of most stands first. A
+chip that is not in "on" does not have the metric.
 """
 
 
