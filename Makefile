@@ -2,13 +2,18 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-OUT    ?= out
+# Not from the environment, where others may mean something else by it: `make clean` removes it. `make OUT=x` names another.
+ifneq ($(origin OUT),command line)
+override OUT := out
+endif
 WORKLOAD ?= attention
 WORKERS  ?= auto
 MINUTES  ?= 10
 
 BIN   := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# An environment without our stamp was made by others: it is used as it is, and nothing is installed into it or removed.
+FOREIGN := $(if $(wildcard $(VENV)/.installed),,$(wildcard $(VENV)))
+STAMP   := $(if $(FOREIGN),$(BIN)/rooflens,$(VENV)/.installed)
 # Recorded reports of a workload take over from synthetic ones as soon as there are any; published ones have names of their own.
 RECORDED  = $(filter-out fixtures/synthetic/%,$(wildcard $(addprefix fixtures/*/,$(WORKLOAD).ncu-rep $(WORKLOAD).*.ncu-rep *__$(WORKLOAD).ncu-rep)))
 SYNTHETIC = $(wildcard fixtures/synthetic/$(WORKLOAD).synthetic.ncu-rep)
@@ -24,13 +29,20 @@ help: ## list the targets
 
 install: $(STAMP) ## make the environment in .venv
 
-$(STAMP): pyproject.toml
+$(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: rooflens needs python >= 3.11; $(PYTHON) is older"; echo; \
 	  echo "hint: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@touch -t 200001010000 $@  # ours, and not yet done: what is broken off here goes on next time
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,docs]'
 	@touch $@
+
+ifneq ($(FOREIGN),)
+$(BIN)/rooflens:
+	@echo "error: rooflens is not installed in $(VENV), which make did not make and leaves as it is"; echo; \
+	  echo "hint: $(BIN)/python -m pip install -e '.[test,lint,docs]', or VENV=another"; exit 1
+endif
 
 demo: $(STAMP) ## draw out/demo.html from the published figures in fixtures/ and print the table
 	$(BIN)/rooflens report $(DEMO) --output $(OUT)/demo.html --title "rooflens demo" --table --force
@@ -49,7 +61,7 @@ calibrate: $(STAMP) ## measure what this GPU can reach; drawn as dashed roofs fr
 record: $(STAMP) ## record the workloads on this GPU into fixtures/
 	$(BIN)/python fixtures/record.py $(RECORD_OPTIONS)
 
-gpu: ## do everything that only a GPU can show, into out/first_light (no network, at most 8 minutes)
+gpu: ## do everything that only a GPU can show, into out/first_light (no network, 9 minutes a call, calls go on)
 	$(or $(wildcard $(BIN)/python),$(PYTHON)) fixtures/first_light.py --output $(OUT)/first_light $(GPU_OPTIONS)
 
 test: $(STAMP) ## run the tests, on all cores or in WORKERS=3 processes
@@ -104,4 +116,5 @@ build: $(STAMP) ## build wheel and source archive into dist/, and try the wheel 
 	$(BIN)/python .ci/wheel.py dist $(if $(TAG),--tag $(TAG))
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) $(OUT) dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(if $(FOREIGN),,$(VENV)) $(OUT) dist .mypy_cache .pytest_cache .ruff_cache
+	$(if $(FOREIGN),@echo "$(VENV) stays: make did not make it")

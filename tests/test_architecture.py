@@ -77,6 +77,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/store": "format errors files model/keys model/records model/unprofiled model/counters model/verdict "
     "model/analyze model/store/tables model/totals",
     "model/predict": "format errors checking model/cases model/bounds model/records model/roofline model/verdict",
+    "model/predict/parts": "model/records model/roofline model/predict",
     "model/compare": "format errors model/keys model/records model/aggregate model/verdict model/findings",
     "format": "",
     "report/labels": "format model/records model/counters model/verdict",

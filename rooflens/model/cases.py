@@ -32,6 +32,21 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What one launch of one kernel of a case does.
+
+    Attributes:
+        match: Pattern of the kernel's name, `*` and `?` as in file names; it must cover the whole name.
+        flop: FLOP by formula over the case's parameters; likewise `bytes`.
+    """
+
+    name: str
+    match: str
+    flop: str
+    bytes: str
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """One shape and type of a workload.
 
@@ -42,6 +57,7 @@ class Case:
         flop: Floating-point operations of one iteration, by formula over the parameters; None where none is defined.
         bytes: Compulsory traffic to device memory of one iteration, by formula.
         source: Where the formulas come from.
+        parts: Its kernels one by one, where each is predicted alone; the first pattern that covers a name counts.
     """
 
     name: str
@@ -52,6 +68,7 @@ class Case:
     flop: str | None = None
     bytes: str | None = None
     toy: Mapping[str, int] = field(default_factory=dict)
+    parts: tuple[Part, ...] = ()
 
     def flop_count(self, parameters: Mapping[str, int] | None = None) -> float | None:
         """Evaluate the FLOP formula, over the case's own parameters by default."""

@@ -4,8 +4,12 @@
 // reference on the CPU and prints one line of JSON. Exit status 0 means that the result was right.
 #pragma once
 
+#ifdef __HIP_PLATFORM_AMD__
+#include "hip.cuh"
+#else
 #include <cuda_runtime.h>
 #include <nvtx3/nvToolsExt.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -144,7 +148,7 @@ class DeviceArray {
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(data_); }
+  ~DeviceArray() { static_cast<void>(cudaFree(data_)); }
 
   Value* data() const { return data_; }
   long long size() const { return size_; }
@@ -201,7 +205,7 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
   ~Stopwatch() {
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
+    for (cudaEvent_t event : events_) static_cast<void>(cudaEventDestroy(event));
   }
 
   template <typename Launch>

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError
 from rooflens.model.bounds import BOUNDS
-from rooflens.model.cases import KINDS, Case, Expectation, Workload
+from rooflens.model.cases import KINDS, Case, Expectation, Part, Workload
 
 if TYPE_CHECKING:
     from rooflens.checking import Table
@@ -62,7 +62,7 @@ def parse_workload(folder: Path, text: str) -> Workload:
 
 
 def _case(table: Table) -> Case:
-    table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy"))
+    table.check_keys(("name", "parameters", "dtype", "source", "expect"), ("flop", "bytes", "toy", "part"))
     parameters, expect = _sizes(table.table("parameters")), table.table("expect")
     expect.check_keys(("bound", "why"), ("resource",))
     return Case(
@@ -78,7 +78,14 @@ def _case(table: Table) -> Case:
         flop=table.text("flop") if "flop" in table else None,
         bytes=table.text("bytes") if "bytes" in table else None,
         toy=MappingProxyType(parameters | (_sizes(table.table("toy")) if "toy" in table else {})),
+        parts=tuple(_part(part) for part in table.tables("part")) if "part" in table else (),
     )
+
+
+def _part(table: Table) -> Part:
+    names = ("name", "match", "flop", "bytes")
+    table.check_keys(names)
+    return Part(*(table.text(name) for name in names))
 
 
 def _sizes(table: Table) -> dict[str, int]:

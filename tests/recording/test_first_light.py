@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import os
+import shutil
 import sys
 import tarfile
 import time
@@ -17,58 +19,165 @@ import record
 import stored
 import unattended
 from msgspec.structs import replace
+from support import fake_ncu
 from support.recorded import only
 from truth import Measured
 
 from rooflens.model.records import Kernel
 from rooflens.processes import Command, run
-from rooflens.workloads.registry import load_workloads
+from rooflens.workloads.registry import find_workload, load_workloads
 
 QUICK = "import sys; sys.stdout.write('loss 1\\n')"  # stands in for the user's script, which trains for seconds
+
+
+def chosen(output: Path, *names: str) -> list[unattended.Step]:
+    """Return some of the steps, of which the recorder takes saxpy alone."""
+    by_name = {step.name: step for step in first_light.steps(output)}
+    recorder = by_name["record_first"]
+    arguments = recorder.arguments[: recorder.arguments.index("--only")]
+    by_name["record_first"] = dataclasses.replace(recorder, arguments=(*arguments, *only("saxpy")))
+    return [by_name[name] for name in names]
+
+
+def states(output: Path) -> dict[str, str]:
+    """Return how each step ended, as results.json says."""
+    return {step["name"]: step["state"] for step in json.loads((output / "results.json").read_text())["steps"]}
 
 
 def test_first_light_brings_home_what_it_can(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step that fails and one that hangs stop nothing; one folder, one results.json and one archive hold the rest."""
     output = gpu_box / "out/first_light"
-    doctor, record_first, *_, check = first_light.steps(output)
+    probe, doctor, recorder, check = chosen(output, "probe", "doctor", "record_first", "check")
     broken = unattended.Step("broken", 5, 0, ("-c", "raise SystemExit(7)"))
     hangs = unattended.Step("hangs", 0.3, 0, ("-c", "import time; time.sleep(60)"))
     late = unattended.Step("late", 5, 0, ("-c", "pass"), grace_s=1e9)
-    recorder = dataclasses.replace(record_first, arguments=(*record_first.arguments[:5], *only("saxpy")))
-    monkeypatch.setattr(first_light, "steps", lambda _: (broken, hangs, late, doctor, recorder, check))
-    assert first_light.main([]) == 1
+    monkeypatch.setattr(first_light, "steps", lambda _: (probe, broken, hangs, late, doctor, recorder, check))
+    copies = gpu_box / "collected"
+    assert first_light.main(["--copy-to", str(copies)]) == 75
     results = json.loads((output / "results.json").read_text())
-    assert {step["name"]: step["state"] for step in results["steps"]} == {
+    assert states(output) == {
+        "probe": "ok",
         "broken": "failed with status 7",
         "hangs": "ended: over its time",
-        "late": "skipped: no time was left",
+        "late": "unfinished: no time was left",
         "doctor": "ok",
         "record_first": "ok",
         "check": "ok",
     }
+    assert results["probe"]["passes"] == 9
     assert [entry["path"] for entry in results["recorded"]] == ["h200/saxpy.ncu-rep"]
     assert [one["state"] for one in results["truths"]] == ["pass", "pass", "pass"]
-    with tarfile.open(gpu_box / "out/first_light.tar.gz") as archive:
+    with tarfile.open(copies / "first_light.tar.gz") as archive:
         names = set(archive.getnames())
-    assert {f"first_light/{name}" for name in ("results.json", "doctor.json", "fixtures/h200/saxpy.ncu-rep")} <= names
+    saxpy = [f"fixtures/h200/saxpy.{ending}" for ending in ("ncu-rep", "ncu.log", "unprofiled.json")]
+    assert {f"first_light/{name}" for name in ("results.json", "doctor.json", "probe/saxpy.ncu.log", *saxpy)} <= names
+    assert [path.name for path in copies.iterdir()] == ["first_light.tar.gz"]
 
 
-def test_first_light_goes_on_and_is_judged_elsewhere(
+def test_a_further_call_goes_on_where_one_ended(
     gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--steps` adds to an earlier run's folder; `--check` judges what a machine without a reader left."""
+    """What ended well or failed is not run again, what had no time is; on another machine the archive says which."""
     output = gpu_box / "light"
-    steps = first_light.steps(output)
-    recorder = dataclasses.replace(steps[1], arguments=(*steps[1].arguments[:5], *only("saxpy")))
-    nothing = unattended.Step("nothing", 5, 0, ("-c", "pass"))
-    monkeypatch.setattr(first_light, "steps", lambda _: (recorder, nothing))
+    counts = "import pathlib; file = pathlib.Path('{}'); file.open('a').write('x'); raise SystemExit({})"
+    once = unattended.Step("once", 5, 0, ("-c", counts.format("once", 0)))
+    fails = unattended.Step("fails", 5, 0, ("-c", counts.format("fails", 7)))
+    late = unattended.Step("late", 5, 0, ("-c", counts.format("late", 75)))
+    always = unattended.Step("always", 5, 0, ("-c", counts.format("always", 0)), every_call=True)
+    monkeypatch.setattr(first_light, "steps", lambda _: (once, fails, late, always))
+    assert first_light.main(["--output", "light"]) == 75
+    assert "call it again: it goes on where this call ended" in capsys.readouterr().err
+    shutil.rmtree(output)  # the next machine has the archive only
+    late = dataclasses.replace(late, arguments=("-c", counts.format("late", 0)))
+    assert first_light.main(["--output", "light"]) == 1
+    ran = {name: len((gpu_box / name).read_text()) for name in ("once", "fails", "late", "always")}
+    assert ran == {"once": 1, "fails": 1, "late": 2, "always": 2}
+    assert states(output) == {"once": "ok", "fails": "failed with status 7", "late": "ok", "always": "ok"}
+    first_light.main(["--output", "light", "--steps", "fails"])
+    first_light.main(["--output", "light", "--fresh"])
+    assert [len((gpu_box / name).read_text()) for name in ("once", "fails")] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "reason"),
+    [("permission", "you may not read this GPU's counters"), ("no driver", "`nvidia-smi` does not answer")],
+)
+def test_where_ncu_cannot_work_the_probe_says_so_and_nothing_else_is_run(
+    gpu_box: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    behaviour: str,
+    reason: str,
+) -> None:
+    """The reason stands in the output, in results.json and in the archive; the exit code is 3."""
+    if behaviour == "no driver":
+        (gpu_box / "bin" / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    else:
+        monkeypatch.setenv(fake_ncu.BEHAVIOUR, behaviour)
+    output = gpu_box / "light"
+    assert first_light.main(["--output", "light"]) == 3
+    told = capsys.readouterr().out
+    assert "nothing can be profiled here: " in told
+    assert reason in told
+    assert "hint: " in told
+    found = states(output)
+    assert found.pop("probe").startswith("failed with status ")
+    assert set(found.values()) == {"not run: the probe failed"}
+    assert not (output / "doctor.json").exists()
+    assert (gpu_box / "light.tar.gz").exists()
+
+
+def test_what_fails_leaves_its_words_and_its_part(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ncu wrote before it broke off comes home, with its log and the run without ncu, behind all that is whole."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    output = gpu_box / "light"
+    steps = chosen(output, "record_first")
+    monkeypatch.setattr(first_light, "steps", lambda _: steps)
+    assert first_light.main(["--output", "light"]) == 1
+    assert states(output) == {"record_first": "failed with status 1"}
+    names = [path.relative_to(output).as_posix() for path in first_light.packing_order(output)]
+    kept = [name for name in names if name.startswith("fixtures/h200/saxpy.")]
+    endings = ("ncu-rep.incomplete", "ncu-rep.incomplete.unprofiled.json", "ncu.log")
+    assert sorted(kept) == [f"fixtures/h200/saxpy.{ending}" for ending in endings]
+    assert names[-1] == "fixtures/h200/saxpy.ncu-rep.incomplete"
+
+
+def test_each_step_is_packed_when_it_has_ended(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that is cut off has brought home everything up to its last whole step."""
+    first = unattended.Step("first", 5, 0, ("-c", "open('light/found.txt', 'w').write('much')"))
+    looks = "import tarfile; tarfile.open('light.tar.gz').extract('light/found.txt', 'seen', filter='data')"
+    monkeypatch.setattr(first_light, "steps", lambda _: (first, unattended.Step("looks", 5, 0, ("-c", looks))))
+    first_light.main(["--output", "light"])
+    assert (gpu_box / "seen/light/found.txt").read_text() == "much"
+
+
+def test_several_archives_hold_what_one_cannot(tmp_path: Path) -> None:
+    """Each stays below the limit, what fits in none is named, and archives of a larger folder do not stay."""
+    folder = tmp_path / "light"
+    folder.mkdir()
+    files = [folder / f"{at}.bin" for at in range(5)]
+    for file in files:
+        file.write_bytes(os.urandom(5000))
+    (folder / "large.bin").write_bytes(os.urandom(20_000))
+    archive = tmp_path / "light.tar.gz"
+    assert stored.pack_all(archive, tmp_path, [folder / "large.bin", *files], 14_000) == [folder / "large.bin"]
+    made = sorted(tmp_path.glob("*.tar.gz"))
+    assert [path.name for path in made] == ["light.2.tar.gz", "light.3.tar.gz", "light.tar.gz"]
+    assert max(path.stat().st_size for path in made) < 14_000
+    stored.unpack(archive, tmp_path / "there")
+    assert {path.name for path in (tmp_path / "there/light").iterdir()} == {file.name for file in files}
+    assert stored.pack_all(archive, tmp_path, files[:1], 14_000) == []
+    assert [path.name for path in tmp_path.glob("*.tar.gz")] == ["light.tar.gz"]
+
+
+def test_a_folder_is_judged_elsewhere(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--check` judges what a machine without a reader left."""
+    output = gpu_box / "light"
+    steps = chosen(output, "record_first")
+    monkeypatch.setattr(first_light, "steps", lambda _: steps)
     assert first_light.main(["--output", "light", "--steps", "record_first"]) == 1
-    assert first_light.main(["--output", "light", "--steps", "nothing"]) == 1
-    assert "not judged" in capsys.readouterr().out
     assert first_light.main(["--check", "light"]) == 0
-    results = json.loads((output / "results.json").read_text())
-    assert [step["name"] for step in results["steps"]] == ["record_first", "nothing"]
-    assert results["is_checked"]
+    assert json.loads((output / "results.json").read_text())["is_checked"]
 
 
 def test_nothing_checked_is_not_good(gpu_box: Path) -> None:
@@ -106,18 +215,19 @@ def test_what_cannot_work_is_said_at_once(
 
 
 def test_the_steps_fit_one_session() -> None:
-    """At most eight minutes, of which each step keeps its part; the check comes last, and clocks are left alone."""
+    """A call of at most nine minutes, of which each step keeps its part; the check is last, clocks are left alone."""
     steps = first_light.steps(Path("out"))
-    assert first_light.BUDGET_S <= 480
+    assert first_light.BUDGET_S < first_light.CALL_S == 540
     assert sum(step.kept_s for step in steps) < first_light.BUDGET_S
     assert all(step.kept_s <= step.limit_s and step.grace_s < step.limit_s for step in steps)
     assert [step.name for step in steps] == [
-        *("doctor", "record_first", "truth", "cost", "calibrate", "overhead", "script", "record_rest", "check")
+        *("probe", "doctor", "record_first", "truth", "calibrate", "cost", "overhead", "script", "record_rest", "check")
     ]
     recorders = [step.arguments for step in steps if "--clock-control" in step.arguments]
     assert [step.name for step in steps if step.arguments in recorders] == ["record_first", "overhead", "record_rest"]
     assert all("none" in arguments[arguments.index("--clock-control") :][:2] for arguments in recorders)
     hangs_s = {float(arguments[arguments.index("--timeout") + 1]) for arguments in recorders}
+    assert all("--missing" in arguments for arguments in recorders)  # a further call goes on
     assert max(hangs_s) <= next(step.limit_s for step in steps if step.name == "record_first") / 2
 
 
@@ -129,12 +239,14 @@ def test_a_check_that_cannot_read_leaves_its_time(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_first_recordings_are_those_of_most_worth() -> None:
-    """Attention, gemm, saxpy, fma and every rung of the ladder are recorded before anything else."""
+    """Attention, gemm, saxpy, fma and every rung of the ladder, the last first, are recorded before anything else."""
     arguments = next(step.arguments for step in first_light.steps(Path("out")) if step.name == "record_first")
     names = [name for option, name in pairwise(arguments) if option == "--only"]
     targets = record.choose(names, all_cases=False)
-    assert [target.name for target in targets[:5]] == list(record.FIRST[:5])
-    assert len([target for target in targets if target.name.startswith("gemm_ladder")]) == 8
+    assert [target.name for target in targets[:4]] == list(record.FIRST[:4])
+    rungs = [target.case.name for target in targets[4:] if target.case is not None]
+    assert rungs[:3] == ["08_tensor_core", "07_warptile", "01_naive"]
+    assert sorted(rungs) == sorted(case.name for case in find_workload("gemm_ladder").cases)
 
 
 def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,7 +260,7 @@ def test_a_step_leaves_to_later_ones_what_they_keep(gpu_box: Path, capsys: pytes
     limits = {one.name: one.limit_s for one in unattended.run_all(asked, gpu_box, 10.0)}
     assert 0 < limits["greedy"] <= 1
     assert 1 < limits["kept"] <= 8
-    assert "slow: skipped: no time was left" in capsys.readouterr().out
+    assert "slow: unfinished: no time was left" in capsys.readouterr().out
 
 
 def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +272,7 @@ def test_everything_runs_once_through_stand_ins(gpu_box: Path, monkeypatch: pyte
     monkeypatch.setattr(costs, "COMPARED", ("saxpy",))
     output = gpu_box / "light"
     output.mkdir()
-    assert first_light._doctor(output, None) == 0
+    assert first_light._probe(output, None) == first_light._doctor(output, None) == 0
     assert len(list((gpu_box / "cache").glob("rooflens/cuda/*"))) == 1 + sum(
         one.kind == "cuda" for one in load_workloads()
     )

@@ -141,8 +141,8 @@ def test_a_second_session_records_what_is_missing(gpu_box: Path) -> None:
 
 
 def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What there was no time for is named and is no failure."""
-    assert record.main(["--folder", "fx", "--budget", "0", *only("saxpy")]) == 3
+    """What there was no time for is named and is no failure: the exit code says to go on."""
+    assert record.main(["--folder", "fx", "--budget", "0", *only("saxpy")]) == 75
     assert "left out: saxpy: no time was left" in capsys.readouterr().out
     assert not list(gpu_box.rglob("*.ncu-rep"))
 

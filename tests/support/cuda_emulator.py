@@ -24,13 +24,13 @@ FLAGS = (
 _LAUNCH = re.compile(r"([\w:]+(?:<\w+>)?)<<<(.+?)>>>\((.*?)\);", re.DOTALL)
 
 
-def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str) -> Path:
+def build_for_cpu(workloads: Sequence[Workload], folder: Path, compiler: str, defines: Sequence[str] = ()) -> Path:
     """Compile workloads into one program that runs the one its first argument names on the CPU; return its path."""
-    common = workloads[0].folder.parent / "common.cuh"
-    (folder / common.name).write_text(rewrite(common.read_text(encoding="utf-8")), encoding="utf-8")
+    for common in sorted(workloads[0].folder.parent.glob("*.cuh")):
+        (folder / common.name).write_text(rewrite(common.read_text(encoding="utf-8")), encoding="utf-8")
     rewritten = [replace(workload, folder=_rewritten(workload.folder, folder)) for workload in workloads]
     source, program = write_one_source(rewritten, folder / "all.cu"), folder / "program"
-    command = [compiler, *FLAGS, f"-I{HEADERS}", str(source), "-o", str(program)]
+    command = [compiler, *FLAGS, *(f"-D{name}" for name in defines), f"-I{HEADERS}", str(source), "-o", str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler, our sources
     assert done.returncode == 0, done.stderr
     return program

@@ -52,6 +52,8 @@ class Claim(NamedTuple):
 CLAIMS = [
     Claim("saxpy", "saxpy", ARCHITECTURES, "LDG.E.128", 2, 2),
     Claim("fma", "fma_chain", ARCHITECTURES, "FFMA", 64, 80),
+    Claim("roofline", "roofline_saxpy", ARCHITECTURES, "LDG.E.128", 2, 2),
+    Claim("roofline", "roofline_fma", ARCHITECTURES, "FFMA", 4, 80),
     Claim("fp16_fma", "fp16_fma", ARCHITECTURES, "HFMA2", 64, 80),
     Claim("l2_stream", "l2_stream", ARCHITECTURES, "LDG.E.128", 8, 20),
     Claim("gather", "gather", ARCHITECTURES, "LDG", 2, 2),

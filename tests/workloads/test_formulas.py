@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rooflens.model.cases import evaluate
 from rooflens.workloads.registry import load_workloads
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ BY_HAND = {
     "fma-iters_64": (8_589_934_592, 536_870_912),
     "fma-iters_512": (68_719_476_736, 536_870_912),
     "fma-iters_2048": (274_877_906_944, 536_870_912),
+    # 2 x 2**26 x (1 + 1023); (12 + 10 x 8) x 2**26
+    "roofline-n26": (137_438_953_472, 6_174_015_488),
     # 2 x 4096**3; three matrices of 4096**2 x 4 bytes
     **{
         f"gemm_ladder-{rung}": (137_438_953_472, 201_326_592)
@@ -79,6 +82,13 @@ def test_toys_have_positive_amounts(workload: Workload, case: Case) -> None:
         assert case.flop is None
     else:
         assert (case.flop_count(case.toy) or 0) > 0
+
+
+@pytest.mark.parametrize(("workload", "case"), [pair for pair in CASES if pair[1].parts], ids=lambda part: part.name)
+def test_parts_add_up_to_their_case(workload: Workload, case: Case) -> None:  # noqa: ARG001 - names the case
+    """What the kernels of a case do one by one is what it does in all."""
+    assert sum(evaluate(part.flop, case.parameters) for part in case.parts) == case.flop_count()
+    assert sum(evaluate(part.bytes, case.parameters) for part in case.parts) == case.byte_count()
 
 
 def test_table_has_no_case_too_many() -> None:

@@ -20,6 +20,7 @@ CUDA = {
     "int8_mma",
     "l2_stream",
     "pointer_chase",
+    "roofline",
     "saxpy",
     "tiny_launches",
     "transpose",
@@ -43,7 +44,7 @@ expect = { bound = "memory", resource = "dram", why = "because" }
 
 
 def test_every_cuda_workload_is_registered() -> None:
-    """The ten CUDA workloads are there, sorted, each with the program it names."""
+    """The eleven CUDA workloads are there, sorted, each with the program it names."""
     workloads = [workload for workload in load_workloads() if workload.kind == "cuda"]
     assert [workload.name for workload in workloads] == sorted(CUDA)
     for workload in workloads:

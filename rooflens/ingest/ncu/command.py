@@ -85,6 +85,7 @@ class Collection:
         from_start: Profile from the start; else only between the program's calls of `cuProfilerStart` and `Stop`.
         environment: Variables for ncu and the program, put over our own.
         kill: End the program when as many launches are profiled as are asked for; these are then chosen.
+        keep_log: Keep what ncu says beside the report where all went well too.
         recorded: Options of a command line that is repeated; they take the place of all above but program and output.
     """
 
@@ -109,6 +110,7 @@ class Collection:
     from_start: bool = True
     environment: Mapping[str, str] = field(default_factory=dict)
     kill: bool = False
+    keep_log: bool = False
     recorded: tuple[str, ...] = ()
 
 

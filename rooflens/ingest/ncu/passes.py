@@ -8,12 +8,11 @@ patches into the code (`sass__*`) is unknown here. ncu may add up to three passe
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct
 
 from rooflens.errors import EnvironmentMissingError, UnknownNameError
 
@@ -97,7 +96,8 @@ class _EvalRequest(ctypes.Structure):
     _fields_ = (("index", _SIZE), ("kind", _BYTE), ("rollup", _BYTE), ("submetric", ctypes.c_uint16))
 
 
-class Passes(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Passes:
     """What the scheduler says of a list of metrics on one chip.
 
     Attributes:
@@ -214,7 +214,8 @@ def _names_of_kind(chip: str, kind: int) -> Iterator[str]:
         yield ctypes.string_at(found.text + found.begins[index]).decode()
 
 
-class _Evaluator(Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Evaluator:
     """An evaluator of one chip's metrics, and the memory it lives in."""
 
     handle: int

@@ -61,11 +61,12 @@ def keep_rest(error: RooflensError, rest: Rest) -> RooflensError:
             rest.left.replace(kept)
             found = kept
     stopped = isinstance(error, StoppedError)
-    log = None if stopped and not found else _keep_words(rest)
+    log = None if stopped and not found else keep_words(rest.command, rest.words, rest.output)
+    holds = _holding(count, rest.profiled_count)
     hints = [
         error.hint,
         f"ncu's words are kept in `{log}`" if log else "",
-        f"what it had written is kept, {_of_it(count)}: `rooflens analyze {shlex.quote(str(found))}`" if found else "",
+        f"what it had written is kept, {holds}: `rooflens analyze {shlex.quote(str(found))}`" if found else "",
     ]
     told = type(error)("stopped before the end" if stopped and found else str(error), "; ".join(filter(None, hints)))
     told.kept = found
@@ -81,9 +82,9 @@ def _is_large(left: Path) -> bool:
     return left.stat().st_size > _NO_EMPTY_BYTES
 
 
-def _of_it(count: int | None) -> str:
+def _holding(count: int | None, profiled_count: int) -> str:
     if count is None:
-        return "how many kernels is not known here"
+        return f"{profiled_count} kernels by its log" if profiled_count else "how many kernels is not known here"
     return f"{count} whole kernel{'' if count == 1 else 's'}"
 
 
@@ -100,13 +101,13 @@ def _kernels_in(left: Path) -> int | None:
         return None
 
 
-def _keep_words(rest: Rest) -> Path | None:
+def keep_words(command: Sequence[str], words: Sequence[Path], output: Path) -> Path | None:
     """Write the command and what was said into one file; None where nothing was said, or there is no room."""
-    said = [(file.name, _end(file, whole=index == 0)) for index, file in enumerate(rest.words)]
+    said = [(file.name, _end(file, whole=index == 0)) for index, file in enumerate(words)]
     if not any(text for _, text in said):
         return None
-    parts = [f"$ {shlex.join(rest.command)}", *(f"--- {name}\n{text.rstrip()}" for name, text in said if text.strip())]
-    place = log_of(rest.output)
+    parts = [f"$ {shlex.join(command)}", *(f"--- {name}\n{text.rstrip()}" for name, text in said if text.strip())]
+    place = log_of(output)
     try:
         write_whole(place, "\n".join(parts) + "\n")
     except (InputError, OSError):

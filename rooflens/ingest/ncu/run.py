@@ -13,7 +13,7 @@ from rooflens.errors import InputError, RooflensError
 from rooflens.ingest.ncu.command import build_argv, profiles_one_of_each
 from rooflens.ingest.ncu.failures import explain, too_slow
 from rooflens.ingest.ncu.log import LogFollower
-from rooflens.ingest.ncu.rest import Rest, keep_rest, log_of
+from rooflens.ingest.ncu.rest import Rest, keep_rest, keep_words, log_of
 from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, is_packed, unpacked
 from rooflens.processes import Command, run
 
@@ -142,7 +142,10 @@ def _accept(done: _Run, ncu: Ncu, collection: Collection, left: Path, timeout_s:
     report, other = (packed, plain) if is_packed(left) else (plain, packed)
     left.replace(report)
     other.unlink(missing_ok=True)
-    log_of(collection.output).unlink(missing_ok=True)
+    if collection.keep_log:
+        keep_words(done.command, done.words, collection.output)
+    else:
+        log_of(collection.output).unlink(missing_ok=True)
     return Collected(
         report=report,
         profiled_count=follower.profiled_count or result_count,

@@ -26,13 +26,24 @@ from rooflens.errors import InputError
 from rooflens.ingest.messages.messages import decode, unknown_fields
 from rooflens.ingest.messages.nvtx import range_path
 from rooflens.ingest.messages.sessions import Session, gather_sessions, is_synthetic
-from rooflens.ingest.reports.unpacking import INTACT_HINT, MAGIC, NOT_A_REPORT_HINT, PLAIN_SUFFIX, unpacked_part
+from rooflens.ingest.reports.unpacking import (
+    INCOMPLETE_SUFFIX,
+    INTACT_HINT,
+    MAGIC,
+    NOT_A_REPORT_HINT,
+    PLAIN_SUFFIX,
+    unpacked_part,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+_CUT_HINT = f"{INTACT_HINT}; what is whole of it is read under a name that ends in `{INCOMPLETE_SUFFIX}`"
+
 _LENGTH_BYTES = 4
 _KNOWN_VERSION = 7
+_MOST_KNOWN = 1024
+"""So many headers of blocks are kept to be compared with those of later ones."""
 _LONGEST_HEADER_BYTES = 1 << 28  # real ones stay below 1 MB; four bytes of text read as a length give more than this
 
 KERNEL, RANGE, COMMAND_LIST, GRAPH = "kernel", "range", "command list", "graph"
@@ -133,10 +144,15 @@ class Container(Struct, frozen=True):
 
 
 class _Block(Struct, frozen=True):
-    """One block of the container; offsets count from the start of the file."""
+    """One block of the container; offsets count from the start of the file.
+
+    Attributes:
+        is_repeated: A block before it has the same header, which says nothing new.
+    """
 
     index: int
     header: Any
+    is_repeated: bool
     payload_start: int
     payload_end: int
 
@@ -216,6 +232,8 @@ def outline(data: Bytes, suffix: str = "") -> Outline:
         messages = list(_payload_messages(data, block))
         sources += [(start, end) for kind, start, end in messages if kind == _SOURCE]
         places += [Place(kind, process_id, start, end) for kind, start, end in messages if kind not in _NO_RESULTS]
+        if block.is_repeated:
+            continue
         strings += header.StringTable.Strings
         header.ClearField("StringTable")
         unknown |= unknown_fields(header)
@@ -337,16 +355,25 @@ def _foreign_hint(data: Bytes, suffix: str) -> str:
 
 def _blocks(data: Bytes, offset: int) -> Iterator[_Block]:
     """Yield the blocks from `offset` to the exact end of the file."""
+    known: dict[bytes, Any] = {}
     index = 0
     while offset < len(data):
-        block = _block_at(data, offset, index)
+        block = _block_at(data, offset, index, known)
         yield block
         offset = block.payload_end
         index += 1
 
 
-def _block_at(data: Bytes, offset: int, index: int) -> _Block:
-    """Read the header of the block at `offset` and check that its payload is there."""
+def _block_at(data: Bytes, offset: int, index: int, known: dict[bytes, Any]) -> _Block:
+    """Read the header of the block at `offset` and check that its payload is there.
+
+    Args:
+        data: The whole report.
+        offset: Where the block begins.
+        index: Its number, for messages.
+        known: Headers by how they are encoded, of blocks before it that have neither names nor a session: results of
+            equal size in one process have equal ones, which are decoded once.
+    """
     if data[offset : offset + len(MAGIC)] == MAGIC:
         raise InputError(f"two reports in one file: a second report starts at offset {offset:,}", INTACT_HINT)
     header_bytes = _length_at(data, offset)
@@ -356,27 +383,31 @@ def _block_at(data: Bytes, offset: int, index: int) -> _Block:
         raise InputError(
             f"damaged: the last {left_bytes:,} bytes, from offset {offset:,}, are no block: "
             f"block {index} is cut off or foreign bytes follow the report",
-            INTACT_HINT,
+            _CUT_HINT,
         )
     _check_end(data, start + header_bytes, f"the header of block {index}")
-    header = decode("BlockHeader", data[start : start + header_bytes])
+    encoded = data[start : start + header_bytes]
+    is_repeated = encoded in known
+    header = known[encoded] if is_repeated else decode("BlockHeader", encoded)
     if header is None:
         raise InputError(
             f"damaged: the header of block {index} at offset {offset:,} cannot be decoded: "
             "its bytes changed or foreign bytes follow the report",
             INTACT_HINT,
         )
+    if len(known) < _MOST_KNOWN and not header.StringTable.Strings and not header.HasField("SessionDetails"):
+        known[encoded] = header
     payload_start = start + header_bytes
     payload_end = payload_start + header.PayloadSize
     _check_end(data, payload_end, f"block {index}")
-    return _Block(index, header, payload_start, payload_end)
+    return _Block(index, header, is_repeated, payload_start, payload_end)
 
 
 def _check_end(data: Bytes, end: int, what: str) -> None:
     """Raise unless the file reaches to offset `end`."""
     if end > len(data):
         missing_bytes = end - len(data)
-        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", INTACT_HINT)
+        raise InputError(f"truncated: {what} needs {missing_bytes:,} more bytes at offset {len(data):,}", _CUT_HINT)
 
 
 def _payload_messages(data: Bytes, block: _Block) -> Iterator[tuple[str, int, int]]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from rooflens.checking import parse_toml
 from rooflens.errors import UnknownNameError, UsageError
+from rooflens.model.cases import evaluate
 from rooflens.model.predict.explain import check
 from rooflens.model.predict.forecast import ELEMENT_BYTES, check_shape, checked_sizes, work_of
 from rooflens.model.predict.measured import read_coverage
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from rooflens.checking import Table
     from rooflens.model.bounds import Bound
-    from rooflens.model.cases import Case
+    from rooflens.model.cases import Case, Part
     from rooflens.model.predict.measured import Checked, Coverage
     from rooflens.model.records import Analysis, AnalyzedReport
 
@@ -49,6 +50,7 @@ class Prediction(Struct, frozen=True):
         resource: Level or pipe of that wall, where the class has one.
         why: The reason for that expectation.
         iterations: How often the profiled program did its work; the amounts are those of one.
+        parts: What one launch of each kernel does, where each is predicted alone; in the order of patterns.
     """
 
     operation: str
@@ -62,6 +64,7 @@ class Prediction(Struct, frozen=True):
     resource: str | None = None
     why: str = ""
     iterations: int = 1
+    parts: tuple[Rule, ...] = ()
 
 
 class Rule(Struct, frozen=True):
@@ -162,7 +165,8 @@ def check_reports(
         coverage, prediction = read_coverage(report.run), predictions.get(report.run.digest)
         if report.analyses and prediction is not None:
             found.append(check(prediction, report.analyses, coverage))
-        found += _by_rule(report.analyses, coverage, rules)
+        parts = prediction.parts if prediction is not None else ()
+        found += _by_rule(report.analyses, coverage, (*rules, *parts))
     return tuple(found)
 
 
@@ -196,10 +200,11 @@ def predict_case(
         source: Where the formulas come from; by default what the case says.
     """
     expect = case.expect if parameters is None else None
+    sizes = dict(case.parameters if parameters is None else parameters)
     return Prediction(
         operation=operation,
         case=case.name if parameters is None else "",
-        parameters=dict(case.parameters if parameters is None else parameters),
+        parameters=sizes,
         dtype=case.dtype,
         source=source or case.source,
         flop=case.flop_count(parameters),
@@ -208,4 +213,18 @@ def predict_case(
         resource=expect.resource if expect else None,
         why=expect.why if expect else "",
         iterations=iterations,
+        parts=tuple(Rule(part.match, _predict_part(operation, case, part, sizes)) for part in case.parts),
+    )
+
+
+def _predict_part(operation: str, case: Case, part: Part, sizes: Mapping[str, int]) -> Prediction:
+    """Write down what one launch of one kernel of a case must compute and move."""
+    return Prediction(
+        operation=operation,
+        case=part.name,
+        parameters=sizes,
+        dtype=case.dtype,
+        source=case.source,
+        flop=evaluate(part.flop, sizes),
+        moved_bytes=evaluate(part.bytes, sizes),
     )

@@ -16,6 +16,7 @@ from rooflens.model.predict.expectations import check_reports
 from rooflens.model.predict.measured import is_expected
 from rooflens.model.verdict.sentences import resource_label, wall_words
 from rooflens.report.html.templates import render
+from rooflens.report.page.along import along
 from rooflens.report.page.cards.expectation import expected_rows, sizes_text, title_of
 from rooflens.report.page.sweeps import LADDERS
 
@@ -87,6 +88,12 @@ def order_of(prediction: Prediction) -> tuple[str, str, float, str]:
     return prediction.operation, dtype, size, prediction.case
 
 
+def without_parts(checked: Sequence[Checked]) -> list[Checked]:
+    """Leave out what stands in a table of its own: the kernels that a workload predicts one by one."""
+    parts = {(one.digest, rule.kernel) for one in checked for rule in one.prediction.parts}
+    return [one for one in checked if (one.digest, one.kernel) not in parts]
+
+
 def prediction_lines(checked: Checked) -> tuple[str, ...]:
     """Write for a terminal what was predicted for one iteration, what the kernels did, and why they differ."""
     prediction, measured = checked.prediction, checked.measured
@@ -125,11 +132,15 @@ def _wall(checked: Checked) -> str:
 def predicted(page: Content) -> Markup:
     """Show every report that has a prediction beside it; nothing where none has."""
     sources = {run.digest: PurePath(run.source).name for run in page.runs}
-    shown = sorted(page.predictions, key=lambda block: order_of(block.prediction))[:MAX_BLOCKS]
+    alone = without_parts(page.predictions)
+    shown = sorted(alone, key=lambda block: order_of(block.prediction))[:MAX_BLOCKS]
     blocks = [_block(f"predicted-{i}", block, sources) for i, block in enumerate(shown)]
-    left_out = len(page.predictions) - len(shown)
+    left_out = len(alone) - len(shown)
     is_open = len(blocks) <= OPEN_BLOCKS
-    return render("report/expectations", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS)
+    tables = along(page)
+    return render(
+        "report/expectations", blocks=blocks, left_out=left_out, is_open=is_open, topics=TOPIC_WORDS, tables=tables
+    )
 
 
 def _block(key: str, checked: Checked, sources: Mapping[str, str]) -> Block:

@@ -612,12 +612,24 @@ def test_collecting_needs_no_reader(
     """On a bare GPU box there are no protobuf, pyarrow, rich or ncu-report: `collect` works without them."""
     if written == "x.ncu-repz":
         monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), tmp_path / "packed")))
-    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert"
+    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
     code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
     command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert done.stderr.splitlines()[-1] == f"wrote {written}", done.stderr
     assert (gpu_box / written).exists()
+
+
+def test_a_bare_box_keeps_what_it_cannot_read(gpu_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what reads reports, ncu's log says how many kernels the rest of a failed collection holds."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "broken_off")
+    blocked = "google pyarrow rich ncu_report jinja2 numpy pandas vl_convert msgspec"
+    code = f"import sys; sys.modules.update(dict.fromkeys('{blocked}'.split())); {START}"
+    command = [sys.executable, "-c", code, "collect", "-o", "x.ncu-rep", "--", "/bin/true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert done.returncode == 1
+    assert "what it had written is kept, 3 kernels by its log: `rooflens analyze x.ncu-rep.incomplete`" in done.stderr
+    assert (gpu_box / "x.ncu-rep.incomplete").exists()
 
 
 def test_every_option_is_documented() -> None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -309,3 +311,17 @@ def test_a_profile_of_each_distinct_launch_stands_for_all_of_them(name: str, pro
     counts = (LaunchCount("gemm", (8, 1, 1), (128, 1, 1), 60), LaunchCount("gemm", (9, 1, 1), (128, 1, 1), 7))
     run = Unprofiled(wall_ns=1, iterations=2, launch_counts=counts)
     assert run.launches_of(name, (8, 1, 1), (128, 1, 1), profiled) == expected
+
+
+@pytest.mark.ncu
+def test_the_real_nsys_knows_our_options(tmp_path: Path) -> None:
+    """Every option is accepted by the real nsys, with the value that it is given: it runs the program to its end."""
+    nsys = os.environ.get("ROOFLENS_NSYS") or find_nsys()
+    if nsys is None:
+        pytest.skip("no nsys on this machine: install Nsight Systems, or set ROOFLENS_NSYS to one")
+    program = (sys.executable, "-ISc", f"open({str(tmp_path / 'ran')!r}, 'w')")
+    argv = trace_argv(nsys, program, tmp_path / "t.sqlite")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - nsys
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ran").exists()
+    assert list(tmp_path.glob("t.*"))

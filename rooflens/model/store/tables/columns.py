@@ -40,11 +40,9 @@ def reals(values: NDArray[np.float64]) -> pa.Array:
 
 def map_column(maps: Sequence[Mapping[str, Any] | None], kind: pa.MapType) -> pa.Array:
     """Make a column of maps; None becomes null. Of those that are one object each is made once."""
-    places: dict[int, int] = {}
-    owners = [places.setdefault(id(one), len(places)) for one in maps]
-    if 0 < 2 * len(places) <= len(maps):
-        distinct = dict(zip(owners, maps, strict=True))
-        return map_column(list(distinct.values()), kind).take(pa.array(owners, pa.int32()))
+    distinct, owners = _distinct(maps)
+    if owners is not None:
+        return map_column(distinct, kind).take(owners)
     offsets = [0]
     keys: list[str] = []
     items: list[Any] = []
@@ -70,17 +68,25 @@ def struct_lists(
     for one in lists:
         offsets.append(offsets[-1] + len(one))
     flat = list(chain.from_iterable(lists))
-    distinct = {id(record): record for record in flat}
-    if 0 < 2 * len(distinct) <= len(flat):
-        places = {known: place for place, known in enumerate(distinct)}
-        owners = pa.array([places[id(record)] for record in flat], pa.int32())
-        made = struct_lists([list(distinct.values())], kind, get).values.take(owners)
+    distinct, owners = _distinct(flat)
+    if owners is not None:
+        made = struct_lists([distinct], kind, get).values.take(owners)
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), made, kind)
     struct = kind.value_type
     fields = [struct.field(position) for position in range(struct.num_fields)]
     arrays = [pa.array([get(record, field.name) for record in flat], field.type) for field in fields]
     values = pa.StructArray.from_arrays(arrays, fields=fields)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, kind)
+
+
+def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
+    """Return each object once, and for each value the place of its own; None where few of them repeat."""
+    ids = [*map(id, values)]
+    known = dict(zip(ids, values, strict=True))
+    if not 0 < 2 * len(known) <= len(values):
+        return [], None
+    places = dict(zip(known, range(len(known)), strict=True))
+    return [*known.values()], pa.array([*map(places.__getitem__, ids)], pa.int32())
 
 
 def texts(column: pa.Array) -> list[str | None]:

@@ -1,0 +1,1 @@
+"""What a workload predicts of each of its kernels, beside what each did."""

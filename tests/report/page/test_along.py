@@ -1,0 +1,97 @@
+"""Kernels along the roofline: what the workload `roofline` predicts of each, beside what was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+from support.along import COMPUTE_SHARE, MEMORY_SHARE, RIDGE_SHARE, STEPS, record_along
+
+from rooflens.analyzing import analyze_paths
+from rooflens.model.predict.expectations import check_reports
+from rooflens.model.predict.parts.along import find_along
+from rooflens.report.page.along import along_lines
+from rooflens.report.page.page import render_page
+from rooflens.writing.rendering import bundled
+
+if TYPE_CHECKING:
+    from rooflens.model.predict.parts.along import Along
+    from rooflens.model.records import Analysis, AnalyzedReport
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> AnalyzedReport:
+    """Return a stand-in recording."""
+    return analyze_paths([record_along(tmp_path_factory.mktemp("along"))]).reports[0]
+
+
+def _along(report: AnalyzedReport) -> Along:
+    (found,) = find_along(check_reports([report], bundled([report.run])), [report])
+    return found
+
+
+def _with(
+    report: AnalyzedReport, flop_per_s: float | None, bytes_per_s: float | None, gpu: str | None
+) -> AnalyzedReport:
+    """Give every kernel a calibration's rates and the name of a GPU."""
+
+    def changed(analysis: Analysis) -> Analysis:
+        fp32, dram = analysis.pipes["fp32"], analysis.levels["dram"]
+        return replace(
+            analysis,
+            kernel=replace(analysis.kernel, gpu=gpu or analysis.kernel.gpu),
+            pipes={**analysis.pipes, "fp32": replace(fp32, attainable_per_s=flop_per_s)},
+            levels={**analysis.levels, "dram": replace(dram, attainable_per_s=bytes_per_s)},
+        )
+
+    return replace(report, analyses=tuple(changed(analysis) for analysis in report.analyses))
+
+
+def test_each_kernel_is_predicted_by_its_intensity(recorded: AnalyzedReport) -> None:
+    """SAXPY at a sixth FLOP/B, chains at a quarter of their length; compute right of the ridge at 9.7, else memory."""
+    spots = _along(recorded).spots
+    assert [spot.predicted_intensity for spot in spots] == pytest.approx([1 / 6, *(steps / 4 for steps in STEPS)])
+    assert [spot.predicted_bound for spot in spots] == ["memory"] * 7 + ["compute"] * 4
+    assert [spot.checked.prediction.case for spot in spots][:3] == ["saxpy", "fma 1", "fma 2"]
+
+
+def test_measured_stands_beside_predicted(recorded: AnalyzedReport) -> None:
+    """The stand-in's kernels reach the shares of the roof that they were made to, within what counters round."""
+    reached = [spot.reached for spot in _along(recorded).spots[1:]]
+    wanted = [MEMORY_SHARE] * 5 + [RIDGE_SHARE] * 2 + [COMPUTE_SHARE] * 3
+    assert reached == pytest.approx(wanted, rel=2e-3)
+
+
+def test_calibrated_peaks_come_before_the_datasheet(recorded: AnalyzedReport) -> None:
+    """With a calibration the prediction takes its rates; a calibration of one roof alone is none."""
+    assert _along(recorded).peaks.origin == "datasheet"
+    calibrated = _along(_with(recorded, 12e12, 1.2e12, None))
+    assert (calibrated.peaks.origin, calibrated.peaks.ridge_flop_per_byte) == ("calibrated", 10.0)
+    assert calibrated.spots[0].predicted_flop_per_s == pytest.approx(0.2e12)
+    assert calibrated.spots[-1].predicted_flop_per_s == 12e12
+    assert _along(_with(recorded, 12e12, None, None)).peaks.origin == "datasheet"
+
+
+def test_a_gpu_without_datasheet_is_predicted_from_its_report(recorded: AnalyzedReport) -> None:
+    """What no datasheet knows has the peaks that ncu states."""
+    assert _along(_with(recorded, None, None, "Nobody's GPU")).peaks.origin == "report"
+
+
+def test_another_workload_has_no_such_table(recorded: AnalyzedReport) -> None:
+    """Where the program is not recognized, nothing is predicted kernel by kernel."""
+    other = replace(recorded, run=replace(recorded.run, command_line="ncu ./mine"))
+    assert find_along(check_reports([other], bundled([other.run])), [other]) == ()
+
+
+def test_terminal_and_page_show_the_same_table(recorded: AnalyzedReport) -> None:
+    """A line a kernel below a line on the peaks; the page has the rows once, and no block of each kernel besides."""
+    predictions = bundled([recorded.run])
+    lines = along_lines(check_reports([recorded], predictions), [recorded])
+    assert "by the datasheet, at the profiled clock; they meet at 9.74" in lines[0]
+    assert len(lines) == 2 + 1 + len(STEPS)
+    assert lines[2].split()[:2] == ["saxpy", "0.167"]
+    html = render_page([recorded], title="t", predictions=predictions)
+    assert "Kernels along the roofline" in html
+    assert html.count('id="predicted-0"') == 1
+    assert 'id="predicted-1"' not in html
