@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from support.reference.texts import MADE, joined, table, unit_of
 
+from rooflens.model.records import LEVELS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,16 +34,20 @@ def page() -> str:
 
 def _rows(schema: dict[str, Any], path: str) -> Iterator[tuple[str, str, str, str]]:
     for name, field in schema.get("properties", {}).items():
-        inside, at = field, f"{path}{name}"
-        yield f"`{at}`", _type(field), _unit(name, field), field["description"]
-        while True:
-            if isinstance(inside.get("items"), dict):
-                inside, at = inside["items"], f"{at}[]"
-            elif isinstance(inside.get("additionalProperties"), dict):
-                inside, at = inside["additionalProperties"], f"{at}{{}}"
-            else:
-                break
-        yield from _rows(inside, f"{at}.")
+        yield f"`{path}{name}`", _type(field), _unit(name, field), field["description"]
+        yield from _rows(*_inside(field, f"{path}{name}"))
+
+
+def _inside(field: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+    """Return what lists and mappings hold; the memory levels are a mapping whose names are known."""
+    below = field.get("properties", {})
+    if isinstance(field.get("items"), dict):
+        return _inside(field["items"], f"{path}[]")
+    if isinstance(field.get("additionalProperties"), dict):
+        return _inside(field["additionalProperties"], f"{path}{{}}")
+    if tuple(below) == LEVELS:
+        return _inside(below[LEVELS[0]], f"{path}{{}}")
+    return field, f"{path}."
 
 
 def _unit(name: str, field: dict[str, Any]) -> str:
