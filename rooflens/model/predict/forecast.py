@@ -65,12 +65,12 @@ class Forecast(Struct, frozen=True):
         launches: Kernels that run one by one: one a step.
         longest: The longest of a simple operation's times; None for a composite one.
         special: Special functions (MUFU), such as exponentials.
-        t_special_s: Time that they take; 0 where their rate is not known.
+        special_s: Time that they add to the sum: none where their rate is not known.
         issued: Instructions beside the products that are counted: those that unpack weights.
-        t_issue_s: Time that it takes to issue them; 0 where the rate is not known.
+        issue_s: The same of issuing them.
         l2_bytes: Bytes between the SMs and L2.
-        t_l2_s: Time that they take; 0 where the bandwidth of L2 is not known.
-        t_moving_s: The longer of T_memory and T_L2, summed over the parts.
+        l2_s: The same of moving them.
+        moving_s: The longer of T_memory and T_L2, summed over the parts.
         rates: What these three times were worked out with; infinite where it is not known.
     """
 
@@ -94,18 +94,33 @@ class Forecast(Struct, frozen=True):
     launches: int = 1
     longest: Longest | None = None
     special: float = 0.0
-    t_special_s: float = 0.0
+    special_s: float = 0.0
     issued: float = 0.0
-    t_issue_s: float = 0.0
+    issue_s: float = 0.0
     l2_bytes: float = 0.0
-    t_l2_s: float = 0.0
-    t_moving_s: float = 0.0
+    l2_s: float = 0.0
+    moving_s: float = 0.0
     rates: SideRates = SideRates()
 
     @property
     def t_sum_s(self) -> float:
         """Time with no overlap at all; bytes of device memory pass L2 on their way, and count at the slower of both."""
-        return self.t_math_s + self.t_special_s + self.t_issue_s + self.t_moving_s + self.t_comms_s
+        return self.t_math_s + self.special_s + self.issue_s + self.moving_s + self.t_comms_s
+
+    @property
+    def t_special_s(self) -> float | None:
+        """Time that special functions take; None where their rate is not known."""
+        return None if self.rates.special_per_s == inf else self.special_s
+
+    @property
+    def t_issue_s(self) -> float | None:
+        """Time that it takes to issue the counted instructions; None where the rate is not known."""
+        return None if self.rates.issued_per_s == inf else self.issue_s
+
+    @property
+    def t_l2_s(self) -> float | None:
+        """Time that the bytes of L2 take; None where its bandwidth is not known."""
+        return None if self.rates.l2_bytes_per_s == inf else self.l2_s
 
     @property
     def launch_floor_s(self) -> float:
@@ -302,26 +317,26 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
     special = part.count * operation.special(part.sizes) if operation.special else 0.0
     issued = part.count * operation.issued(part.sizes) if operation.issued else 0.0
     l2_bytes = part.count * operation.l2_bytes(part.sizes, element_bytes) if operation.l2_bytes else moved_bytes
-    t_special_s, t_issue_s = special / rates.special_per_s, issued / rates.issued_per_s
-    t_l2_s = l2_bytes / rates.l2_bytes_per_s
+    special_s, issue_s = special / rates.special_per_s, issued / rates.issued_per_s
+    l2_s = l2_bytes / rates.l2_bytes_per_s
     working: list[tuple[Longest, float]] = [("t_math_s", t_math_s)]
     moving: list[tuple[Longest, float]] = [("t_memory_s", t_memory_s)]
     # What an operation does not count needs no comparison.
     if operation.special:
-        working.append(("t_special_s", t_special_s))
+        working.append(("t_special_s", special_s))
     if operation.issued:
-        working.append(("t_issue_s", t_issue_s))
+        working.append(("t_issue_s", issue_s))
     if operation.l2_bytes:
-        moving.append(("t_l2_s", t_l2_s))
-    (work, t_working_s), (move, t_moving_s) = _longest(working), _longest(moving)
-    regime = _regime(t_working_s, t_moving_s, t_comms_s)
+        moving.append(("t_l2_s", l2_s))
+    (work, working_s), (move, moving_s) = _longest(working), _longest(moving)
+    regime = _regime(working_s, moving_s, t_comms_s)
     return Forecast(
         label=part.label,
         flop=flop,
         moved_bytes=moved_bytes,
         t_math_s=t_math_s,
         t_memory_s=t_memory_s,
-        t_lower_s=max(t_working_s, t_moving_s, t_comms_s),
+        t_lower_s=max(working_s, moving_s, t_comms_s),
         regime=regime,
         peak=peak,
         peak_flop_per_s=peak_flop_per_s,
@@ -334,12 +349,12 @@ def simple(  # noqa: PLR0913, PLR0917 - what a type and a GPU come to
         launches=part.count,
         longest="t_comms_s" if regime == "communication" else work if regime == "compute" else move,
         special=special,
-        t_special_s=t_special_s,
+        special_s=special_s,
         issued=issued,
-        t_issue_s=t_issue_s,
+        issue_s=issue_s,
         l2_bytes=l2_bytes,
-        t_l2_s=t_l2_s,
-        t_moving_s=t_moving_s,
+        l2_s=l2_s,
+        moving_s=moving_s,
         rates=rates,
     )
 
@@ -381,12 +396,12 @@ def composite(
         link_bytes_per_s=parts[0].link_bytes_per_s,
         launches=sum(part.launches for part in parts),
         special=sum(part.special for part in parts),
-        t_special_s=sum(part.t_special_s for part in parts),
+        special_s=sum(part.special_s for part in parts),
         issued=sum(part.issued for part in parts),
-        t_issue_s=sum(part.t_issue_s for part in parts),
+        issue_s=sum(part.issue_s for part in parts),
         l2_bytes=sum(part.l2_bytes for part in parts),
-        t_l2_s=sum(part.t_l2_s for part in parts),
-        t_moving_s=sum(part.t_moving_s for part in parts),
+        l2_s=sum(part.l2_s for part in parts),
+        moving_s=sum(part.moving_s for part in parts),
         rates=parts[0].rates,
     )
 

@@ -101,11 +101,11 @@ def is_beside(result: Forecast) -> bool:
 
 def _beside(result: Forecast) -> str:
     if result.longest == "t_l2_s":
-        over = fmt.factor(result.t_l2_s / result.t_memory_s)
+        over = fmt.factor(result.l2_s / result.t_memory_s)
         moved = fmt.si(result.moved_bytes, "B")
         return f"{fmt.si(result.l2_bytes, 'B')} through L2 take {over} as long as {moved} of device memory"
     special = result.longest == "t_special_s"
-    amount, time_s = (result.special, result.t_special_s) if special else (result.issued, result.t_issue_s)
+    amount, time_s = (result.special, result.special_s) if special else (result.issued, result.issue_s)
     what = "special functions" if special else "instructions that unpack weights"
     return f"{fmt.si(amount, '').strip()} {what} take {fmt.factor(time_s / result.t_math_s)} as long as its FLOPs"
 
@@ -164,9 +164,9 @@ def sources(row: Row) -> list[tuple[str, str, str]]:
     found.append(("DRAM", fmt.si(gpu.dram_bandwidth.value, "B/s"), gpu.dram_bandwidth.source))
     if forecasts.through_l2(result) and gpu.l2_bandwidth:
         found.append(("L2", fmt.si(gpu.l2_bandwidth.value, "B/s"), gpu.l2_bandwidth.source))
-    if result.special and not result.parts and result.t_special_s:
+    if result.special and not result.parts and result.special_s:
         found.append(("special functions", fmt.si(result.rates.special_per_s, "/s"), RATES_SOURCE))
-    if result.issued and not result.parts and result.t_issue_s:
+    if result.issued and not result.parts and result.issue_s:
         found.append(("instructions", fmt.si(result.rates.issued_per_s, "/s"), RATES_SOURCE))
     if result.link:
         link = gpu.links[result.link]
@@ -212,9 +212,9 @@ def derivation(row: Row) -> list[tuple[str, str]]:
 def _derived_beside(result: Forecast) -> list[tuple[str, str]]:
     """Work out the times of special functions, of instructions and of L2, where they are counted and known."""
     counted_ones = (
-        ("T MUFU", result.special, "", result.rates.special_per_s, result.t_special_s),
-        ("T issue", result.issued, "", result.rates.issued_per_s, result.t_issue_s),
-        ("T L2", result.l2_bytes * forecasts.through_l2(result), "B", result.rates.l2_bytes_per_s, result.t_l2_s),
+        ("T MUFU", result.special, "", result.rates.special_per_s, result.special_s),
+        ("T issue", result.issued, "", result.rates.issued_per_s, result.issue_s),
+        ("T L2", result.l2_bytes * forecasts.through_l2(result), "B", result.rates.l2_bytes_per_s, result.l2_s),
     )
     return [
         (name, f"{_quotient(amount, unit, rate, result)} = {fmt.duration(time_s * 1e9)}")

@@ -82,13 +82,13 @@ def numbers_beside(result: Forecast) -> dict[str, Any]:
         "longest": result.longest,
         "special": result.special,
         "special_per_s": None if several or rates.special_per_s == inf else rates.special_per_s,
-        "t_special_s": None if rates.special_per_s == inf else result.t_special_s,
+        "t_special_s": result.t_special_s,
         "issued": result.issued,
         "issued_per_s": None if several or rates.issued_per_s == inf else rates.issued_per_s,
-        "t_issue_s": None if rates.issued_per_s == inf else result.t_issue_s,
+        "t_issue_s": result.t_issue_s,
         "l2_bytes": result.l2_bytes,
         "l2_bytes_per_s": None if rates.l2_bytes_per_s == inf else rates.l2_bytes_per_s,
-        "t_l2_s": None if rates.l2_bytes_per_s == inf else result.t_l2_s,
+        "t_l2_s": result.t_l2_s,
     }
 
 
@@ -161,9 +161,9 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
         "T math": duration(result.t_math_s * 1e9),
         "T memory": duration(result.t_memory_s * 1e9),
         "T comms": duration(result.t_comms_s * 1e9),
-        "T MUFU": _time(result.t_special_s, result.rates.special_per_s),
-        "T issue": _time(result.t_issue_s, result.rates.issued_per_s),
-        "T L2": _time(result.t_l2_s, result.rates.l2_bytes_per_s),
+        "T MUFU": _time(result.t_special_s),
+        "T issue": _time(result.t_issue_s),
+        "T L2": _time(result.t_l2_s),
         "at least": duration(result.t_lower_s * 1e9),
         "no overlap": duration(result.t_upper_s * 1e9),
         "of peak": percent(result.share_of_peak),
@@ -171,8 +171,8 @@ def _cells(row: Row, sizes: str, result: Forecast) -> dict[str, str]:
     steps = [step for _, step in row.steps]
     shown = dict.fromkeys(_OF_A_LINK, any(step.link for step in steps))
     shown |= {
-        "T MUFU": any(_tells(step.t_special_s, step) for step in steps),
-        "T issue": any(_tells(step.t_issue_s, step) for step in steps),
+        "T MUFU": any(_tells(step.special_s, step) for step in steps),
+        "T issue": any(_tells(step.issue_s, step) for step in steps),
         "T L2": any(through_l2(step) for step in steps),
     }
     return {name: cell for name, cell in cells.items() if shown.get(name, True)}
@@ -186,8 +186,8 @@ def _tells(time_s: float, result: Forecast) -> bool:
     return time_s > _TELLS_FROM * result.t_lower_s
 
 
-def _time(seconds: float, rate_per_s: float) -> str:
-    return MISSING if rate_per_s == inf else duration(seconds * 1e9)
+def _time(seconds: float | None) -> str:
+    return MISSING if seconds is None else duration(seconds * 1e9)
 
 
 def through_l2(result: Forecast) -> bool:

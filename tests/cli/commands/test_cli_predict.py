@@ -231,3 +231,65 @@ def test_headroom_is_what_is_left_below_the_roof() -> None:
     custom = ("predict", "custom", "--flop", "64", "--bytes", "1", "--format", "json")
     assert json.loads(run(*custom).stdout)["headroom"] is None
     assert json.loads(run(*custom, "--achieved", "107.2e12").stdout)["headroom"] == pytest.approx(2)
+
+
+def test_json_names_the_bounds_beside_flops_and_memory() -> None:
+    """A product in tiles of 128 is bound by L2 on an H100; a GPU whose L2 is not known has null there, and no bound."""
+    tiled = (*GEMM, "--l2-tile", "128", "--format", "json")
+    found = json.loads(run(*tiled).stdout)
+    assert (found["regime"], found["longest"]) == ("memory", "t_l2_s")
+    assert found["t_l2_s"] == found["t_lower_s"] == pytest.approx(found["l2_bytes"] / found["l2_bytes_per_s"])
+    unknown = next(gpu.id for gpu in load_datasheets() if gpu.l2_bandwidth is None and "tensor_bf16" in gpu.peaks)
+    found = json.loads(run(*tiled, "--gpu", unknown).stdout)
+    assert (found["l2_bytes_per_s"], found["t_l2_s"], found["longest"]) == (None, None, "t_math_s")
+
+
+def test_the_table_has_a_column_for_what_counts_beside() -> None:
+    """Attention has its exponentials, packed weights their unpacking; a plain product has neither, nor their remark."""
+    narrow = run("predict", "attention-flash", "--length", "8192", "--width", "32", "--format", "md").stdout
+    assert "| T MUFU |" in narrow
+    assert "T MUFU: special functions" in narrow
+    packed = run("predict", "quantized-gemm", "--m", "16", "--n", "4096", "--k", "4096", "--format", "md").stdout
+    assert "| T issue |" in packed
+    plain = run(*GEMM, "--format", "md").stdout
+    assert not any(name in plain for name in ("T MUFU", "T issue", "T L2"))
+
+
+def test_sizes_in_scientific_notation() -> None:
+    """64e9 and 64G are one number, of a product or of your own count."""
+    one, other = (
+        run("predict", "custom", "--flop", text, "--bytes", "1Gi", "--format", "json") for text in ("64e9", "64G")
+    )
+    assert one.stdout == other.stdout
+    found = json.loads(one.stdout)
+    assert (found["flop"], found["bytes"]) == (64e9, 1 << 30)
+
+
+def test_work_that_gpus_repeat_is_named_and_counted() -> None:
+    """Four GPUs split k = 10 into 3 each, 12 in all: a fifth more; what they divide, and one GPU, repeat nothing."""
+    sizes = ("predict", "gemm", "--m", "8", "--n", "8")
+    split = (*sizes, "--k", "10", "--tensor-parallel", "4")
+    assert json.loads(run(*split, "--format", "json").stdout)["repeated_flop_share"] == pytest.approx(0.2)
+    assert (
+        "- 4 GPUs do not divide 10 k: the one with most has 3, as if there were 20 % more"
+        in run(*split, "--format", "md").stdout
+    )
+    even = json.loads(run(*sizes, "--k", "16", "--tensor-parallel", "8", "--format", "json").stdout)
+    assert even["repeated_flop_share"] == 0
+    alone = json.loads(run(*sizes, "--k", "16", "--format", "json").stdout)
+    assert (alone["repeated_flop_share"], alone["repeated_bytes_share"]) == (None, None)
+
+
+def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
+    """The answer of a page of narrow heads is about exponentials, and its sums show them."""
+    file = tmp_path / "p.html"
+    assert (
+        run(
+            "predict", "attention-flash", "--length", "8192", "--heads", "1", "--width", "32", "-o", str(file)
+        ).exit_code
+        == 0
+    )
+    page = file.read_text(encoding="utf-8").replace("\u00a0", " ")
+    assert "Compute-bound: 67.1 M special functions take 1.9x as long as its FLOPs." in page
+    assert "<dt>T MUFU</dt>" in page
+    assert "one exponential a pair of tokens" in page

@@ -269,8 +269,8 @@ def _check_bounds(on: Datasheet, result: Forecast) -> None:
         assert math.isfinite(number)
     assert result.moved_bytes > 0
     slack = 1 + 1e-9
-    working = max(result.t_math_s, result.t_special_s, result.t_issue_s)
-    assert max(working, result.t_memory_s, result.t_l2_s, result.t_comms_s) <= result.t_lower_s * slack
+    working = max(result.t_math_s, result.special_s, result.issue_s)
+    assert max(working, result.t_memory_s, result.l2_s, result.t_comms_s) <= result.t_lower_s * slack
     assert result.t_lower_s <= result.t_sum_s * slack <= 5 * result.t_lower_s * slack**2
     assert result.t_upper_s == pytest.approx(result.t_sum_s + result.launches * 5e-6)
     assert 0 <= result.share_of_peak <= slack

@@ -135,6 +135,11 @@ def test_sentences_are_those_of_the_page_without_scripts(opened: Callable[..., P
         "tensor_parallel=8": row("gemm", tensor_parallel="8", **square),
         "op=all-reduce&bytes=1000000": row("all-reduce", bytes="1000000"),
         "op=decode&batch=16&length=8192": row("decode", batch="16", length="8192"),
+        "l2_tile=128": row("gemm", l2_tile="128", **square),
+        "op=attention-flash&length=8192&width=32": row("attention-flash", length="8192", width="32"),
+        "op=quantized-gemm&m=128&l2_tile=1&gpu=rtx-4090": row(
+            "quantized-gemm", gpu="rtx-4090", m="128", n="4096", k="4096", l2_tile="1"
+        ),
         "op=elementwise&n=1000&flops=0": row("elementwise", n="1000", flops="0"),
         "op=elementwise&n=1000&reads=0&writes=0": row("elementwise", n="1000", reads="0", writes="0"),
     }
