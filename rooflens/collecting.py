@@ -23,6 +23,7 @@ from rooflens.ingest.ncu.command import (
 from rooflens.ingest.ncu.device import devices_of
 from rooflens.ingest.ncu.estimate import Cost, estimate
 from rooflens.ingest.ncu.nsys import find_nsys, trace
+from rooflens.ingest.ncu.ranks import split_launcher
 from rooflens.ingest.ncu.run import collect
 from rooflens.ingest.ncu.sidecar import sidecar
 from rooflens.ingest.ncu.tiers import metrics_for, sections_for
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from rooflens.ingest.ncu.command import Collection, Ncu
     from rooflens.ingest.ncu.log import Progress
+    from rooflens.ingest.ncu.ranks import Launcher
     from rooflens.ingest.ncu.run import Collected
     from rooflens.local_gpu import LocalGpu
     from rooflens.model.cases import Case, Workload
@@ -57,12 +59,13 @@ _SCRIPTS = (".py", ".sh", ".jl")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is profiled: one case of a bundled workload, or a command of the user's."""
+    """What is profiled: one case of a bundled workload, or a command of the user's, which may start several ranks."""
 
     name: str
     workload: Workload | None = None
     case: Case | None = None
     command: tuple[str, ...] = ()
+    launcher: Launcher | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def workload_target(name: str, case_name: str | None) -> Target:
 def command_target(command: tuple[str, ...]) -> Target:
     """Make the target of a command, named after its script, else after its program."""
     script = next((part for part in command[1:] if part.endswith(_SCRIPTS)), command[0])
-    return Target(Path(script).stem or "program", command=command)
+    return Target(Path(script).stem or "program", command=command, launcher=split_launcher(command))
 
 
 def make_plan(request: Request, *, dry_run: bool) -> Plan:
@@ -283,7 +286,7 @@ def run_unprofiled(plan: Plan, on_progress: Callable[[Progress], None]) -> Unpro
         except EnvironmentMissingError as error:
             raise with_replay(error, target) from error
     ran = run_program(plan.program, plan.limit.left_s(), on_progress)
-    nsys, left_s = find_nsys(), plan.limit.left_s()
+    nsys, left_s = None if target.launcher else find_nsys(), plan.limit.left_s()  # it would count all ranks as one
     for_nsys_s = None if left_s is None else left_s / 2  # what nsys adds is nice to have; the profile is the point
     traced = trace(nsys, plan.program, for_nsys_s, on_progress) if nsys else None
     return traced or Unprofiled(ran.wall_ns)

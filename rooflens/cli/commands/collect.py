@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -110,6 +110,13 @@ _OPTIONS = (
         metavar="OPTIONS",
         help="Further options of ncu, as one quoted text: '--section MemoryWorkloadAnalysis --call-stack'.",
     ),
+    click.option(
+        "--ranks",
+        default="all",
+        show_default=True,
+        metavar="RANKS",
+        help="Which ranks of `torchrun` to profile, as `0,1`; each makes a report of its own.",
+    ),
     click.option("--chip", metavar="CHIP", help="Chip to ask counters for, as `gh100`; by default the one at hand."),
     click.option("--ncu", "ncu_path", metavar="PATH", help="The ncu to run, or its folder."),
     click.option(
@@ -167,6 +174,9 @@ def collect(ctx: click.Context, /, output: Path | None, **options: Any) -> None:
 
 
 def _place(output: Path | None, target: Target, *, alone: bool) -> Path:
+    from rooflens.ingest.ncu.ranks import expanded
+
+    output = output if output is None or target.launcher else expanded(output)
     if output is None:
         return OUTPUT_FOLDER / f"{target.name}.ncu-rep"
     return output if alone or target.case is None else output.with_stem(f"{output.stem}.{target.case.name}")
@@ -193,7 +203,12 @@ def targets_of(ctx: click.Context, options: Mapping[str, Any]) -> list[Target]:
         raise UsageError(
             "--case and --all-cases are for bundled workloads", "give your program's own options after `--`"
         )
-    return [command_target(command)]
+    target = command_target(command)
+    if options["ranks"] != "all" and target.launcher is None:
+        raise UsageError(
+            "--ranks is for programs that `torchrun` starts", "leave it out; `%q{RANK}` in -o names others'"
+        )
+    return [target]
 
 
 @dataclass(slots=True)
@@ -222,7 +237,7 @@ def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: M
         if len(targets) > 1:
             say(f"{target.name}:")
         try:
-            written = take_profile(target, report, options)
+            written = take_ranks(target, report, options) if target.launcher else take_profile(target, report, options)
         except (CaseError, InputError) as error:
             told = error.reason if isinstance(error, CaseError) else error
             if len(targets) == 1:
@@ -230,7 +245,7 @@ def take_profiles(targets: Sequence[Target], reports: Sequence[Path], options: M
             show_error(told, target.name)
             taken.exit_code = taken.exit_code or told.exit_code
         else:
-            taken.reports += [written] if written is not None else []
+            taken.reports += written
     return taken
 
 
@@ -249,8 +264,8 @@ def _keep_report(report: Path, options: Mapping[str, Any]) -> None:
         keep(place, options)
 
 
-def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Path | None:
-    """Take the profile and return its report, under the name that ncu chose; None where only its command was wanted."""
+def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
+    """Take the profile and return its report, under the name that ncu chose; none where only its command was wanted."""
     from rooflens import collecting
     from rooflens.ingest.ncu.command import build_argv
 
@@ -258,7 +273,7 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
     plan = collecting.make_plan(_request(target, report, options), dry_run=dry_run)
     if dry_run:
         echo(shlex.join(build_argv(plan.ncu, plan.collection)))
-        return None
+        return []
     _announce(plan)
     unprofiled = None
     if not options["no_unprofiled"]:
@@ -271,7 +286,62 @@ def take_profile(target: Target, report: Path, options: Mapping[str, Any]) -> Pa
     _sum_up(collected, plan)
     if other := collecting.other_gpu(plan, collected.report):
         say(f"warning: {other}")
-    return collected.report
+    return [collected.report]
+
+
+def take_ranks(target: Target, report: Path, options: Mapping[str, Any]) -> list[Path]:
+    """Take a profile of each rank of a `torchrun`, and return their reports; none where only the command was wanted."""
+    from rooflens import collecting
+    from rooflens.ingest.ncu.command import build_argv
+    from rooflens.ingest.ncu.ranks import NO_COMMUNICATION, RANK, parse_ranks, rank_argv, reports_of, run_ranks
+    from rooflens.ingest.ncu.unprofiled import write_unprofiled
+
+    launcher = target.launcher
+    assert launcher is not None  # noqa: S101 - who calls has looked
+    ranks = parse_ranks(options["ranks"])
+    output = report.with_name(report.name.replace(report.suffix, f".rank{RANK}{report.suffix}"))
+    for place in reports_of(output):
+        keep(place, options)
+    options = {**options, "kernel": options["kernel"] or NO_COMMUNICATION}
+    plan = collecting.make_plan(_request(target, output, options), dry_run=options["dry_run"])
+    if options["dry_run"]:
+        only = replace(plan.collection, program=("@",))
+        argv = [part.replace(f"%{RANK}", RANK) for part in build_argv(plan.ncu, only)[:-1]]
+        echo(shlex.join(rank_argv(launcher, argv, ranks)))
+        return []
+    _announce(plan)
+    if options["kernel"] == NO_COMMUNICATION:
+        words = "kernels that wait for other ranks (NCCL, NVSHMEM) run but are not profiled: ncu would hang in them;"
+        say(f"note: {words} --kernel regex:nccl with --ncu-args '--communicator tcp ...' profiles them")
+    unprofiled = None if options["no_unprofiled"] else _run_unprofiled(plan)
+    say(_said(unprofiled))
+    own = (sys.executable, "-m", "rooflens", "collect", *_repeated(options), "--no-unprofiled", "-o", str(output), "--")
+    with Shown() as shown:
+        written = run_ranks(rank_argv(launcher, own, ranks), output, options["timeout_s"], shown)
+    for place in written:
+        if unprofiled is not None:
+            write_unprofiled(place, unprofiled)
+        if other := collecting.other_gpu(plan, place):
+            say(f"warning: {place.name}: {other}")
+    say(f"profiled {len(written)} rank{'' if len(written) == 1 else 's'}, one report each")
+    return written
+
+
+_NOT_REPEATED = {"cases", "all_cases", "ranks", "dry_run", "no_unprofiled", "force"}
+"""Options about all ranks together; each rank writes over its report, which was allowed, or there is none."""
+
+
+def _repeated(options: Mapping[str, Any]) -> list[str]:
+    """Write the options of this command for that of one rank."""
+    params = [param for param in collect.params if isinstance(param, click.Option) and param.name in options]
+    given = ["--force"]
+    for param in params:
+        value = options[param.name or ""]
+        if param.name in _NOT_REPEATED or value in (None, (), "", False):
+            continue
+        for one in value if param.multiple else (value,):
+            given += [param.opts[-1]] if param.is_flag else [param.opts[-1], str(one)]
+    return given
 
 
 def _run_unprofiled(plan: Plan) -> Unprofiled:

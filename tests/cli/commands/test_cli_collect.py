@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
-from support import fake_ncu
+from support import fake_ncu, fake_nvcc
+from support.ladder import record_ladder
 from support.left_processes import TEST, left_processes
 from support.packing import pack
 
@@ -460,6 +461,27 @@ def test_a_ladder_is_profiled_whole_unless_a_rung_is_named() -> None:
     assert rungs == [str(case.parameters["rung"]) for case in find_workload("gemm_ladder").cases]
     one = run("collect", "gemm_ladder", "--case", "07_warptile", "--dry-run", "--chip", "gh100").stdout.splitlines()
     assert [line.partition("--rung ")[2].split()[0] for line in one] == ["7"]
+
+
+def test_one_command_profiles_and_draws_the_ladder(
+    gpu_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report for each rung and one page: its table of busy units, and cuBLAS's 450 us beside 900 us of each rung."""
+    line = {**LINE, "launches": 20, "cublas_ns": 450_000}
+    nvcc = fake_nvcc.install(tmp_path / "toolkit" / "bin", line)
+    monkeypatch.setenv("CUDA_HOME", str(nvcc.parent.parent))
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/usr/bin:/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "stand-in").mkdir()
+    monkeypatch.setenv(fake_ncu.REPORT, os.pathsep.join(map(str, record_ladder(tmp_path / "stand-in"))))
+    result = run("profile", "gemm_ladder")
+    assert result.exit_code == 0, result.stderr
+    rungs = [case.name for case in find_workload("gemm_ladder").cases]
+    reports = [gpu_box / "out" / f"gemm_ladder.{rung}.ncu-rep" for rung in rungs]
+    assert [report.exists() for report in reports] == [True] * len(rungs)
+    page = (gpu_box / "out" / "gemm_ladder.html").read_text()
+    assert page.count("<b>50\u00a0%</b>") == len(rungs)
+    assert "The busiest unit, from memory up to the pipes" in page
 
 
 @pytest.mark.usefixtures("torch_here")

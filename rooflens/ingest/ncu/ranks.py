@@ -1,0 +1,205 @@
+"""Programs of several ranks, as `torchrun` starts them: each rank gets an ncu of its own, and so a report of its own.
+
+One ncu around `torchrun` would hold all ranks in turns. The command line is turned inside out instead: `torchrun`
+starts `rooflens collect` for each rank, which starts ncu and the script. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from rooflens.errors import InputError, UsageError
+from rooflens.ingest.ncu.log import Progress
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.processes import Command, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+RANK = "%q{RANK}"
+"""What ncu, and `-o` of `collect`, replace by the variable RANK."""
+
+NO_COMMUNICATION = (
+    "regex:^(?!nccl|nvshmem|cross_device_reduce|one_shot_all_reduce|two_shot_all_reduce|multimem_all_reduce)"
+)
+"""All kernels but those that wait for other ranks: ncu would repeat them while it holds the others back."""
+
+_LAUNCHER, _MODULES = "torchrun", ("torch.distributed.run", "torch.distributed.launch")
+_PLAIN, _MODULE, _OTHER = "--no-python", "--module", "--run-path"
+_FLAGS = {"--standalone", "--use-env", _PLAIN, _MODULE, "-m", _OTHER}
+"""Options of torchrun that take no value; every other one takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """A command line of `torchrun`, taken apart.
+
+    Attributes:
+        head: torchrun with its options, told to start a program that need not be Python.
+        program: What each rank runs.
+    """
+
+    head: tuple[str, ...]
+    program: tuple[str, ...]
+
+
+def split_launcher(command: Sequence[str]) -> Launcher | None:
+    """Take a command line apart; None where it is not torchrun's, or has no script."""
+    start = _after_name(command)
+    if not start:
+        return None
+    options, given = [], list(command[start:])
+    how = ""
+    while given and given[0].startswith("-"):
+        option = given.pop(0)
+        name = option.partition("=")[0].replace("_", "-")
+        if name in {_PLAIN, _MODULE, "-m", _OTHER}:
+            how = _MODULE if name == "-m" else name
+            continue
+        options += [option] if name in _FLAGS or "=" in option or not given else [option, given.pop(0)]
+    if not given or how == _OTHER:
+        return None
+    python = (_python_of(command), "-u")
+    program = {_PLAIN: (), _MODULE: (*python, "-m")}.get(how, python)
+    return Launcher((*command[:start], *options, _PLAIN), (*program, *given))
+
+
+def _after_name(command: Sequence[str]) -> int:
+    """Return where the launcher's options begin; 0 where the command is no launcher."""
+    if command and Path(command[0]).name == _LAUNCHER:
+        return 1
+    is_module = len(command) > 2 and command[1] == "-m" and command[2] in _MODULES
+    return 3 if is_module else 0
+
+
+def _python_of(command: Sequence[str]) -> str:
+    """Return the Python that the launcher would start scripts with."""
+    if Path(command[0]).name != _LAUNCHER:
+        return command[0]
+    if own := os.environ.get("PYTHON_EXEC"):
+        return own
+    place = shutil.which(command[0])
+    first = ""
+    if place is not None:
+        with Path(place).open("rb") as file:
+            first = file.readline(200).decode(errors="replace")
+    named = re.match(r"#!\s*(\S*python[\d.]*)\s*$", first)
+    return named[1] if named else sys.executable
+
+
+def parse_ranks(given: str) -> tuple[int, ...] | None:
+    """Read which ranks to profile; None for all.
+
+    Raises:
+        UsageError: It is neither `all` nor numbers.
+    """
+    if given == "all":
+        return None
+    if not re.fullmatch(r"\d+(,\d+)*", given):
+        raise UsageError(f"--ranks is `{given}`", "it is `all`, or numbers: --ranks 0,1")
+    return tuple(sorted({int(number) for number in given.split(",")}))
+
+
+def rank_argv(launcher: Launcher, profiled: Sequence[str], ranks: tuple[int, ...] | None = None) -> tuple[str, ...]:
+    """Write the command line that starts the profiled form of the program in each rank, or in some alone.
+
+    Args:
+        launcher: What the user gave.
+        profiled: Command that profiles the program which is put behind it.
+        ranks: Those that are profiled; the others run the program as it is. None for all.
+    """
+    if ranks is None:
+        return (*launcher.head, *profiled, *launcher.program)
+    listed = f",{','.join(map(str, ranks))},"
+    chosen = f'case "{listed}" in *",$RANK,"*) ;; *) shift {len(profiled)};; esac; exec "$@"'
+    return (*launcher.head, "/bin/sh", "-c", chosen, "sh", *profiled, *launcher.program)
+
+
+def expanded(path: Path, environment: Mapping[str, str] | None = None) -> Path:
+    """Replace `%q{NAME}` in a report's name by the variable of that name, as ncu does.
+
+    Raises:
+        UsageError: There is no such variable.
+    """
+    variables = os.environ if environment is None else environment
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in variables:
+            hint = "`torchrun` sets RANK, `mpirun` OMPI_COMM_WORLD_RANK, `srun` SLURM_PROCID"
+            raise UsageError(f"the variable {found[1]} of `{path}` is not set", hint)
+        return variables[found[1]]
+
+    return Path(re.sub(r"%q\{(\w+)\}", value, str(path)))
+
+
+def reports_of(output: Path) -> list[Path]:
+    """Return the reports of all ranks that stand where a name with a rank in it says, by rank."""
+    before, _, after = output.name.removesuffix(PLAIN_SUFFIX).partition(RANK)
+    name = re.compile(
+        rf"{re.escape(before)}(\d+){re.escape(after)}({re.escape(PLAIN_SUFFIX)}|{re.escape(PACKED_SUFFIX)})"
+    )
+    there = output.parent.iterdir() if output.parent.is_dir() else ()
+    found = [(int(match[1]), path) for path in there if (match := name.fullmatch(path.name))]
+    return [path for _, path in sorted(found)]
+
+
+def run_ranks(
+    argv: Sequence[str],
+    output: Path,
+    timeout_s: float | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> list[Path]:
+    """Run all ranks to their end and return their reports, by rank.
+
+    Args:
+        argv: As `rank_argv` writes it.
+        output: The reports' name, with `RANK` where the number stands.
+        timeout_s: Seconds after which all are ended; None for no limit.
+        on_progress: Called many times a second.
+
+    Raises:
+        InputError: A rank failed, or left no report; what others left is named in the hint.
+        StoppedError: Ctrl-C or a like signal.
+    """
+    before = {path: path.stat().st_mtime_ns for path in reports_of(output)}
+
+    def watch(elapsed_s: float) -> bool:
+        on_progress(Progress("profiling", elapsed_s))
+        return True
+
+    with TemporaryDirectory(prefix="rooflens-") as name:
+        stdout, stderr = Path(name, "stdout"), Path(name, "stderr")
+        finished = run(Command(tuple(argv), stdout, stderr), timeout_s, watch)
+        said = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in (stderr, stdout))
+    written = [path for path in reports_of(output) if path.stat().st_mtime_ns != before.get(path)]
+    if finished.timed_out:
+        raise InputError(
+            f"the ranks did not end within {timeout_s:g} s under ncu",
+            _kept(written, "a kernel that waits for other ranks may hang: profile one rank (--ranks 0), fewer kernels"),
+        )
+    if finished.status != 0 or not written:
+        raise _explained(said, finished.status, written)
+    return written
+
+
+def _explained(said: str, status: int | None, written: Sequence[Path]) -> InputError:
+    """Say what the first rank that failed said: the launcher's own words come behind."""
+    error = re.search(r"(?:^|: ?|\]:)error: (.+)$", said, re.MULTILINE)
+    hint = re.search(r"(?:^|: ?|\]:)hint: (.+)$", said[error.end() :] if error else "", re.MULTILINE)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    reason = error[1] if error else (lines[-1] if lines else f"status {status}")
+    return InputError(
+        f"a rank failed under ncu: {reason}", _kept(written, hint[1] if hint else "run it without ncu first")
+    )
+
+
+def _kept(written: Sequence[Path], hint: str) -> str:
+    names = ", ".join(str(path) for path in written)
+    return f"{hint}; the reports of other ranks are kept: {names}" if names else hint

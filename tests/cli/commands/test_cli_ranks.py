@@ -1,0 +1,96 @@
+"""`rooflens profile -- torchrun ...`: a report a rank, one page of all."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from support import fake_ncu, fake_torchrun
+
+from rooflens.cli.group import main
+from rooflens.ingest.ncu.ranks import NO_COMMUNICATION
+from rooflens.ingest.ncu.unprofiled import read_unprofiled
+
+COMMAND = ("--", "torchrun", "--nproc-per-node", "2", "train.py", "--lr", "1")
+
+
+@pytest.fixture
+def ranks_box(gpu_box: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Add a torchrun, and a script that notes which rank it is, to the machine with a GPU; return the folder."""
+    fake_torchrun.install(gpu_box.parent / "bin")
+    kept = [fixtures / "synthetic" / f"verdict_{name}.synthetic.ncu-rep" for name in ("memory_dram", "memory_l2")]
+    monkeypatch.setenv(fake_ncu.REPORT, ":".join(map(str, kept)))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")))))  # fmt: skip # noqa: E501
+    Path("train.py").write_text("import os; open('ran', 'a').write(os.environ['RANK'])\n")
+    return gpu_box
+
+
+def run(*arguments: str) -> Result:
+    """Run the command line; an exception that is no exit fails the test with its traceback."""
+    result = CliRunner().invoke(main, arguments)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def test_each_rank_has_a_report_and_all_have_one_page(ranks_box: Path) -> None:
+    """The program runs once as it is; then torchrun starts ncu in each rank, and the page holds all their reports."""
+    result = run("profile", *COMMAND)
+    assert result.exit_code == 0, result.stderr
+    out = ranks_box / "out"
+    expected = {"train.html", *(f"train.rank{at}.{end}" for at in (0, 1) for end in ("ncu-rep", "unprofiled.json"))}
+    assert {path.name for path in out.iterdir()} == expected
+    page = (out / "train.html").read_text()
+    assert ["train.rank0" in page, "train.rank1" in page] == [True, True]
+    assert Path("ran").read_text() == "0101"
+    kept = read_unprofiled(out / "train.rank1.ncu-rep")
+    assert kept is not None
+    assert kept.source == "wall"
+    assert "note: kernels that wait for other ranks (NCCL, NVSHMEM) run but are not profiled" in result.stderr
+    assert "profiled 2 ranks, one report each" in result.stderr
+    refused = run("profile", *COMMAND)
+    assert (refused.exit_code, "--force" in refused.stderr) == (2, True)
+
+
+def test_a_dry_run_prints_ncu_inside_torchrun(ranks_box: Path) -> None:
+    """One line that works by itself: ncu puts the rank into the report's name, and leaves out what waits for others."""
+    line = run("collect", "--dry-run", "--detail", "quick", *COMMAND).stdout
+    argv = shlex.split(line)
+    assert argv[:5] == ["torchrun", "--nproc-per-node", "2", "--no-python", str(ranks_box.parent / "bin" / "ncu")]
+    assert argv[argv.index("--export") + 1] == "out/train.rank%q{RANK}.ncu-rep"
+    assert argv[argv.index("--kernel-name") + 1] == NO_COMMUNICATION
+    assert argv[-5:] == [sys.executable, "-u", "train.py", "--lr", "1"]
+    assert "nccl" not in run("collect", "--dry-run", "--kernel", "gemm", *COMMAND).stdout
+    assert not (ranks_box / "out").exists()
+
+
+def test_one_rank_can_be_chosen(ranks_box: Path) -> None:
+    """The others run the program as it is; options of ours reach the rank's own collection."""
+    options = ("--ranks", "1", "--no-unprofiled", "--kernel", "regex:a b", "--ncu-args", "--nvtx-exclude 'c d'")
+    result = run("collect", *options, *COMMAND)
+    assert result.exit_code == 0, result.stderr
+    assert [path.name for path in (ranks_box / "out").iterdir()] == ["train.rank1.ncu-rep"]
+    assert Path("ran").read_text() == "01"
+    refused = run("collect", "--ranks", "1", "--", "/bin/true")
+    assert (refused.exit_code, "--ranks is for programs that `torchrun` starts" in refused.stderr) == (2, True)
+
+
+def test_a_rank_that_fails_says_why(ranks_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reason and hint of ncu come from the rank, not from torchrun's own words; its log is kept beside its report."""
+    monkeypatch.setenv(fake_ncu.BEHAVIOUR, "permission")
+    result = run("profile", *COMMAND)
+    assert result.exit_code == 1
+    assert "error: a rank failed under ncu: you may not read this GPU's counters" in result.stderr
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in result.stderr
+    assert [path.name for path in (ranks_box / "out").iterdir()] == ["train.rank0.ncu.log"]
+
+
+def test_a_report_is_named_after_a_variable(ranks_box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under `mpirun` or `srun`, `-o` with `%q{}` gives each rank its own report."""
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
+    assert run("collect", "-o", "x.%q{OMPI_COMM_WORLD_RANK}.ncu-rep", "--", "/bin/true").exit_code == 0
+    assert (ranks_box / "x.7.ncu-rep").exists()
