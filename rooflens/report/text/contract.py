@@ -41,18 +41,18 @@ class Key(Struct, frozen=True):
 
     Attributes:
         value: Takes the value from the record that the object describes.
-        meaning: For the schema and the reference.
+        meaning: For the schema and the reference; only an object that neither describes leaves it out.
     """
 
     name: str
     shape: Shape
     value: Callable[[Any], Any]
-    meaning: str
+    meaning: str = ""
 
     @property
     def schema(self) -> Schema:
         """What the schema says of the key."""
-        return {**self.shape.schema, "description": self.meaning}
+        return {**self.shape.schema, "description": self.meaning} if self.meaning else self.shape.schema
 
 
 def _as_it_is(value: Any) -> Any:
