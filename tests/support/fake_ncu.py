@@ -161,6 +161,7 @@ FAILURES = {
         log="==ERROR== Failed to attach ApiDebugger.\n==ERROR== An error occurred while trying to profile.\n"
         "==WARNING== No kernels were profiled.\n"
     ),
+    # Nobody of us has seen ncu name MPS: the words are ours, and any error that names it is taken for this.
     "mps": Says(log=f"{_CONNECTED}==ERROR== Profiling is not possible with CUDA MPS.\n{_SHUTDOWN}"),
     "sli": Says(
         log=f"{_CONNECTED}==ERROR== Profiling is not supported on device 0 as it is part of an active SLI group.\n"
