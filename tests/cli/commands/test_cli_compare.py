@@ -132,7 +132,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
     (head / "triad_9.ncu-rep").write_bytes((head / "triad_0.ncu-rep").read_bytes()[:100])
     done = run("compare", base, head)
     assert done.exit_code == 1
-    assert "cannot be read whole" in done.stderr
+    assert "cannot be read completely" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--format", "html"), "a page needs a file"),
         (("-o", "x.txt"), "names no format"),
         (("-o", "x.html", "--format", "json"), "ends like html"),
-        (("-o", "x.json", "--format", "table"), "a table goes to the terminal"),
+        (("-o", "x.json", "--format", "table"), "a table is for the terminal"),
     ],
 )
 def test_usage_errors(base: Path, options: tuple[str, ...], words: str) -> None:
@@ -334,7 +334,7 @@ def test_a_failed_gate_is_confirmed_by_recording_anew(
     at_a_gpu(time_ns)
     done = run("compare", base, slow, "--fail-on", "5%", "--confirm", "--format", "json")
     assert done.exit_code == code, done.stderr
-    told = [line for line in done.stderr.splitlines() if line.startswith("recording anew: ")]
+    told = [line for line in done.stderr.splitlines() if line.startswith("recording again:  ")]
     assert len(told) == 3
     assert " --set full --launch-count 3 --nvtx --export " in told[0]
     assert told[0].endswith(" --force-overwrite sh -c 'exit 0'")

@@ -292,4 +292,4 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8").replace("\u00a0", " ")
     assert "Compute-bound: 67.1 M special functions take 1.9x as long as its FLOPs." in page
     assert "<dt>T MUFU</dt>" in page
-    assert "one exponential a pair of tokens" in page
+    assert "one exponential per pair of tokens" in page
