@@ -327,7 +327,7 @@ def _confirmed(gated: Gated, compared: list[Compared]) -> Gated:
             try:
                 planned = reruns(comparison.head, Path(name))
                 for rerun in planned:
-                    _say(f"recording again:  {shlex.join(rerun.argv)}")
+                    _say(f"recording again: {shlex.join(rerun.argv)}")
                 with Shown() as shown:
                     head = record_again(comparison.head, planned, shown)
             except RooflensError as error:

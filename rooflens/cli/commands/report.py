@@ -74,7 +74,7 @@ def report(
     force: bool,
     table: bool,
 ) -> None:
-    """Write one self-contained file on all kernels: an HTML page, Markdown for a pull request, a picture or JSON."""
+    """Write one file on all kernels: an offline page, Markdown for a pull request, a picture or JSON."""
     if output not in {None, _STDOUT}:
         refuse_report(output)
     style = _format_of(output, style)
