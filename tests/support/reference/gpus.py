@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from support.reference.texts import filled, table
 
+from rooflens.format import MISSING
 from rooflens.model.roofline.datasheets import LINK_KINDS, Datasheet, load_datasheets
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ _HEAD = (
     *("fp64", "fp32", "tensor fp16", "tensor fp8", "NVLink GB/s", "PCIe GB/s"),
 )
 _PEAKS = ("fp64", "fp32", "tensor_fp16", "tensor_fp8")
-_UNKNOWN = "-"
 
 
 def page(file: Path) -> str:
@@ -30,12 +30,12 @@ def _row(gpu: Datasheet) -> list[str]:
     peaks = (gpu.peaks.get(key) for key in _PEAKS)
     return [
         ", ".join(gpu.names),
-        f"`{gpu.name}`",
+        f"`{gpu.id}`",
         gpu.compute_capability,
         f"{gpu.sm_count.value:.0f}",
         f"{gpu.boost_clock.value / 1e9:.3f}",
         f"{gpu.dram_bandwidth.value / 1e9:.0f}",
-        *(_UNKNOWN if peak is None else f"{peak.value / 1e12:.4g}" for peak in peaks),
+        *(MISSING if peak is None else f"{peak.value / 1e12:.4g}" for peak in peaks),
         *(_link(gpu, kind) for kind in LINK_KINDS),
     ]
 
@@ -44,4 +44,4 @@ def _link(gpu: Datasheet, kind: LinkKind) -> str:
     """Say what a link carries in one direction."""
     if kind in gpu.absent_links:
         return "none"
-    return f"{gpu.links[kind].bytes_per_s_per_direction / 1e9:.4g}" if kind in gpu.links else _UNKNOWN
+    return f"{gpu.links[kind].bytes_per_s_per_direction / 1e9:.4g}" if kind in gpu.links else MISSING

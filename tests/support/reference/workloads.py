@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from support.reference.texts import filled, table
 
+from rooflens.format import MISSING
 from rooflens.model.cases import KINDS
 from rooflens.workloads.registry import load_workloads
 
@@ -33,5 +34,5 @@ def _rows(kind: Kind) -> Iterator[tuple[str, ...]]:
 
 
 def _said(case: Case) -> tuple[str, ...]:
-    formulas = (f"`{formula}`" if formula else "-" for formula in (case.flop, case.bytes))
+    formulas = (f"`{formula}`" if formula else MISSING for formula in (case.flop, case.bytes))
     return *formulas, " ".join(filter(None, (case.expect.bound, case.expect.resource))), case.expect.why
