@@ -80,6 +80,7 @@ MAY_IMPORT: dict[str, str] = {
     "model/predict/parts": "model/records model/roofline model/predict",
     "model/compare": "format errors model/keys model/records model/aggregate model/verdict model/findings",
     "format": "",
+    "report/sizes": "",
     "report/labels": "format model/records model/counters model/verdict",
     "report/program": "format model/*",
     "report/versions": "format model/records model/compare",
@@ -93,8 +94,8 @@ MAY_IMPORT: dict[str, str] = {
     "report/page": "format errors model/* report/labels report/content report/html report/plane report/roofline "
     "report/program report/summary report/page/cards report/page/kernels",
     "report/text": "format errors model/* report/labels report/content report/plane report/program report/summary",
-    "report/text/digest": "format errors model/* report/labels report/content report/program report/summary "
-    "report/text",
+    "report/text/digest": "format errors model/* report/sizes report/labels report/content report/program "
+    "report/summary report/text",
     "mcp": "errors format analyzing streaming ingest/* model/* report/*",
     "report/comparison": "format model/* report/labels report/html report/plane report/roofline report/summary "
     "report/text",

@@ -12,7 +12,8 @@ from pydantic import Field
 from rooflens import __version__
 from rooflens.errors import RooflensError
 from rooflens.format import harmless
-from rooflens.mcp.answers import Answers
+from rooflens.mcp.answers import MOST_TOKENS, Answers
+from rooflens.report.text.digest import LEAST_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ def make_server(root: Root) -> MCPServer[Any]:
         path: Path,
         kernel: Kernel = "",
         nvtx: Nvtx = "",
-        max_tokens: Annotated[int, Field(description="size of the answer", ge=200, le=4000)] = 600,
+        max_tokens: Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)] = 600,
     ) -> str:
         """Digest a report: kernels with most to win first, each with verdict, shares, evidence, one move, hot lines."""
         return _answer(answers.open_report, path, kernel, nvtx, max_tokens)

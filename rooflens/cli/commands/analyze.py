@@ -16,6 +16,7 @@ from rooflens.cli.selecting import with_selection
 from rooflens.cli.stored import print_stored
 from rooflens.cli.usage import examples
 from rooflens.errors import UsageError
+from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +53,9 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(min=1), metavar="N", help="Show only the first N kernels of each GPU.")
 @click.option(
     "--max-tokens",
-    type=click.IntRange(min=200),
+    type=click.IntRange(min=LEAST_TOKENS),
     metavar="N",
-    help="Size of a digest, in tokens estimated at 3 bytes each.  [default: 1500]",
+    help=f"Size of a digest, in tokens estimated at {BYTES_PER_TOKEN} bytes each.  [default: {DEFAULT_TOKENS}]",
 )
 @click.option("--launches", is_flag=True, help="Show each launch by itself, not the kernels.")
 @click.option("--plot", is_flag=True, help="Also draw the roofline of each GPU, below its table.")
@@ -149,7 +150,7 @@ def _last_line(found: Analyzed, store: str | None, *, keep: bool) -> str:
 
 
 def _digest(found: Analyzed, max_tokens: int | None, top: int | None, reports: Sequence[AnalyzedReport]) -> str:
-    from rooflens.report.text.digest import DEFAULT_TOKENS, digest
+    from rooflens.report.text.digest import digest
 
     return digest(reports, max_tokens or DEFAULT_TOKENS, top, found.failures)
 

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rooflens.errors import InputError
 from rooflens.ingest.columns.alike import take
 from rooflens.ingest.columns.kernels import kernel_tables
 from rooflens.ingest.columns.layouts import learn
 from rooflens.ingest.columns.walking import PADDING, Buffer
 from rooflens.ingest.reports.container import KERNEL
+from rooflens.ingest.reports.encoded import UnknownContentError
 from rooflens.ingest.reports.report import Rows
 
 if TYPE_CHECKING:
@@ -109,14 +111,21 @@ class _ColumnReader:
                 layout = learnt
             found = encoded.match(layout, waiting)
             taken = waiting[found.which]
-            if len(taken) >= _LEAST_ALIKE:
-                alike = take(self._direct, layout, found, taken, encoded.buffer.data)
+            alike = self._taken(layout, found, taken, encoded.buffer.data) if len(taken) >= _LEAST_ALIKE else None
+            if alike is not None:
                 taken = alike.values.indices  # others may be of another layout all the same
                 tables, are_plain = self._rows(alike)
                 rows += map(Rows, tables)
                 is_left[taken[are_plain] - indices.start] = False
             waiting = np.setdiff1d(waiting, taken)
         return rows, (np.nonzero(is_left)[0] + indices.start).tolist()
+
+    def _taken(self, layout: Layout, found: Matched, indices: Offsets, data: bytes) -> Alike | None:
+        """Take results of one layout apart; None where what they have in common is damaged or unknown."""
+        try:
+            return take(self._direct, layout, found, indices, data)
+        except (InputError, UnknownContentError):
+            return None  # who reads them one by one says what is wrong
 
     def _rows(self, alike: Alike) -> tuple[list[pa.Table], NDArray[np.bool_]]:
         """Make rows of kernels of one layout; return those, and which kernels they are of."""

@@ -25,7 +25,8 @@ from rooflens.ingest.reports.container import COMMAND_LIST, GRAPH, KERNEL, RANGE
 from rooflens.ingest.reports.encoded import (
     BEFORE_DOUBLE,
     TAIL,
-    Metrics,
+    DamagedMetricError,
+    EncodedMetrics,
     Packed,
     UnknownContentError,
     before_value,
@@ -127,7 +128,7 @@ class Head(NamedTuple):
 
 
 class _Scalars(dict[bytes, _Known]):
-    """Metrics by how they are encoded; those that were not met before are looked up."""
+    """EncodedMetrics by how they are encoded; those that were not met before are looked up."""
 
     def __init__(self, look: Callable[[bytes], _Known]) -> None:
         super().__init__()
@@ -308,7 +309,7 @@ class Direct:
             code=code.read_code(stored, None) if stored else code.Code(),
         )
 
-    def _metrics(self, message: Any, index: int) -> Metrics:
+    def _metrics(self, message: Any, index: int) -> EncodedMetrics:
         """Find the values of a result by name; long ones, and what has instances, stay encoded."""
         if len(self._scalars) >= _MOST_KNOWN:
             self._forget()
@@ -344,7 +345,7 @@ class Direct:
                 return len(entry) + cut, name
         return None, self._scalars[entry].name
 
-    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> Metrics | None:
+    def _laid_out(self, entries: Sequence[bytes], layout: Layout, doubles: tuple[float, ...]) -> EncodedMetrics | None:
         """Find the values of a result whose doubles are known, as far as used; None where its other metrics differ."""
         known = list(map(self._scalars.__getitem__, layout.others(entries)))
         names, rows = [name for name, _, _ in known], [row for _, _, row in known]
@@ -362,20 +363,27 @@ class Direct:
                 values[name] = value
         return self._decoded(values, encoded, Packed(layout, doubles, rows))
 
-    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: Packed | None = None) -> Metrics:
+    def _decoded(self, values: dict[str, Any], encoded: list[str], packed: Packed | None = None) -> EncodedMetrics:
         """Decode what has instances; where nothing is read of them leave only the metric's own value."""
-        if encoded and (self._raw is None or not self._raw.with_instances):
-            needed = {*OPCODE_TABLES, *self._used}
-            if not self._used.isdisjoint(values):
-                needed.add(code.FUNCTIONS)  # of no use without instructions
-            for name in encoded:
-                if name not in needed:
-                    own = self._own_of(values[name])
-                    if own is None:
-                        del values[name]
-                    else:
-                        values[name] = own
-        return Metrics(values, encoded, self._used, packed)
+        try:
+            if encoded and (self._raw is None or not self._raw.with_instances):
+                self._leave_own(values, encoded)
+            return EncodedMetrics(values, encoded, self._used, packed)
+        except DamagedMetricError:
+            raise damaged_result(self._index, self.place(self._index)) from None
+
+    def _leave_own(self, values: dict[str, Any], encoded: Sequence[str]) -> None:
+        """Leave only the own value of metrics of whose instances nothing is read."""
+        needed = {*OPCODE_TABLES, *self._used}
+        if not self._used.isdisjoint(values):
+            needed.add(code.FUNCTIONS)  # of no use without instructions
+        for name in encoded:
+            if name not in needed:
+                own = self._own_of(values[name])
+                if own is None:
+                    del values[name]
+                else:
+                    values[name] = own
 
     def _own_of(self, entry: bytes) -> Value | None:
         """Return a metric's own value; launches of one kernel have many of them in common."""
@@ -464,7 +472,7 @@ def _is_used(name: str) -> bool:
     return _use_of(name)[1]
 
 
-def _tables(metrics: Metrics) -> dict[str, dict[str, int]]:
+def _tables(metrics: EncodedMetrics) -> dict[str, dict[str, int]]:
     return {name: opcode_table(stored) for name in OPCODE_TABLES if (stored := metrics.metric(name)) is not None}
 
 

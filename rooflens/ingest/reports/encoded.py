@@ -32,9 +32,14 @@ BEFORE_DOUBLE = bytes([_VALUE << 3 | 2, 1 + DOUBLE_BYTES, 3 << 3 | 1])
 _COUNT_TAG, _MOST_COUNT_BYTES = 5 << 3, 9
 """What stands before a whole number, and how many bytes of it are read undecoded."""
 
-_DAMAGED_METRIC = ("damaged: a metric cannot be decoded", INTACT_HINT)
-
 _SCALARS = ("StringValue", "FloatValue", "DoubleValue", "Uint32Value", "Uint64Value")
+
+
+class DamagedMetricError(InputError):
+    """A metric cannot be decoded; of which result it is, who reads that knows."""
+
+    def __init__(self) -> None:
+        super().__init__("damaged: a metric cannot be decoded", INTACT_HINT)
 
 
 class UnknownContentError(Exception):
@@ -44,7 +49,7 @@ class UnknownContentError(Exception):
 def _merged_metric(entry: bytes) -> Any:
     metric = decode("MergedMetric", entry)
     if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
+        raise DamagedMetricError
     check_known(metric, "a metric", 0)
     return metric
 
@@ -53,7 +58,7 @@ def own_of(entry: bytes) -> Value | None:
     """Return the own value of a metric that is long, or has instances: they are passed over, most of the cost."""
     metric = decode("MetricHead", entry)
     if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
+        raise DamagedMetricError
     check_known(metric, "a metric", 0)
     check_kind(metric.Kind, fits=metric.HasField("LastInstance") or not metric.HasField("MetricValue"))
     return own_value(metric)
@@ -90,7 +95,7 @@ def _slowly_decoded(entry: bytes) -> Stored:
     """Decode a metric whose instances are not all alike, one by one."""
     metric = decode("MetricResult", entry)
     if metric is None:
-        raise InputError(*_DAMAGED_METRIC)
+        raise DamagedMetricError
     pairs = metric.MetricValueList
     values = [_scalar(pair.ElementValue) for pair in pairs]
     keys = [_scalar(pair.CorrelationId) for pair in pairs] if any(map(_has_key, pairs)) else None
@@ -197,7 +202,7 @@ class Packed(NamedTuple):
     rows: Sequence[int]
 
 
-class Metrics:
+class EncodedMetrics:
     """What one result stores, decoded where it is asked for.
 
     Args:

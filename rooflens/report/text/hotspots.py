@@ -38,7 +38,7 @@ GRAINS: tuple[Grain, ...] = ("line", "sass", "function")
 NAME_WIDTH = 100
 
 _PLACE_COLUMNS = ("by", "file", "line", "function", "pc", "sass", "text", "share_of_samples", "leading_stall")
-CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES)
+CSV_COLUMNS = ("source", "index", "name", *_PLACE_COLUMNS, *MEASURES, "key")
 
 
 class Listing(Struct, frozen=True):
@@ -47,11 +47,13 @@ class Listing(Struct, frozen=True):
     Attributes:
         by: Lines, instructions or functions.
         hotspots: With most samples first.
+        key: What the launch is called from run to run.
     """
 
     kernel: Kernel
     by: Grain
     hotspots: tuple[Hotspot, ...]
+    key: str = ""
 
 
 def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[Listing, ...]:
@@ -63,13 +65,15 @@ def listings(analyses: Iterable[Analysis], by: Grain | None, top: int) -> tuple[
         top: At most so many of each kernel.
     """
     ordered = sorted(analyses, key=lambda analysis: -(analysis.gpu_time_ns or 0.0))
-    found = (_listing(analysis.kernel, by, top) for analysis in ordered)
+    found = (_listing(analysis, by, top) for analysis in ordered)
     return tuple(listing for listing in found if listing.hotspots)
 
 
-def _listing(kernel: Kernel, by: Grain | None, top: int) -> Listing:
+def _listing(analysis: Analysis, by: Grain | None, top: int) -> Listing:
+    kernel = analysis.kernel
     grain = by or ("line" if any(hotspot.by == "line" for hotspot in kernel.hotspots) else "sass")
-    return Listing(kernel, grain, tuple(hotspot for hotspot in kernel.hotspots if hotspot.by == grain)[:top])
+    shown = tuple(hotspot for hotspot in kernel.hotspots if hotspot.by == grain)[:top]
+    return Listing(kernel, grain, shown, analysis.key)
 
 
 def print_hotspots(console: Console, shown: Sequence[Listing]) -> None:
@@ -167,6 +171,7 @@ _LISTING = fixed(
     Key("source", TEXT, attrgetter("kernel.source")),
     Key("index", POSITION, attrgetter("kernel.index")),
     Key("name", TEXT, attrgetter("kernel.function_name")),
+    Key("key", TEXT, attrgetter("key")),
     Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
     Key("by", choice(*GRAINS), attrgetter("by")),
     Key("totals", mapping(NUMBER), attrgetter("kernel.code_totals")),

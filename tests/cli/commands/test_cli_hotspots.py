@@ -14,6 +14,7 @@ from rooflens.analyzing import Analyzed, read_thresholds
 from rooflens.cli.group import main
 from rooflens.format import MISSING
 from rooflens.model.analyze import analyze
+from rooflens.model.keys import first_key
 from rooflens.model.records import AnalyzedReport, Hotspot, Kernel, Run
 from rooflens.model.selecting import Selection, select
 from rooflens.report.ci.annotations import commands, of_hotspots
@@ -125,6 +126,7 @@ def test_json_holds_lines_with_shares_and_totals() -> None:
     (found,) = json.loads(done.stdout)["kernels"]
     (line,) = found["hotspots"]
     assert (found["name"], found["by"], found["totals"]["samples"]) == ("with_lines", "line", 100)
+    assert found["key"] == first_key(kernel("with_lines", 0)) != ""
     assert (line["file"], line["line"], line["share_of_samples"], line["leading_stall"]) == (
         "/src/a.cu",
         7,

@@ -138,3 +138,16 @@ def test_damage_is_met_as_ever() -> None:
         damaged = bytearray(data)
         damaged[chance.randrange(200, len(data))] ^= 1 << chance.randrange(8)
         assert repr(_outcome(bytes(damaged), in_rows=True)) == repr(_outcome(bytes(damaged), in_rows=False))
+
+
+def test_damage_is_of_the_same_result_either_way() -> None:
+    """Where a long metric cannot be decoded, the refusal names its result, whoever met the names of metrics before."""
+    whole = _report(map(plain_kernel, range(20)))
+    place = whole.index(b"a text of more bytes")
+    damaged = whole[: place - 1] + b"\xff" + whole[place:]
+    said = []
+    for reader in (read_rows, None):
+        with pytest.raises(InputError, match=r"kernel result 0, .* cannot be decoded") as refused:
+            read_bytes(damaged, "report", ReadOptions(raw="values", read_rows=reader))
+        said.append(str(refused.value))
+    assert said[0] == said[1]

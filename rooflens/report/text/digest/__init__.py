@@ -1,8 +1,9 @@
 """The report in a few hundred bytes a kernel, and all of one kernel: Markdown for a model or a chat message."""
 
+from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.text.digest.explained import explain, hot_table
 from rooflens.report.text.digest.kernel import short_name
-from rooflens.report.text.digest.whole import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS, digest, tokens_of
+from rooflens.report.text.digest.whole import digest, tokens_of
 
 __all__ = [
     "BYTES_PER_TOKEN",

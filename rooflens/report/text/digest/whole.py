@@ -12,6 +12,7 @@ from rooflens.model.verdict.thresholds import default_thresholds
 from rooflens.report.content import build_content
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.program import program_lines
+from rooflens.report.sizes import BYTES_PER_TOKEN, DEFAULT_TOKENS, LEAST_TOKENS
 from rooflens.report.summary import RANKED_FROM_SHARE, counts, facts, failure_counts, synthetic_words
 from rooflens.report.text.digest.kernel import MOVE_WIDTH, block, fitted, plain, row, short_name
 from rooflens.report.text.markdown_parts import code
@@ -23,12 +24,6 @@ if TYPE_CHECKING:
     from rooflens.model.launches import Group
     from rooflens.model.records import AnalyzedReport
     from rooflens.report.content import Content
-
-BYTES_PER_TOKEN = 3
-"""What a token is taken for: models differ, and text full of numbers and names takes more tokens than prose does."""
-
-DEFAULT_TOKENS = 1500
-LEAST_TOKENS = 200
 
 ROWS_PART = 0.25
 """Part of the size that is kept for kernels which get one line each, where there are that many."""
@@ -163,6 +158,6 @@ def _cut(left: Sequence[Group], tokens: int) -> str:
     part = time_part(left)
     share = "" if part is None else f" with {plain(fmt.percent(part))} of GPU time"
     return (
-        f"truncated, {fmt.count(len(left), 'more kernel')}{share}: `--kernel NAME` shows one, `--max-tokens` and "
-        f"`--top` show more (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
+        f"truncated, {fmt.count(len(left), 'more kernel')}{share}: ask for one by its name, or for more kernels or "
+        f"tokens (now {tokens:,} tokens, estimated at {BYTES_PER_TOKEN} bytes each)."
     )
