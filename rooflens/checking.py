@@ -157,7 +157,7 @@ class Table:
 
     def _said(self, key: str, value: Any) -> str:
         if not isinstance(value, str) or not value.strip():
-            raise self.error(f"{self._name(key)} must be a text that says something, not {_shown.repr(value)}")
+            raise self.error(f"{self._name(key)} must be a non-empty text, not {_shown.repr(value)}")
         return value
 
     def _value(self, key: str) -> Any:
@@ -178,7 +178,7 @@ def parse_toml(text: str, source: str, hint: str = "") -> Table:
     try:
         values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{source} is no valid TOML: {_words(error)}", hint) from error
+        raise InputError(f"{source} is not valid TOML: {_words(error)}", hint) from error
     return _document(values, source, hint, "table")
 
 

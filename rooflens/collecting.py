@@ -312,7 +312,7 @@ def take(plan: Plan, unprofiled: Unprofiled | None, on_progress: Callable[[Progr
     """
     left_s = plan.limit.left_s()
     if left_s == 0:
-        what = f"nothing is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
+        what = f"no time is left for ncu of the {plan.limit.total_s:g} s: the run without it took them all"
         raise InputError(what, "give a longer --timeout, or leave that run out with --no-unprofiled")
     try:
         collected = collect(plan.ncu, plan.collection, left_s, on_progress)

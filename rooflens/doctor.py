@@ -103,7 +103,7 @@ def _driver(gpu: LocalGpu | EnvironmentMissingError, root: Path) -> Check:
     if module is None:
         return Check(name, "warn", f"none; {_NOT_FOR_READING}", _ON_A_GPU)
     version = module.partition("\n")[0].removeprefix("NVRM version:").strip()
-    return Check(name, "warn", f"{version}, but {gpu}", "mend the driver until `nvidia-smi` answers")
+    return Check(name, "warn", f"{version}, but {gpu}", "repair the driver until `nvidia-smi` answers")
 
 
 def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
@@ -111,16 +111,16 @@ def _gpu(gpu: LocalGpu | EnvironmentMissingError) -> Check:
     from rooflens.model.roofline.datasheets import datasheet_of  # noqa: PLC0415 - only where a GPU is
 
     if isinstance(gpu, EnvironmentMissingError):
-        return Check("GPU", "warn", f"none to be seen; {_NOT_FOR_READING}", gpu.hint)
+        return Check("GPU", "warn", f"none found; {_NOT_FOR_READING}", gpu.hint)
     described = f"{gpu.name}, compute capability {gpu.compute_capability}"
     in_the_way = obstacles(gpu)
     if in_the_way:
-        return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU under Linux itself")
+        return Check("GPU", "warn", "; ".join((described, *in_the_way)), "collect on a whole GPU, on native Linux")
     if gpu.assumed:
         return Check("GPU", "warn", f"{described}; {gpu.assumed}", "name the GPU, or the chip, when you collect")
     if datasheet_of(gpu.name) is None:
         finding = f"{described}, not in the table: no datasheet roofs beside the measured ones"
-        return Check("GPU", "warn", finding, "add a file of its numbers, as docs/reference/gpus.md shows")
+        return Check("GPU", "warn", finding, "add a file with its numbers, as docs/reference/gpus.md shows")
     return Check("GPU", "ok", f"{described}, in the table")
 
 
@@ -144,13 +144,13 @@ def _counters(root: Path) -> Check:
     name = "counter permission"
     parameters = _read(root / "proc/driver/nvidia/params")
     if parameters is None:
-        return Check(name, "warn", f"not known: no driver tells; {_NOT_FOR_READING}", _OPEN_COUNTERS)
+        return Check(name, "warn", f"not known without a driver; {_NOT_FOR_READING}", _OPEN_COUNTERS)
     restricted = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", parameters, re.MULTILINE)
     if restricted is not None and restricted[1] == "0":
         return Check(name, "ok", "open to all users")
     if _may_administer(root):
-        return Check(name, "ok", "restricted to administrators, and this is one")
-    root_without = "even root needs CAP_SYS_ADMIN here" if os.geteuid() == 0 else "this user is none"
+        return Check(name, "ok", "restricted to administrators, and this user is one")
+    root_without = "even root needs CAP_SYS_ADMIN here" if os.geteuid() == 0 else "this user is not one"
     known = "restricted to administrators" if restricted else "probably restricted to administrators"
     return Check(name, "warn", f"{known}, and {root_without}; {_NOT_FOR_READING}", _OPEN_COUNTERS)
 
@@ -167,7 +167,7 @@ def _nsys(root: Path) -> Check:
     """Look for Nsight Systems, which alone sees the gaps between the kernels of a program of the user's."""
     path = find_nsys(root)
     if path is None:
-        lost = "gaps between kernels, and how often each is launched, stay unknown for programs of your own"
+        lost = "gaps between kernels, and how often each is launched, stay unknown for your own programs"
         fix = "install Nsight Systems (it comes with the CUDA toolkit), and put `nsys` on PATH"
         return Check("nsys", "warn", f"not found: {lost}; {_NOT_FOR_READING}", fix)
     found = re.search(r"version (\d+(?:\.\d+)+)", query((path, "--version")) or "")

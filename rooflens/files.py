@@ -44,20 +44,20 @@ def read_text(file: Path, hint: str = "", *, is_named: bool = True) -> str:
     """
     try:
         if not is_named and not stat.S_ISREG(file.stat().st_mode):
-            raise InputError(f"`{file}` is no ordinary file", hint)
+            raise InputError(f"`{file}` is not a regular file", hint)
         with file.open("rb") as stream:
             data = stream.read(MAX_TEXT_BYTES + 1)
         if len(data) > MAX_TEXT_BYTES:
-            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, which no such text is", hint)
+            raise InputError(f"`{file}` is over {MAX_TEXT_BYTES >> 20} MiB, too large for such a file", hint)
         return data.decode()
     except OSError as error:
         raise InputError(f"cannot read `{file}`: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
-        raise InputError(f"`{file}` is no text", hint) from error
+        raise InputError(f"`{file}` is not a text file", hint) from error
 
 
 def refuse_special(file: Path) -> None:
-    """Refuse a place where something stands that is no ordinary file: nothing may be put in its stead.
+    """Refuse a place where something stands that is not a regular file: nothing may be put in its stead.
 
     A symbolic link is refused too: whether the link is meant, or the file that it leads to, only the user knows.
 
@@ -70,9 +70,9 @@ def refuse_special(file: Path) -> None:
         return  # nothing there, or nothing that can be looked at: who writes says why not
     if stat.S_ISREG(mode):
         return
-    kind = next((name for name, test in _SPECIAL.items() if test(mode)), "no ordinary file")
+    kind = next((name for name, test in _SPECIAL.items() if test(mode)), "not a regular file")
     hint = f"it leads to `{_target(file)}`" if stat.S_ISLNK(mode) else "without -o, or with `-o -`, it goes to stdout"
-    raise InputError(f"`{file}` is {kind}: nothing is written over it", hint)
+    raise InputError(f"`{file}` is {kind}: it is not overwritten", hint)
 
 
 _SPECIAL = {
@@ -138,7 +138,7 @@ def write_whole(
     """Write a file as `replacing` does; a text as UTF-8, with `?` for what is no Unicode in it.
 
     Raises:
-        InputError: The place cannot be written to, or holds no ordinary file; `hint` says what to do about it.
+        InputError: The place cannot be written to, or holds not a regular file; `hint` says what to do about it.
     """
     refuse_special(file)
     try:

@@ -77,7 +77,7 @@ def local_gpu(environment: Mapping[str, str] | None = None) -> LocalGpu:
     found = _of_several(rows, environment) if _differ(rows) else _of_equals(rows, visible)
     if found is None:
         hint = _NO_GPU_HINT if visible is None else f"{_VISIBLE} is `{visible}`"
-        raise EnvironmentMissingError("no NVIDIA GPU is to be seen", hint)
+        raise EnvironmentMissingError("no NVIDIA GPU is visible", hint)
     return found
 
 
@@ -138,7 +138,7 @@ def _guessed(rows: Sequence[_Row], index: str) -> LocalGpu | None:
     words = (
         f"the GPUs here differ ({_names(rows)}), and CUDA does not say which is the program's: {gpu.name} is assumed"
     )
-    sure = f"{_ORDER}={_BY_BUS} with {_VISIBLE}=N makes it sure, and so does --chip"
+    sure = f"{_ORDER}={_BY_BUS} with {_VISIBLE}=N settles it, and so does --chip"
     asked = f"{words}, and only counters that all of them have are asked for" if also else words
     return replace(gpu, also=tuple(also), assumed=f"{asked}; {sure}")
 

@@ -361,7 +361,7 @@ def check_chosen(found: Analyzed, folder: str | Path) -> None:
     """
     if not found.reports and not found.failures:
         message = f"no kernel of `{shown(str(folder))}` meets the condition"
-        raise NothingChosenError(message, "leave it out to see them all")
+        raise NothingChosenError(message, "drop it to see them all")
 
 
 class _Done(Struct, frozen=True):

@@ -98,7 +98,7 @@ def test_a_text_beyond_measure_is_none(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with pytest.raises(InputError, match="over 64 MiB"):
         read_text(large)
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_text(pipe, is_named=False)
 
 
@@ -147,7 +147,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         bound.bind("socket")
     places = {"pipe": "a named pipe", "folder": "a folder", "socket": "a socket", "/dev/null": "a device"}
     for name, kind in places.items():
-        with pytest.raises(InputError, match=f"is {kind}: nothing is written over it"):
+        with pytest.raises(InputError, match=f"is {kind}: it is not overwritten"):
             write_whole(tmp_path / name, "new")
     refuse_special(tmp_path / "none")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "pipe", "socket"]

@@ -72,7 +72,7 @@ def test_the_gpu_is_the_first_that_programs_see(visible: str | None, name: str) 
     assert gpu.also == ()
     assert ("Tesla T4 is the program's first" in gpu.assumed) == (visible in {None, "0,1"})
     for nothing in ("-1", "", "2", "GPU-ff"):
-        with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen") as caught:
+        with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is visible") as caught:
             local_gpu({**BY_BUS, "CUDA_VISIBLE_DEVICES": nothing})
         assert "CUDA_VISIBLE_DEVICES" in caught.value.hint
 
@@ -100,7 +100,7 @@ def test_where_cuda_does_not_say_the_newest_is_assumed() -> None:
     assert "CUDA does not say which is the program's: NVIDIA A100-SXM4-40GB is assumed" in gpu.assumed
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in gpu.assumed
     assert local_gpu({"CUDA_VISIBLE_DEVICES": "1"}).name == "Tesla T4"
-    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is to be seen"):
+    with pytest.raises(EnvironmentMissingError, match="no NVIDIA GPU is visible"):
         local_gpu({"CUDA_VISIBLE_DEVICES": "7"})
 
 

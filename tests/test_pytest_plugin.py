@@ -106,8 +106,8 @@ UNMET = {
     '"one", base="before", fail_on=0.05': "a single run on a side, so that the gate cannot judge it",
 }
 MEANINGLESS = {
-    '"one"': "nothing is asked of the kernels",
-    '"one", min_share=70': "min_share is a part of one, not 70",
+    '"one"': "no requirement is given",
+    '"one", min_share=70': "min_share is a fraction between 0 and 1, not 70",
     '"one", max_seconds=1': "max_seconds",
     '"one", max_us=0': "max_us is a time in microseconds",
     '"one", bound="fast"': "no verdict is called `fast`",

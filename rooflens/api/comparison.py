@@ -183,7 +183,7 @@ def _side(given: Recorded) -> Report:
     report = given if isinstance(given, Report) else open_reports(*_paths(given))
     if report.failures:
         source, error = report.failures[0]
-        raise InputError(f"a side cannot be read completely: {source}: {error}", "leave out the damaged reports")
+        raise InputError(f"one side cannot be read completely: {source}: {error}", "leave out the damaged reports")
     return report
 
 

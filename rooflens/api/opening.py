@@ -99,9 +99,7 @@ def _read(
     stores = {path: at for path in dict.fromkeys(given) if (at := store_at(path)) is not None}
     files = [path for path in given if path not in stores]
     if files and where is not None:
-        raise UsageError(
-            f"`where` chooses among the kernels of a store, and `{shown(files[0])}` is none", "leave it out"
-        )
+        raise UsageError(f"`where` selects kernels of a store, and `{shown(files[0])}` is not one", "leave it out")
     found: list[Analyzed] = []
     places: dict[str, Place] = {}
     if files:

@@ -74,7 +74,7 @@ class Profile:
 
         if self._report is None:
             if self._place is None:
-                raise UsageError("nothing is profiled yet", "ask for the report behind the end of the block")
+                raise UsageError("nothing has been profiled yet", "ask for the report after the end of the block")
             self._report = open_report(self._place)
         return self._report
 
@@ -137,7 +137,7 @@ class Profiled(Generic[P, R]):
     def __init__(self, function: Callable[P, R], profile: Profile) -> None:
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
             hint = "use `with rooflens.profile():` around what runs it"
-            raise UsageError(f"`{function.__name__}` has not run when its call returns", hint)
+            raise UsageError(f"`{function.__name__}` has not run yet when its call returns", hint)
         self._function = function
         self._profile = profile
         self._is_done = False
@@ -233,7 +233,7 @@ def check_place(file: Path, *, force: bool) -> None:
     from rooflens.writing.outputs import check_free
 
     for name in both_names(file):
-        check_free(name, force=force, hint="give another name, or force=True to write over it")
+        check_free(name, force=force, hint="give another name, or force=True to overwrite it")
 
 
 def _wanted() -> tuple[int, Sequence[str]] | None:

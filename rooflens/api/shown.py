@@ -97,9 +97,11 @@ def check_output(file: Path, formats: Sequence[str], *, force: bool) -> str:
     style = FORMATS.get(file.suffix.lower())
     if style is None or style not in formats:
         endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
-        raise UsageError(f"the ending of `{file}` names no format that this can be written in", f"there are {endings}")
+        raise UsageError(
+            f"the extension of `{file}` is not a format that this can be written in", f"there are {endings}"
+        )
     refuse_report(file, "give another name")
-    check_free(file, force=force, hint="give another name, or force=True to write over it")
+    check_free(file, force=force, hint="give another name, or force=True to overwrite it")
     return style
 
 

@@ -63,7 +63,7 @@ def _of_file(run: Run, job: Job, gpu: str | None) -> pa.Table:
     with fetched(job) as path:
         report = read_report(path, job.source, ReadOptions(raw="values", gpu=gpu))
     if report.run.digest != run.digest:
-        raise InputError(f"`{run.source}` is not what it was when it was opened", "open it again")
+        raise InputError(f"`{run.source}` has changed since it was opened", "open it again")
     return METRICS.empty_table() if report.raw is None else report.raw
 
 

@@ -76,9 +76,9 @@ def check(wanted: Wanted) -> None:
     """
     asked = (wanted.min_share, wanted.max_us, wanted.bound, wanted.fail_on)
     if all(one is None for one in asked):
-        raise InputError("nothing is asked of the kernels", 'for example `min_share=0.7, level="dram"` or `max_us=120`')
+        raise InputError("no requirement is given", 'for example `min_share=0.7, level="dram"` or `max_us=120`')
     if wanted.min_share is not None and not 0 < wanted.min_share <= 1:
-        raise InputError(f"min_share is a part of one, not {wanted.min_share!r}", "70 % is 0.7")
+        raise InputError(f"min_share is a fraction between 0 and 1, not {wanted.min_share!r}", "70 % is 0.7")
     if wanted.max_us is not None and not wanted.max_us > 0:
         raise InputError(f"max_us is a time in microseconds, not {wanted.max_us!r}")
     if wanted.bound is not None and wanted.bound not in BOUNDS:

@@ -83,7 +83,9 @@ class Answers:
     def hotspots(self, path: str, kernel: str = "", by: str = "", top: int = 10) -> str:
         """List the lines, instructions or functions of one kernel that take its time."""
         if by not in {"", *_GRAINS}:
-            raise UsageError(f"`{by}` is none of {', '.join(_GRAINS)}", "leave it out for lines where they are known")
+            raise UsageError(
+                f"`{by}` is not one of {', '.join(_GRAINS)}", "leave it out for lines where they are known"
+            )
         chosen = self._chosen(path, kernel, "")
         grain = next((grain for grain in _GRAINS if grain == by), None)
         shown = listings([chosen], grain, min(max(top, 1), MOST_ROWS))
@@ -123,7 +125,9 @@ class Answers:
 def _selection(kernel: str, nvtx: str) -> Selection:
     """Take patterns of a client; regular expressions are for people, as they can be made to run without end."""
     if any(pattern.startswith("re:") for pattern in (kernel, nvtx)):
-        raise UsageError("no regular expressions here", "a glob such as `flash*` chooses several kernels")
+        raise UsageError(
+            "regular expressions are not supported here", "a glob such as `flash*` chooses several kernels"
+        )
     return Selection((kernel,) if kernel else (), (nvtx,) if nvtx else ())
 
 

@@ -45,7 +45,7 @@ class Root:
         """
         self.folder = folder.resolve()
         if not self.folder.is_dir():
-            raise InputError(f"`{folder}` is no folder", "give the folder that holds your reports with --root")
+            raise InputError(f"`{folder}` is not a folder", "give the folder that holds your reports with --root")
         self._kept: OrderedDict[str, tuple[Stamp, Analyzed]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -58,7 +58,7 @@ class Root:
         try:
             place = (self.folder / given).resolve()
         except (OSError, ValueError, RuntimeError) as error:
-            raise InputError(f"`{given}` is no path", _LISTED) from error
+            raise InputError(f"`{given}` is not a path", _LISTED) from error
         if not place.is_relative_to(self.folder):
             raise InputError(f"`{given}` is outside the folder that this server reads", _LISTED)
         return place
@@ -117,7 +117,7 @@ class Root:
         parts = Store.existing(place).index().parts.values()
         kernels = sum(run.kernel_count for part in parts for run in part.runs.values())
         if kernels > MOST_KERNELS:
-            raise InputError(f"`{given}` holds {kernels:,} kernels", "`rooflens analyze --store` reads as many")
+            raise InputError(f"`{given}` holds {kernels:,} kernels", "`rooflens analyze --store` reads that many")
         return analyze_store(place)
 
     def _stamps(self, place: Path) -> Iterator[tuple[str, int, int]]:

@@ -43,7 +43,7 @@ def format_of(output: Path, style: str | None, formats: Sequence[str]) -> str:
     if found := style or told:
         return found
     endings = ", ".join(ending for ending, known in FORMATS.items() if known in formats)
-    raise UsageError(f"the ending of `{output}` names no format", f"give --format, or one of {endings}")
+    raise UsageError(f"the extension of `{output}` is not a known format", f"give --format, or one of {endings}")
 
 
 def refuse_report(output: Path, hint: str = "name another file with -o, for example page.html") -> None:
@@ -70,7 +70,7 @@ def check_place(output: Path, *, force: bool) -> None:
 
 
 def check_free(output: Path, *, force: bool, hint: str) -> None:
-    """Refuse to write over what is no ordinary file, and over a file without being told to; `hint` says how to.
+    """Refuse to write over what is not a regular file, and over a file without being told to; `hint` says how to.
 
     Raises:
         UsageError: The place is taken.

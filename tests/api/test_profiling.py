@@ -151,6 +151,6 @@ def test_a_part_that_raises_is_not_profiled(gpu_box: Path) -> None:
     profiled = rl.profile(tier="quick")
     with pytest.raises(ZeroDivisionError), profiled:
         raise ZeroDivisionError
-    with pytest.raises(UsageError, match="nothing is profiled yet"):
+    with pytest.raises(UsageError, match="nothing has been profiled yet"):
         _ = profiled.report
     assert list(gpu_box.iterdir()) == []

@@ -54,7 +54,7 @@ def find_workers(choice: ExecutorChoice) -> Workers:
         return _dask(rest)
     if kind == "mpi" and not rest:
         return _mpi()
-    raise UsageError(f"`{choice}` is no executor", f"give {_FORMS}")
+    raise UsageError(f"`{choice}` is not an executor", f"give {_FORMS}")
 
 
 def processes(count: int | None = None) -> Workers:

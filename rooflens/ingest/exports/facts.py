@@ -41,10 +41,10 @@ class Facts(Struct):
         """Say what was left out, one sentence each."""
         said = []
         if self.damage.broken_rows:
-            said.append(f"{_count(self.damage.broken_rows, 'row')} cut or broken, and left out")
+            said.append(f"left out {_count(self.damage.broken_rows, 'row')}, cut or broken")
         if self.unknown_labels:
             said.append(
-                f"left out {_count(len(self.unknown_labels), 'label')} of no known metric: {_some(self.unknown_labels)}"
+                f"left out {_count(len(self.unknown_labels), 'label')} of unknown metrics: {_some(self.unknown_labels)}"
             )
         if self.unknown_units:
             said.append(

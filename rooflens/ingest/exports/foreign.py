@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     (
         re.compile(r"==ERROR==\s*(?P<said>.+)|==WARNING==\s*(?P<none>No kernels were profiled.*)"),
         "ncu profiled nothing: {said}",
-        "mend that and profile again",
+        "fix that and profile again",
     ),
     (
         re.compile(r"Time \(%\)|Total Time \(ns\)|\bStart \(ns\)|Duration \(ns\)", re.IGNORECASE),
@@ -48,7 +48,7 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
     ),
     (
         re.compile(r"^\s*Section: |^\s*-{20,}\s+-{4,}"),
-        "ncu's text output, which is no table",
+        "ncu's text output, which is not a table",
         f"add --csv; or {_RAW}",
     ),
     (
@@ -56,10 +56,10 @@ _KINDS: tuple[tuple[re.Pattern[str], str, str], ...] = (
             r"(?:^|[,;\t\"])[a-z][a-z0-9]*__\w+\.(?:sum|avg|min|max|pct|ratio)(?: \([^)]{0,40}\))?\"?[,;\t]"
             r"|metric_name.*[,;\t]value"
         ),
-        "a table that another program made of metrics: without the columns of ncu no launch can be told",
-        f"give what ncu itself printed; or {_RAW}",
+        "a table of metrics from another program: without ncu's columns, launches cannot be told apart",
+        f"give the output of ncu itself; or {_RAW}",
     ),
-    (re.compile(r"^==PROF=="), "ncu's messages alone, with no table behind them", _PROFILE),
+    (re.compile(r"^==PROF=="), "only ncu's messages, with no table after them", _PROFILE),
 )
 """Pattern of a line, what such a text is, and what to do."""
 
@@ -84,7 +84,7 @@ def refusal(data: bytes) -> InputError:
         if found := next((match for line in lines if (match := pattern.search(line))), None):
             said = next((part for part in found.groups() if part), "")
             return InputError(what.format(said=said.strip()[:_LONGEST_QUOTE]), hint)
-    return InputError("no export of Nsight Compute: there is no table of kernels and metrics in it", _RAW)
+    return InputError("not an Nsight Compute export: it has no table of kernels and metrics", _RAW)
 
 
 def _said(lines: Iterable[str]) -> str:

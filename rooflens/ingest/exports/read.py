@@ -76,7 +76,7 @@ class Export(Struct):
         if not self.names_gpu:
             said.append(f"the export does not name its GPU{self._capability}: `--gpu NAME` adds its published roofs")
         if self._is_unknown:
-            said.append(f"no roofs are published of a `{self._gpu}`: `rooflens gpus` lists the names that have some")
+            said.append(f"no roofs are published for a `{self._gpu}`: `rooflens gpus` lists the names that have some")
         return tuple(said)
 
     @property

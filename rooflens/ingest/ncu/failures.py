@@ -51,7 +51,7 @@ FAILURES = (
     Failure(
         r"driver resource was unavailable or the user does not have permission",
         EnvironmentMissingError,
-        "the GPU's counters are held by another tool, or are for root only",
+        "the GPU's counters are held by another tool, or only root may read them",
         f"{_BUSY_HINT}; else {_PERMISSION_HINT}",
     ),
     Failure(
@@ -64,7 +64,7 @@ FAILURES = (
         r"ERR_NVGPUCTRPERM|\bInsufficientPermissions\b|"
         r"(?<!or the user )does not have permission to access NVIDIA GPU Performance Counters(?! on the target vGPU)",
         EnvironmentMissingError,
-        "you may not read this GPU's counters: they are for root only (ERR_NVGPUCTRPERM)",
+        "you may not read this GPU's counters: only root may (ERR_NVGPUCTRPERM)",
         _PERMISSION_HINT,
     ),
     Failure(
@@ -106,7 +106,7 @@ FAILURES = (
     Failure(
         r"part of an active SLI group|UnsupportedSliConfiguration",
         EnvironmentMissingError,
-        "this GPU is coupled to another by SLI, and cannot be profiled so",
+        "this GPU is linked to another by SLI, and cannot be profiled that way",
         "switch SLI off in the driver's settings",
     ),
     Failure(
@@ -169,7 +169,7 @@ FAILURES = (
         r"No space left on device|[Dd]isk (?:is )?full|[Nn]ot enough (?:disk )?space",
         EnvironmentMissingError,
         "the disk is full",
-        "make room, or write elsewhere with -o; TMPDIR chooses where ncu keeps what it saves",
+        "free some space, or write elsewhere with -o; TMPDIR chooses where ncu keeps what it saves",
     ),
     Failure(
         r"Unable to write to file|Could not open (?:report|output) file",
@@ -223,19 +223,19 @@ FAILURES = (
     Failure(
         r"Invalid regex provided to --kernel option\.\s*([^\n]*)",
         UsageError,
-        "the expression of --kernel is none: {}",
-        "`--kernel regex:EXPRESSION` is held against names without template arguments and parameters",
+        "the expression of --kernel is not valid: {}",
+        "`--kernel regex:EXPRESSION` is matched against names without template arguments and parameters",
     ),
     Failure(
         r"guarantees a consistent|ApplicationReplayMismatch|could be matched across replay passes",
         InputError,
         "the program did not launch the same kernels each time that ncu ran it",
-        "application replay wants fixed seeds, sizes and choices of algorithms; else `--replay-mode kernel`",
+        "application replay needs fixed seeds, sizes and algorithm choices; else use `--replay-mode kernel`",
     ),
     Failure(
         r"installation directory must not contain whitespace",
         EnvironmentMissingError,
-        "ncu stands in a folder with a blank in its path, from where it cannot profile",
+        "ncu is in a folder with a space in its path, where it cannot profile",
         "install it elsewhere, and point --ncu to it",
     ),
     Failure(
@@ -257,13 +257,13 @@ FAILURES = (
         r"Failed to initialize the profiler: (\w+)",
         EnvironmentMissingError,
         "ncu's counters do not start: `{}`",
-        "see that the driver is whole (`nvidia-smi`), and point --ncu to one of its CUDA version",
+        "check that the driver works (`nvidia-smi`), and point --ncu to one of its CUDA version",
         is_complaint=True,
     ),
     Failure(
         r"Failed to (?:attach|setup first connection|create (?:profiling session|\w*ApiDebugger)|start \w+ client)",
         EnvironmentMissingError,
-        "ncu did not get through to the program that it started",
+        "ncu could not connect to the program it started",
         "it uses ports of 127.0.0.1 from 49152 on, and files in TMPDIR: a firewall, a sandbox or another ncu may be in "
         "the way; `--ncu-args '--port 50000'` takes other ports",
         is_complaint=True,
@@ -272,14 +272,15 @@ FAILURES = (
         r"terminated before first instrumented API call|No attachable process found",
         InputError,
         "the program ended under ncu before it used the GPU",
-        "see that it does without ncu, and in a process that ncu can follow: `--target-processes all`, no container or "
+        "check that it does without ncu, and in a process that ncu can follow: `--target-processes all`, no "
+        "container or "
         "remote shell in between",
         is_complaint=True,
     ),
     Failure(
         r"The application returned an error code \((\d+)\)",
         InputError,
-        "the program ended with status {} under ncu, though it ends well without",
+        "the program ended with status {} under ncu, though it succeeds without",
         "it may run out of time or memory when kernels are replayed: profile fewer launches with --launch-count",
         is_complaint=True,
     ),
@@ -360,7 +361,7 @@ def _unknown(words: str, status: int | None) -> RooflensError:
     errors = [line.removeprefix("==ERROR==").strip() for line in words.splitlines() if line.startswith("==ERROR==")]
     said = f": {' / '.join(errors[:_SHOWN_ERRORS])}" if errors else ""
     if status == 0:
-        return InputError(f"ncu ended well but wrote no report{said}", _BY_HAND)
+        return InputError(f"ncu succeeded but wrote no report{said}", _BY_HAND)
     return InputError(
         f"ncu failed with status {status}{said}",
         _BY_HAND,

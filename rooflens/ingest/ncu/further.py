@@ -70,7 +70,7 @@ def further_options(given: str) -> tuple[str, ...]:
     except ValueError as error:
         raise UsageError(f"--ncu-args cannot be split: {error}", "quote its parts as for a shell") from error
     if parts and not parts[0].startswith("-"):
-        raise UsageError(f"--ncu-args begins with `{parts[0]}`, which is no option of ncu", _EXAMPLE)
+        raise UsageError(f"--ncu-args begins with `{parts[0]}`, which is not an ncu option", _EXAMPLE)
     for part in parts:
         if part.startswith("-"):
             _refuse(part.partition("=")[0])

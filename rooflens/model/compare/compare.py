@@ -3,7 +3,7 @@
 A side has one recording or several of the same program. Several give a median and a range; a change counts when the
 ranges of both sides are disjoint and the medians differ by more than a threshold, which is wider for grids that do not
 fill the GPU once, and by more time than a floor, where one is set. `Timing.outcome` decides all of it, for sentences
-and gates alike. One recording on either side gives a factor only, and never a judgement.
+and gates alike. One recording on either side gives a factor only, but is never judged.
 """
 
 from __future__ import annotations

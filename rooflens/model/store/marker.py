@@ -31,7 +31,7 @@ def check_marker(place: Place) -> None:
     if version is None:
         version = old_version(place)
         if version is None:
-            raise InputError(f"`{place}` is no store", _MAKE)
+            raise InputError(f"`{place}` is not a store", _MAKE)
     if version != SCHEMA_VERSION:
         raise _other_version(place, version)
 
@@ -45,8 +45,8 @@ def check_free(place: Place) -> None:
     if _marked_version(place) is not None or old_version(place) is not None:
         check_marker(place)
     elif not is_blank(place):
-        message = f"`{place}` is neither empty nor a store: nothing is written to it"
-        raise InputError(message, "give an empty folder, or a name that is not taken, with --store")
+        message = f"`{place}` is neither empty nor a store: nothing was written"
+        raise InputError(message, "give an empty folder, or a new name, with --store")
 
 
 def mark(place: Place) -> None:
@@ -101,7 +101,7 @@ def _marked_version(place: Place) -> int | None:
 
 
 def _other_version(place: Place, version: int) -> InputError:
-    message = f"`{place}` holds schema version {version}, this is {SCHEMA_VERSION}"
+    message = f"`{place}` has schema version {version}, this is {SCHEMA_VERSION}"
     if version > SCHEMA_VERSION:
         return InputError(f"{message}: a newer rooflens wrote it", "install that version: `pip install -U rooflens`")
-    return InputError(message, f"`rooflens store migrate {place}` makes it one of this version")
+    return InputError(message, f"`rooflens store migrate {place}` migrates it to this version")

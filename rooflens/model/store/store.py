@@ -180,7 +180,7 @@ class Store:
         for table, key, file in part.all_files():
             if self.place.size_of(table, f"{key}.parquet") != file.byte_count:
                 message = f"`{self.place.text_of(table, key)}.parquet` is not there as it was written"
-                raise InputError(message, "ingest the reports again, with no other writer beside")
+                raise InputError(message, "ingest the reports again, with no other writer")
         new = frozenset(part.digests) - self._fresh
         older = {index.owner[digest] for digest in new if digest in index.owner}
         whole = [key for key in older if self._damage(index.parts[key]) is None]

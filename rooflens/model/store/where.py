@@ -257,13 +257,13 @@ class _Parser:
 
     def _like(self, column: str) -> Node:
         if _KINDS[column] != "text":
-            raise self._error(f"`{column}` is a {_KINDS[column]}, `like` is for texts")
+            raise self._error(f"`{column}` is a {_KINDS[column]}, `like` is for text")
         return self._compared(column, "like", self._value())
 
     def _compared(self, column: str, sign: str, value: Any) -> Compare:
         kind = "text" if isinstance(value, str) else "true or false" if isinstance(value, bool) else "number"
         if kind != _KINDS[column]:
-            raise self._error(f"`{column}` is a {_KINDS[column]}, `{value}` is a {kind}", "texts stand in 'quotes'")
+            raise self._error(f"`{column}` is a {_KINDS[column]}, `{value}` is a {kind}", "put text in 'quotes'")
         return Compare(column, sign, value)
 
     def _sign(self) -> str:
@@ -290,4 +290,4 @@ class _Parser:
             return int(token) if re.fullmatch(r"[+-]?\d{1,18}", token) else float(token)
         if kind == "name" and token.lower() in {"true", "false"}:
             return token.lower() == "true"
-        raise self._error(f"`{token}` is no value", "texts stand in 'quotes'")
+        raise self._error(f"`{token}` is not a value", "put text in 'quotes'")

@@ -50,12 +50,12 @@ FLAGS: Mapping[str, Flag] = {
     "bank_conflicts": Flag("bank conflicts", "Many shared-memory wavefronts are replays of bank conflicts."),
     "clocks_moved": Flag(
         "clock changed",
-        "The clock changed while this was measured: shares of different passes do not fit together.",
+        "The clock changed during measurement: shares from different passes do not fit together.",
         changes_verdict=True,
     ),
     "dram_clock_low": Flag(
         "memory clock low",
-        "Device memory ran below its rated clock: at full clock it would be less busy than the share shown.",
+        "Device memory ran below its rated clock: at full clock its share would be lower than shown.",
         changes_verdict=True,
         unit="dram",
     ),
@@ -69,15 +69,15 @@ FLAGS: Mapping[str, Flag] = {
         "CUDA-core fp16 is an upper bound and in no total: compilers load constants with HFMA2.",
     ),
     "fp16_not_measured": Flag(
-        "fp16 not counted", "The report counts no CUDA-core fp16: such work is not in the FLOPs."
+        "fp16 not counted", "The report does not count CUDA-core fp16: such work is missing from the FLOPs."
     ),
     "l1_misses_async_copies": Flag(
         "asynchronous copies not counted",
-        "L1 bytes are returns of loads only: asynchronous copies (cp.async, TMA) are missing from them.",
+        "L1 bytes count data returned by loads only: asynchronous copies (cp.async, TMA) are missing.",
     ),
     "no_dram_counters": Flag(
         "no DRAM counters",
-        "This chip has no DRAM counters: traffic to system memory stands in, without a roof.",
+        "This chip has no DRAM counters: traffic to system memory is shown instead, without a roof.",
         changes_verdict=True,
     ),
     "no_flop": Flag(
@@ -85,7 +85,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "no_flop_counters": Flag(
         "FLOPs not counted",
-        "The report has no FLOP counters: how busy each unit was is known, FLOP/s and intensity are not.",
+        "The report has no FLOP counters: it shows how busy each unit was, but not FLOP/s or intensity.",
     ),
     "not_a_kernel": Flag(
         "not one kernel", "This result is a range, graph or command list: it has no grid, registers or occupancy."
@@ -107,11 +107,11 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "peak_from_datasheet": Flag(
         "peak from the datasheet",
-        "A peak is not in the report: the published one stands in, scaled to the profiled clock.",
+        "A peak is not in the report: the published one is used, scaled to the profiled clock.",
     ),
     "share_over_one": Flag(
         "share above 100 %",
-        "A share is above 100 %: the replay passes disagreed, and other shares are as far off.",
+        "A share is above 100 %: the replay passes disagreed, and other shares are just as far off.",
         changes_verdict=True,
     ),
     "short_and_replayed": Flag(
@@ -133,7 +133,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "smem_tensor_width_unknown": Flag(
         "tensor reads without a width",
-        "Tensor-pipe reads of shared memory are counted in a width NVIDIA does not document.",
+        "Tensor-pipe reads of shared memory are counted in units whose width NVIDIA does not document.",
     ),
     "sol_pair_only": Flag(
         "two percentages only",
@@ -164,12 +164,12 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "tensor_work_not_measured": Flag(
         "tensor cores not measured",
-        "The report does not measure the tensor cores: their work is not in the FLOPs, nor how busy they were.",
+        "The report does not measure the tensor cores: neither their FLOPs nor how busy they were is known.",
         changes_verdict=True,
     ),
     "wgmma_count_estimated": Flag(
         "wgmma FLOPs estimated",
-        "FLOPs of warpgroup products are worked out from their instructions, not counted by the GPU.",
+        "FLOPs of warpgroup matrix products are derived from their instructions, not counted by the GPU.",
     ),
 }
 """Key of a flag, as JSON and the store hold it -> what people read."""

@@ -264,18 +264,18 @@ def judgement(timing: Timing, threshold: float) -> str:
     """Say why a change counts or does not."""
     outcome = timing.outcome(threshold)
     if outcome == "unknown":
-        return "Not judged: a side holds no durations."
+        return "Not judged: one side has no durations."
     if outcome == "single":
-        return "With a single run on a side noise is not known, so nothing is judged."
+        return "With a single run on one side the noise is not known, so nothing is judged."
     least = given_percent(round(timing.limit(threshold), 3))
     if timing.under_wave:
         least += f" ({given_percent(threshold)}, wider for grids below one wave)"
     if outcome == "same":
         if not timing.is_apart:
-            return "No change: the ranges of both sides meet."
+            return "No change: the ranges of the two sides overlap."
         return f"No change: the medians are less than {least} apart."
     change = signed_percent(timing.change or 0.0)
-    return f"Beyond noise: the ranges do not meet, and the medians differ by {change}, more than {least}."
+    return f"Beyond noise: the ranges do not overlap, and the medians differ by {change}, more than {least}."
 
 
 def given_percent(share: float) -> str:

@@ -52,7 +52,7 @@ _MOST_REASONS = 3
 METHOD = (
     "Peaks are the reports' own, at the profiled clock. Busiest unit: the largest share of a peak, of the launch with "
     "most to win. AI: FLOPs of all launches over the bytes that they moved. Winnable: time above the floor, which is "
-    "what the arithmetic and the bytes proven needed take at the peaks. "
+    "what the arithmetic and the bytes proven to be needed take at the peaks. "
     f"{fmt.MISSING} stands for what was not measured; it is never zero."
 )
 

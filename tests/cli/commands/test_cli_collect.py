@@ -546,7 +546,7 @@ def test_further_options_reach_ncu(gpu_box: Path) -> None:
         ("--log-file x", "may not hold `--log-file`", "it is always set: leave it out"),
         ("--query-metrics", "may not hold `--query-metrics`: ncu would write no report", "for example"),
         ("-i old.ncu-rep", "may not hold `-i`: ncu would write no report", "for example"),
-        ("python train.py", "begins with `python`, which is no option of ncu", "for example"),
+        ("python train.py", "begins with `python`, which is not an ncu option", "for example"),
         ("--section 'x", "cannot be split: No closing quotation", "quote its parts"),
     ],
 )

@@ -542,7 +542,7 @@ def test_a_valid_file_gives_every_field() -> None:
         ("value = 132", "value = true", "GPU file `t.toml`: `sm_count.value` must be a positive number, not True"),
         ("value = 132", "value = nan", "GPU file `t.toml`: `sm_count.value` must be a positive number, not nan"),
         ('["NVIDIA Test"]', '"NVIDIA Test"', "GPU file `t.toml`: `names` must be a list of display names"),
-        ('["NVIDIA Test"]', '[" "]', "GPU file `t.toml`: `names` must be a text that says something, not ' '"),
+        ('["NVIDIA Test"]', '[" "]', "GPU file `t.toml`: `names` must be a non-empty text, not ' '"),
         ('{ value = 1.98e9, unit = "Hz", source = "a datasheet" }', "1.98e9", "`boost_clock` must be a table"),
         ("names =", "names", "GPU file `t.toml` is no valid TOML"),
         ("[links.nvlink]", "[links.infiniband]", "GPU file `t.toml`: unknown key `links.infiniband`"),

@@ -128,7 +128,7 @@ def test_a_report_that_is_needed_whole_says_what_was_chosen(tmp_path: Path) -> N
         ("gpu = NVIDIA", "`NVIDIA` is no value"),
         ("chip = 'x'", "there is no column `chip`"),
         ("gpu = 1", "`gpu` is a text, `1` is a number"),
-        ("duration_ns like '1%'", "`duration_ns` is a number, `like` is for texts"),
+        ("duration_ns like '1%'", "`duration_ns` is a number, `like` is for text"),
         ("rules is null", "there is no column `rules`"),
         ("(gpu = 'a'", r"`\)` is missing before `its end`"),
         ("gpu = 'a' gpu = 'b'", "`gpu` is one too many"),

@@ -128,9 +128,9 @@ def test_first_screen_tells_total_range_and_judgement() -> None:
 @pytest.mark.parametrize(
     ("factor", "words"),
     [
-        (1.0, "No change: the ranges of both sides meet."),
+        (1.0, "No change: the ranges of the two sides overlap."),
         (1.02, "No change: the medians are less than 3 % apart."),
-        (0.8, "Beyond noise: the ranges do not meet, and the medians differ by \u221220.0 %, more than 3 %."),
+        (0.8, "Beyond noise: the ranges do not overlap, and the medians differ by \u221220.0 %, more than 3 %."),
     ],
 )
 def test_judgement_says_why(factor: float, words: str) -> None:

@@ -94,7 +94,7 @@ def test_text_filter_holds_every_word(open_page: Callable[..., Page]) -> None:
     assert shown(opened) == ({"k0"}, {"k0"}, {"k0"})
     opened.page.fill("#search", "nothing has this name")
     assert shown(opened) == (set(), set(), set())
-    assert opened.page.locator("#kernels-table .dt-empty").inner_text() == "No kernel is left by these filters."
+    assert opened.page.locator("#kernels-table .dt-empty").inner_text() == "No kernel passes these filters."
 
 
 def test_gpu_selector_shows_the_gpu_and_its_plane(open_page: Callable[..., Page]) -> None:

@@ -231,7 +231,7 @@ def test_only_the_longest_of_very_many_kernels_are_put_on_every_gpu(monkeypatch:
     page = page_of(COPY, GEMM)
     assert data(page)["gpus"]["h100-sxm"]["told"]["count"] == 1
     assert data(page)["kernels"][0]["ops"] == {"tensor_bf16": 2e12}
-    assert "Counted are the kernels with most GPU time; 1 kernel with less is not." in plain(section(page)).replace(
+    assert "This counts the kernels with the most GPU time; 1 kernel with less is not." in plain(section(page)).replace(
         NBSP, " "
     )
     monkeypatch.undo()

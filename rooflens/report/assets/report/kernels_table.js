@@ -45,7 +45,7 @@ lens.list = (() => {
       orderMulti: false, pageLength: PAGE_ROWS, paging: paged, processing: false,
       layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: paged ? "paging" : null },
       language: {
-        emptyTable: "", zeroRecords: "No kernel is left by these filters.",
+        emptyTable: "", zeroRecords: "No kernel passes these filters.",
         paginate: { previous: "Previous", next: "Next" },
       },
     });
