@@ -145,7 +145,7 @@ def test_a_damaged_side_is_no_side(base: Path, tmp_path: Path) -> None:
         (("--fail-on", "5%", "--floor", "2"), "a floor is a time with its unit"),
         (("--floor", "2 per cent"), "a floor is a time with its unit"),
         (("--format", "html"), "a page needs a file"),
-        (("-o", "x.txt"), "names no format"),
+        (("-o", "x.txt"), "is not a"),
         (("-o", "x.html", "--format", "json"), "ends like html"),
         (("-o", "x.json", "--format", "table"), "a table is for the terminal"),
     ],

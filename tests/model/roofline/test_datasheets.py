@@ -544,7 +544,7 @@ def test_a_valid_file_gives_every_field() -> None:
         ('["NVIDIA Test"]', '"NVIDIA Test"', "GPU file `t.toml`: `names` must be a list of display names"),
         ('["NVIDIA Test"]', '[" "]', "GPU file `t.toml`: `names` must be a non-empty text, not ' '"),
         ('{ value = 1.98e9, unit = "Hz", source = "a datasheet" }', "1.98e9", "`boost_clock` must be a table"),
-        ("names =", "names", "GPU file `t.toml` is no valid TOML"),
+        ("names =", "names", "GPU file `t.toml` is not valid TOML"),
         ("[links.nvlink]", "[links.infiniband]", "GPU file `t.toml`: unknown key `links.infiniband`"),
         ("{ none =", '{ source = "x", none =', "GPU file `t.toml`: unknown key `links.pcie.source`"),
         ('none = "a datasheet"', 'none = " "', "`links.pcie.none` must be a text that says something"),

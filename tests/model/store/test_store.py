@@ -215,7 +215,7 @@ def test_a_folder_that_is_no_store_is_refused(tmp_path: Path, name: str) -> None
     before = contents(tmp_path)
     with pytest.raises(InputError, match="neither empty nor a store"), Store(tmp_path).writing():
         pass
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         Store.existing(tmp_path)
     assert contents(tmp_path) == before
 

@@ -124,8 +124,8 @@ def test_a_report_that_is_needed_whole_says_what_was_chosen(tmp_path: Path) -> N
     [
         ("", "it is empty"),
         ("gpu", "a comparison is missing before `its end`"),
-        ("gpu = ", "`its end` is no value"),
-        ("gpu = NVIDIA", "`NVIDIA` is no value"),
+        ("gpu = ", "`its end` is not a value"),
+        ("gpu = NVIDIA", "`NVIDIA` is not a value"),
         ("chip = 'x'", "there is no column `chip`"),
         ("gpu = 1", "`gpu` is a text, `1` is a number"),
         ("duration_ns like '1%'", "`duration_ns` is a number, `like` is for text"),

@@ -43,8 +43,8 @@ def test_one_value_is_replaced(value: str, expected: float) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[thresholds", "`t.toml` is no valid TOML"),
-        ("at_roof = ", "`t.toml` is no valid TOML"),
+        ("[thresholds", "`t.toml` is not valid TOML"),
+        ("at_roof = ", "`t.toml` is not valid TOML"),
         ("[thresholds]\nroof = 0.9", "unknown threshold `roof`"),
         ("[thresholds]\nat_roof_share = '80 %'", "`at_roof_share` must be a number from 0 up"),
         ("[thresholds]\nat_roof_share = true", "`at_roof_share` must be a number from 0 up"),
