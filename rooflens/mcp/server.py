@@ -58,7 +58,7 @@ def make_server(root: Root) -> MCPServer[Any]:
         nvtx: Nvtx = "",
         max_tokens: Annotated[int, Field(description="size of the answer", ge=LEAST_TOKENS, le=MOST_TOKENS)] = 600,
     ) -> str:
-        """Digest a report: kernels with the most to win first, with verdict, shares, evidence, one move and hot lines."""
+        """Digest a report: most to win first, each kernel with verdict, shares, evidence, one move and hot lines."""
         return _answer(answers.open_report, path, kernel, nvtx, max_tokens)
 
     @tool

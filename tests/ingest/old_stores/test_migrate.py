@@ -101,5 +101,5 @@ def test_an_old_store_is_refused_with_the_command_that_migrates_it(tmp_path: Pat
 
 def test_what_is_no_store_is_not_migrated(tmp_path: Path) -> None:
     """A folder without a store is named as one."""
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         migrate(tmp_path)

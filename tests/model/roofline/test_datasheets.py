@@ -547,7 +547,7 @@ def test_a_valid_file_gives_every_field() -> None:
         ("names =", "names", "GPU file `t.toml` is not valid TOML"),
         ("[links.nvlink]", "[links.infiniband]", "GPU file `t.toml`: unknown key `links.infiniband`"),
         ("{ none =", '{ source = "x", none =', "GPU file `t.toml`: unknown key `links.pcie.source`"),
-        ('none = "a datasheet"', 'none = " "', "`links.pcie.none` must be a text that says something"),
+        ('none = "a datasheet"', 'none = " "', "`links.pcie.none` must be a non-empty text"),
         ("width = 18\n", "", "GPU file `t.toml`: missing key `links.nvlink.width`"),
         ("generation = 4\n", "generation = 4.5\n", "`links.nvlink.generation` must be a positive whole number"),
         ("total = 900e9", "total = 450e9", "`links.nvlink.bytes_per_s_total` must be twice the rate of a direction"),

@@ -124,7 +124,7 @@ def test_programs_and_gpus_have_charts_of_their_own() -> None:
     """Each program on each GPU is a section; the page says that times on one say nothing about another."""
     page = page_of([*nightly(3), *nightly(3, "tool"), *nightly(2, "other", gpu="Tesla T4")])
     assert len(re.findall(r'data-spec="spec-history-\d+"', page)) == 3
-    assert "told apart" in page
+    assert "has its own chart" in page
     assert "History of 3 programs" in page
 
 
