@@ -169,7 +169,7 @@ def end_piped(process: Piped, grace_s: float) -> int:
 
 def _not_started(name: str, error: OSError) -> EnvironmentMissingError:
     return EnvironmentMissingError(
-        f"cannot start `{name}`: {error.strerror}", "give a program that is on PATH, or its path"
+        f"`{name}` cannot be started: {error.strerror}", "give a program that is on PATH, or its path"
     )
 
 

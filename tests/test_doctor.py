@@ -110,7 +110,7 @@ def test_without_the_renderer_only_pictures_are_missing(root: Path, monkeypatch:
     ("parameters", "capabilities", "state", "says"),
     [
         ("RmProfilingAdminOnly: 0\n", NO_SYS_ADMIN, "ok", "open to all users"),
-        ("RmProfilingAdminOnly: 1\n", ALL_CAPABILITIES, "ok", "and this is one"),
+        ("RmProfilingAdminOnly: 1\n", ALL_CAPABILITIES, "ok", "and this user is one"),
         ("RmProfilingAdminOnly: 1\n", NO_SYS_ADMIN, "warn", "restricted to administrators, and "),
         ("EnableMSI: 1\n", NO_SYS_ADMIN, "warn", "probably restricted"),
     ],

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "cannot read `.*x`: No such file"), (b"\xff", "x` is no text")]
+    ("content", "message"), [(None, "cannot read `.*x`: No such file"), (b"\xff", "x` is not a text file")]
 )
 def test_what_is_no_text_is_an_error_of_the_users(tmp_path: Path, content: bytes | None, message: str) -> None:
     """A file that is not there, and one that is no UTF-8, are named with the caller's hint."""
@@ -130,7 +130,7 @@ def test_a_link_is_refused_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     for target in (victim, tmp_path / "none", tmp_path):
         link = tmp_path / "link"
         link.symlink_to(target)
-        with pytest.raises(InputError, match="is a symbolic link: nothing is written over it") as caught:
+        with pytest.raises(InputError, match="is a symbolic link: it is not overwritten") as caught:
             write_whole(link, "new")
         assert str(target) in caught.value.hint
         link.unlink()
