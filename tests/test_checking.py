@@ -38,7 +38,7 @@ def test_what_is_right_comes_out_as_it_is() -> None:
         (lambda: TOML.one_of("name", ("b", "c")), "`x.toml`: `name` must be `b` or `c`, not 'a'"),
         (
             lambda: TOML.tables("case")[0].text("sizes"),
-            "`case[0].sizes` must be a text that says something",
+            "`case[0].sizes` must be a non-empty text",
         ),
         (lambda: TOML.tables("case")[0].counts("sizes", 3), "`case[0].sizes` must be a list of 3 whole numbers"),
         (lambda: TOML.tables("case")[1].number("share"), "`case[1].share` must be a positive number, not 0.0"),

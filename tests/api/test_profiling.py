@@ -142,7 +142,7 @@ def test_only_a_script_can_be_profiled_so(monkeypatch: pytest.MonkeyPatch) -> No
     async def work() -> None:
         """Do nothing, later."""
 
-    with pytest.raises(UsageError, match="has not run when its call returns"):
+    with pytest.raises(UsageError, match="has not run yet when its call returns"):
         rl.profile(work)
 
 

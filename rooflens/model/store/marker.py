@@ -104,4 +104,4 @@ def _other_version(place: Place, version: int) -> InputError:
     message = f"`{place}` holds schema version {version}, this is {SCHEMA_VERSION}"
     if version > SCHEMA_VERSION:
         return InputError(f"{message}: a newer rooflens wrote it", "install that version: `pip install -U rooflens`")
-    return InputError(message, f"`rooflens store migrate {place}` migrates it to this version")
+    return InputError(message, f"`rooflens store migrate {place}` brings it to this version")
