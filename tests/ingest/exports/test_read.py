@@ -374,8 +374,8 @@ def test_what_is_left_out_is_said() -> None:
     strange = (metric("My label", "", "1"), metric("Another", "%", "2"), metric("dram__bytes.sum", "KiB", "3"))
     cut = long_text(*BOTH).splitlines()[-1][:-3]
     said = notes(f"{long_text(*BOTH, *strange)}{cut}\n")
-    assert said[0] == "1 row cut or broken, and left out"
-    assert said[1] == "left out 2 labels of no known metric: `My label`, `Another`"
+    assert said[0] == "left out 1 row, cut or broken"
+    assert said[1] == "left out 2 labels of unknown metrics: `My label`, `Another`"
     assert said[2] == "left out values in 1 unknown unit: `KiB`"
 
 
@@ -407,7 +407,7 @@ def test_values_without_units_must_be_whole() -> None:
         (text(LONG, []), "no launches"),
         ("==ERROR== ERR_NVGPUCTRPERM - no permission\n", "ERR_NVGPUCTRPERM"),
         ("==PROF== Connected to process 1\n==WARNING== No kernels were profiled.\n", "No kernels were profiled"),
-        ("==PROF== Connected to process 1\n==PROF== Disconnected from process 1\n", "messages alone"),
+        ("==PROF== Connected to process 1\n==PROF== Disconnected from process 1\n", "only ncu's messages"),
         ("  f (1, 1, 1)x(1, 1, 1), Context 1\n    Section: GPU Speed Of Light Throughput\n", "text output"),
         ("Time (%),Total Time (ns),Instances,Avg (ns),Name\n99.0,1,2,3,f\n", "nsys"),
         ('"Type","Time(%)","Time","Calls"\n"GPU activities",1,2,3\n', "nvprof"),
@@ -415,8 +415,8 @@ def test_values_without_units_must_be_whole() -> None:
         ('"#","Address","Source","Warp Stall Sampling (All Samples)"\n1,2,3,4\n', "source page"),
         (f"{TIME},launch__block_dim_x\nmsecond,block\n17.61,1024\n", "another program"),
         ("kernel_id,section,metric_name,value\nk1,SpeedOfLight,Duration,6.75\n", "another program"),
-        ("a,b\n1,2\n", "no export of Nsight Compute"),
-        (b"\x00\xff\xfe\x80" * 100, "no export of Nsight Compute"),
+        ("a,b\n1,2\n", "not an Nsight Compute export"),
+        (b"\x00\xff\xfe\x80" * 100, "not an Nsight Compute export"),
     ],
 )
 def test_foreign_texts_are_refused_with_what_they_are(written: str | bytes, said: str) -> None:

@@ -64,7 +64,7 @@ def test_every_value_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
     [
         ("Time (%),Total Time (ns),Instances,Name\n99.0,1,2,f\n", "nsys"),
         ("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "ERR_NVGPUCTRPERM"),
-        (EXPORT.partition("\n")[0], "messages alone"),
+        (EXPORT.partition("\n")[0], "only ncu's messages"),
     ],
 )
 def test_text_that_is_no_export_is_named(tmp_path: Path, text: str, said: str) -> None:
