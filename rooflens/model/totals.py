@@ -6,7 +6,7 @@ A kernel stands in one report only (`identity`), so totals are made report by re
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -99,15 +99,10 @@ def totals_of(analyses: Sequence[Analysis], *, each_launch: bool = False, keep: 
         each_launch: Make a total of each launch alone.
         keep: Keep the launches added up in `whole`.
     """
-    pairs = keyed(analyses)
-    members: dict[tuple[object, ...], list[Launch]] = {_key(key, one, each_launch): [] for key, one in pairs}
-    for launch in ranked_launches(pairs, 0.0):
-        members[_key(launch.key, launch.analysis, each_launch)].append(launch)
-    return [_total(launches, keep=keep) for launches in members.values()]
-
-
-def _key(key: str, analysis: Analysis, each_launch: bool) -> tuple[object, ...]:  # noqa: FBT001
-    return (*identity(analysis), analysis.kernel.failed, key if each_launch else "")
+    kernels: defaultdict[object, list[Analysis]] = defaultdict(list)
+    for place, one in enumerate(analyses):
+        kernels[place if each_launch else (*identity(one), one.kernel.failed)].append(one)
+    return [_total(ranked_launches(keyed(launches), 0.0), keep=keep) for launches in kernels.values()]
 
 
 def _total(launches: Sequence[Launch], *, keep: bool) -> Total:

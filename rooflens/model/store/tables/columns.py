@@ -89,6 +89,26 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
     return [*known.values()], pa.array([*map(places.__getitem__, ids)], pa.int32())
 
 
+def sendable(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Buffer, ...]:
+    """Return rows as what another process can be sent: of a slice its own rows alone, and in one piece each.
+
+    Pickled column by column, as Arrow's own are, they cost several times that, and a slice comes with the whole.
+    """
+    return tuple(map(_stream, batches))
+
+
+def _stream(batch: pa.RecordBatch) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return sink.getvalue()
+
+
+def sent(streams: Sequence[pa.Buffer]) -> tuple[pa.RecordBatch, ...]:
+    """Return the rows that `sendable` made these of."""
+    return tuple(batch for stream in streams for batch in pa.ipc.open_stream(stream))
+
+
 def texts(column: pa.Array) -> list[str | None]:
     """Return the texts of a column, equal ones as one object: a text that repeats takes no memory of its own."""
     if not pa.types.is_dictionary(column.type):
@@ -104,7 +124,7 @@ def maps(column: pa.Array) -> list[dict[str, Any] | None]:
         empty: dict[str, Any] = {}
         return [empty if is_valid else None for is_valid in column.is_valid().to_pylist()]
     keys, items = _Packed(column.keys.slice(first, last - first)), column.items.slice(first, last - first)
-    shared = _Packed(items) if pa.types.is_string(items.type) and not items.null_count else None
+    shared = _Packed(items) if _is_text(items) and not items.null_count else None
     values = items.to_pylist() if shared is None else []
     names: dict[bytes, tuple[str, ...]] = {}
     known: dict[tuple[bytes, bytes], dict[str, Any]] = {}
@@ -159,8 +179,11 @@ def lists(column: pa.Array, make: Callable[..., Any]) -> list[tuple[Any, ...] | 
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    is_text = pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)
-    return texts(column) if is_text else list(column.to_pylist())
+    return texts(column) if _is_text(column) else list(column.to_pylist())
+
+
+def _is_text(column: pa.Array) -> bool:
+    return bool(pa.types.is_string(column.type) or pa.types.is_dictionary(column.type))
 
 
 def _ends(column: pa.Array) -> tuple[int, int]:
