@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rooflens.model.aggregate import aggregate
-from rooflens.model.failed import ALL_NAN, unmeasured
+from rooflens.model.failed import ALL_NAN, NO_VALUES, unmeasured
 from rooflens.model.launches import cautions, identity, keyed, known_sum, ranked_launches
 from rooflens.model.records import LEVELS, Level
 from rooflens.model.roofline.work import main_work
@@ -164,9 +164,9 @@ def slimmed(analysis: Analysis) -> Analysis:
             hotspots=kernel.hotspots[:1],
         ),
         levels=dict.fromkeys(LEVELS, _NOTHING_AT_LEVEL)
-        | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s)},
+        | {"dram": Level(amount_bytes=dram.amount_bytes, peak_bytes_per_s=dram.peak_bytes_per_s, stages=NO_VALUES)},
         pipes={name: pipe for name, pipe in analysis.pipes.items() if pipe.unit in {"FLOP", "op"}},
-        flop={},
+        flop=NO_VALUES,
         verdict=replace(verdict, evidence=(), advice=verdict.advice[:1]),
         findings=tuple(replace(finding, evidence=()) for finding in analysis.findings if id(finding) in shown),
         phases=None,

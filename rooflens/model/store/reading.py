@@ -119,7 +119,7 @@ class Chunk(Struct, frozen=True):
         return kernels_from_batch(batch, sources, spots)
 
 
-def _sent_chunk(key: str, pieces: tuple[Piece, ...], rows: Sequence[Any], spots: Sequence[Any]) -> Chunk:
+def _sent_chunk(key: str, pieces: tuple[Piece, ...], rows: pa.Buffer | None, spots: pa.Buffer | None) -> Chunk:
     return Chunk(key, pieces, sent(rows), sent(spots))
 
 

@@ -89,24 +89,23 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], pa.Array | None]:
     return [*known.values()], pa.array([*map(places.__getitem__, ids)], pa.int32())
 
 
-def sendable(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Buffer, ...]:
-    """Return rows as what another process can be sent: of a slice its own rows alone, and in one piece each.
+def sendable(batches: Sequence[pa.RecordBatch]) -> pa.Buffer | None:
+    """Return rows as what another process can be sent: of slices their own rows alone, all in one piece.
 
-    Pickled column by column, as Arrow's own are, they cost several times that, and a slice comes with the whole.
+    Pickled as Arrow's own are, column by column, they cost several times that, and each slice comes with the whole.
     """
-    return tuple(map(_stream, batches))
-
-
-def _stream(batch: pa.RecordBatch) -> pa.Buffer:
+    if not batches:
+        return None
+    rows = pa.Table.from_batches(batches).combine_chunks()
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
     return sink.getvalue()
 
 
-def sent(streams: Sequence[pa.Buffer]) -> tuple[pa.RecordBatch, ...]:
-    """Return the rows that `sendable` made these of."""
-    return tuple(batch for stream in streams for batch in pa.ipc.open_stream(stream))
+def sent(stream: pa.Buffer | None) -> tuple[pa.RecordBatch, ...]:
+    """Return the rows that `sendable` made this of."""
+    return () if stream is None else tuple(pa.ipc.open_stream(stream))
 
 
 def texts(column: pa.Array) -> list[str | None]:
