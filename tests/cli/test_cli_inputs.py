@@ -218,6 +218,14 @@ def test_a_path_that_cannot_be_opened_is_an_error(
     assert message in result.stderr
 
 
+def test_what_belongs_to_a_report_is_not_called_unread(tmp_path: Path) -> None:
+    """The run without ncu and ncu's log stand beside their report; without one they are files like others."""
+    (tmp_path / "a.ncu-rep").write_bytes(REPORT)
+    for name in ("a.unprofiled.json", "b.unprofiled.json", "a.ncu.log"):
+        (tmp_path / name).write_text("{}", encoding="utf-8")
+    assert "left 1 file unread that is no report: b.unprofiled.json" in run("analyze", tmp_path).stderr
+
+
 def test_a_gzipped_report_is_found_in_a_folder(tmp_path: Path) -> None:
     """Reports that were gzipped are reports by their ending; where one is missing, the gzipped one is pointed to."""
     (tmp_path / "a.ncu-rep.gz").write_bytes(gzip.compress(REPORT))

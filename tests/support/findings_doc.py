@@ -26,6 +26,8 @@ _HEAD = """\
 
 <!-- Written by tests/support/findings_doc.py from the docstrings in rooflens/model/findings/. -->
 
+For whoever reads a finding and asks what it means, how sure it is, and what it does not show.
+
 A verdict says which wall a kernel hits; a finding says why, where, and what to do. Each has a severity: `limiter` (it
 is what bounds the kernel), `contributes` (it costs time as well), `note` (true, but not what costs time). The
 speed-up given is for this waste alone; those of several findings do not add up. Below stands what each finding means,

@@ -38,6 +38,7 @@ class Thresholds(Struct, frozen=True):
     tail_idle_share: float
     limiter_gain: float
     limiter_part_of_headroom: float
+    explaining_part_of_headroom: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float
@@ -90,7 +91,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     Raises:
         InputError: Not TOML, an unknown name, or a value that is no positive number.
     """
-    hint = "the file has one table, [thresholds]; docs/explanation/method.md shows one"
+    hint = "the file has one table, [thresholds]; docs/reference/thresholds.md shows one"
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
     table = dataclasses.replace(document.table("thresholds"), path="")

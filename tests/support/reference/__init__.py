@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support import findings_doc
-from support.reference import cli, columns, json_fields, metrics, thresholds
+from support.reference import cli, columns, gpus, json_fields, metrics, thresholds, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,9 +17,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
     "findings.md": findings_doc.document,
+    "gpus.md": partial(gpus.page, FOLDER / "gpus.md"),
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
+    "workloads.md": partial(workloads.page, FOLDER / "workloads.md"),
 }
 """Page -> what writes its text."""
 
