@@ -41,6 +41,8 @@ SAID = re.compile(r"Say that,? ")
 """How every docstring of a rule begins: what follows is the finding."""
 _PARTS = re.compile(r"(?<=\.) (?=(?:Counters?[:,]|Source:|Confirm |It does not ))")
 """Where its counters, the way to confirm it and what it does not show begin."""
+_TRY = "Try:\n"
+"""What stands before the list that ends it."""
 
 _MOST_SPARED = 0.999
 """Never is all of a kernel waste: a factor that would be infinite stays a number."""
@@ -130,7 +132,8 @@ class FindingRule(Struct, frozen=True):
 
     Attributes:
         title: A few words for people: `uncoalesced global loads`.
-        find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation.
+        find: Returns None where the waste is not there or cannot be told. Its docstring is the rule's documentation, of
+            which its page is written.
         needs: Groups of counters or other names of `needs.OTHERS`: with all of any one group it can tell.
     """
 
@@ -142,8 +145,27 @@ class FindingRule(Struct, frozen=True):
     @property
     def said(self) -> tuple[str, ...]:
         """Its documentation: what it means, its counters, how to confirm it, and what it does not show."""
-        text = SAID.sub("", " ".join((self.find.__doc__ or "").split()), count=1)
-        return tuple(_PARTS.split(text[:1].upper() + text[1:]))
+        return said(self.find.__doc__ or "")
+
+    @property
+    def tries(self) -> tuple[str, ...]:
+        """What to try, in the order in which an expert does."""
+        return tries(self.find.__doc__ or "")
+
+
+def said(doc: str) -> tuple[str, ...]:
+    """Divide what a docstring of a rule says before its list of things to try."""
+    text = SAID.sub("", _one_line(doc.partition(_TRY)[0]), count=1)
+    return tuple(_PARTS.split(text[:1].upper() + text[1:]))
+
+
+def tries(doc: str) -> tuple[str, ...]:
+    """Return the list that ends a docstring of a rule."""
+    return tuple(_one_line(one) for one in re.split(r"^ *- ", doc.partition(_TRY)[2], flags=re.MULTILINE)[1:])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 class Waste(Struct, frozen=True):
