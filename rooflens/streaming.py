@@ -6,7 +6,7 @@ import gc
 import hashlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     from rooflens.model.calibration import Attainable
     from rooflens.model.records import Analysis, Run
     from rooflens.model.store.index import Index
-    from rooflens.model.store.reading import Chunk
+    from rooflens.model.store.reading import Chunk, Failure
     from rooflens.model.store.store import Store
     from rooflens.model.store.verdicts import VerdictWriter
     from rooflens.model.totals import Total
     from rooflens.model.verdict.thresholds import Thresholds
 
+_Given: TypeAlias = "tuple[Chunk, bool]"
+"""A chunk of a store, and whether rows of it are wanted there."""
 
 _PIECE = 1024
 """Kernels of a report in a store that are analyzed and handed on together."""
@@ -254,46 +256,18 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         are_named=not totals,
     )
     store = Store.existing(folder)
-    stored: dict[str, list[Total]] = {}
-    order: dict[str, Run] = {}
-    parts: set[str] = set()
-
-    def known(index: Index) -> Collection[str]:
-        """Take the totals that the store knows; return the parts which need not be read."""
-        parts.update(index.parts)
-        order.update({digest: part.runs[digest] for part in index.parts.values() for digest in index.digests_of(part)})
-        if not totals or on_piece or where is not None or without_nvidia:
-            return ()
-        stored.update(store.totals(index, limits, stamp))
-        for key, of_part in stored.items():
-            gathered.take((order[digest] for digest in index.digests_of(index.parts[key])), of_part)
-        return stored.keys()
-
-    def chunks(keeper: Keeper) -> Iterator[tuple[Chunk, bool]]:
-        """Give what is to be analyzed, each with whether the store wants rows of it."""
-        for chunk in coming:
-            if isinstance(chunk, tuple):
-                told.failures.append(chunk)
-            else:
-                yield chunk, keeper.needs(piece.run.digest for piece in chunk.pieces)
-
-    is_slim = totals and on_piece is None
+    is_all, is_slim = where is None, totals and on_piece is None
     gathered = Gathered(limits, on_piece, is_held=not (on_piece or totals), adds_up=totals or keep, are_slim=is_slim)
-    coming = store.chunks(choice, known)
-    is_kept = keep and where is None and stored.keys() < parts
-    left = sum(run.kernel_count for digest, run in order.items() if digest not in gathered.totals)
+    are_told = is_slim and is_all and not without_nvidia
+    known = _Known(gathered, lambda index: store.totals(index, limits, stamp) if are_told else {})
+    coming = store.chunks(choice, known.look)
     task = _ChunkTask(limits, calibrations, without_nvidia, is_slim)
-    workers = processes() if is_slim and where is None and left >= _MUCH and usable_cores() > 1 else None
-    with Keeper(store.keeping(limits, stamp) if is_kept else None) as keeper:
-        key = ""
-        for (chunk, _), done in _each_done(task, chunks(keeper), workers):
-            if chunk.key != key:  # the last report of a part is added up before the next part begins
-                gathered.end(keeper)
-                key = chunk.key
-            _take(done if isinstance(done, _Done) else _lost(store, chunk, done), gathered, keeper, told)
-        gathered.end(keeper)
+    are_many = known.kernels_left >= _MUCH and usable_cores() > 1
+    workers = processes() if is_slim and is_all and are_many else None
+    with Keeper(store.keeping(limits, stamp) if keep and is_all and known.is_more_left else None) as keeper:
+        _analyze_chunks(store, coming, _Work(task, workers), _Takers(gathered, keeper, told))
     told.failures += gathered.failures
-    found = gathered.sorted_reports([*order])
+    found = gathered.sorted_reports([*known.order])
     return replace(
         told.about(found, limits),
         missing=tuple(sorted(told.missing, key=lambda missing: missing.source)),
@@ -301,6 +275,82 @@ def analyze_store(  # noqa: PLR0913 - each says one thing of what is wanted
         not_kept=keeper.error,
         ignored=tuple(Path(store.place.text_of("runs", name)) for name in store.foreign()),
     )
+
+
+class _Known:
+    """What a store tells of its reports before they are read.
+
+    Attributes:
+        order: All of them by digest, in its order.
+    """
+
+    def __init__(self, gathered: Gathered, totals_of: Callable[[Index], Mapping[str, list[Total]]]) -> None:
+        self.order: dict[str, Run] = {}
+        self._gathered = gathered
+        self._totals_of = totals_of
+        self._parts: set[str] = set()
+        self._done: set[str] = set()
+
+    def look(self, index: Index) -> Collection[str]:
+        """Take the totals that the store holds; return its parts which need not be read."""
+        self._parts.update(index.parts)
+        for part in index.parts.values():
+            self.order.update((digest, part.runs[digest]) for digest in index.digests_of(part))
+        for key, totals in self._totals_of(index).items():
+            self._gathered.take((self.order[digest] for digest in index.digests_of(index.parts[key])), totals)
+            self._done.add(key)
+        return self._done
+
+    @property
+    def is_more_left(self) -> bool:
+        """Return whether there are parts that must be read."""
+        return self._done < self._parts
+
+    @property
+    def kernels_left(self) -> int:
+        """How many kernels there are to analyze."""
+        return sum(run.kernel_count for digest, run in self.order.items() if digest not in self._gathered.totals)
+
+
+class _Work(Struct, frozen=True):
+    """What is done with chunks, and by whom: here where there are no workers."""
+
+    task: _ChunkTask
+    workers: Workers | None
+
+    def done(self, chunks: Iterator[_Given]) -> Iterator[tuple[_Given, _Done | _Undecodable | InputError]]:
+        """Analyze chunks one after the other, or side by side; give them in their order."""
+        if self.workers is None:
+            return ((given, self.task(given)) for given in chunks)
+        return run_in_order(self.workers, self.task, chunks)
+
+
+class _Takers(Struct, frozen=True):
+    """Who hears of what was analyzed."""
+
+    gathered: Gathered
+    keeper: Keeper
+    told: Told
+
+
+def _analyze_chunks(store: Store, coming: Iterable[Chunk | Failure], work: _Work, takers: _Takers) -> None:
+    """Analyze what comes of a store, and hand it on in its order."""
+    key = ""
+    for (chunk, _), done in work.done(_given(coming, takers)):
+        if chunk.key != key:  # the last report of a part is added up before the next part begins
+            takers.gathered.end(takers.keeper)
+            key = chunk.key
+        _take(done if isinstance(done, _Done) else _lost(store, chunk, done), takers)
+    takers.gathered.end(takers.keeper)
+
+
+def _given(coming: Iterable[Chunk | Failure], takers: _Takers) -> Iterator[_Given]:
+    """Give what is to be analyzed, each with whether the store wants rows of it."""
+    for chunk in coming:
+        if isinstance(chunk, tuple):
+            takers.told.failures.append(chunk)
+        else:
+            yield chunk, takers.keeper.needs(piece.run.digest for piece in chunk.pieces)
 
 
 def check_chosen(found: Analyzed, folder: str | Path) -> None:
@@ -344,7 +394,7 @@ class _ChunkTask(Struct, frozen=True):
     without_nvidia: bool
     is_slim: bool
 
-    def __call__(self, given: tuple[Chunk, bool]) -> _Done | _Undecodable:
+    def __call__(self, given: _Given) -> _Done | _Undecodable:
         """Analyze a chunk, given with whether rows are wanted for the store."""
         is_collecting = gc.isenabled()
         gc.disable()  # records hold no cycles, and a worker would look for some every 700 of them
@@ -400,15 +450,6 @@ class _Undecodable(Struct, frozen=True):
     why: str
 
 
-def _each_done(
-    task: _ChunkTask, chunks: Iterator[tuple[Chunk, bool]], workers: Workers | None
-) -> Iterator[tuple[tuple[Chunk, bool], _Done | _Undecodable | InputError]]:
-    """Analyze chunks one after the other, here or side by side; give them in their order."""
-    if workers is None:
-        return ((chunk, task(chunk)) for chunk in chunks)
-    return run_in_order(workers, task, chunks)
-
-
 def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
     """Say what became of the reports of a chunk that could not be analyzed."""
     told = Told()
@@ -419,14 +460,14 @@ def _lost(store: Store, chunk: Chunk, why: _Undecodable | InputError) -> _Done:
     return _Done((), told, tuple(piece.run.digest for piece in chunk.pieces), {}, 0)
 
 
-def _take(done: _Done, gathered: Gathered, keeper: Keeper, told: Told) -> None:
+def _take(done: _Done, takers: _Takers) -> None:
     """Take what became of a chunk."""
-    told.add(done.told)
+    takers.told.add(done.told)
     for report in done.reports:
-        gathered.add(report, keeper)
-    keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
+        takers.gathered.add(report, takers.keeper)
+    takers.keeper.add([report.run.digest for report in done.reports], done.tables, done.kernel_count)
     for digest in done.failed:
-        keeper.leave(digest)
+        takers.keeper.leave(digest)
 
 
 def _stamp(calibrations: Sequence[Attainable]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support import markdown
+from support import markdown, reference
+from support.snapshots import SWITCH
 
 from rooflens.cli.group import main
 from rooflens.model.verdict.flags import MEANINGS
@@ -129,3 +131,13 @@ def test_the_readme_names_commands_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(f"\n  {command} " in known for command in commands)
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_the_page_is_what_the_code_says(name: str) -> None:
+    """Commands, fields, columns, metrics and thresholds stand in the reference as they are, each with its meaning."""
+    file, text = reference.FOLDER / name, reference.PAGES[name]()
+    if os.environ.get(SWITCH) == "1":
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text, f"`make reference` or {SWITCH}=1 writes it anew"
+    assert not re.search(r"\| +\|$", text, flags=re.MULTILINE)

@@ -4,7 +4,7 @@
 // reference on the CPU and prints one line of JSON. Exit status 0 means that the result was right.
 #pragma once
 
-#ifdef __HIP_PLATFORM_AMD__
+#if defined(__HIP__) || defined(__HIP_PLATFORM_AMD__)
 #include "hip.cuh"
 #else
 #include <cuda_runtime.h>

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
 import time
@@ -149,6 +150,17 @@ def test_each_step_is_packed_when_it_has_ended(gpu_box: Path, monkeypatch: pytes
     monkeypatch.setattr(first_light, "steps", lambda _: (first, unattended.Step("looks", 5, 0, ("-c", looks))))
     first_light.main(["--output", "light"])
     assert (gpu_box / "seen/light/found.txt").read_text() == "much"
+
+
+def test_first_light_needs_python_alone(tmp_path: Path) -> None:
+    """Without a single installed package it runs, and says what is missing."""
+    script = Path(first_light.__file__)
+    clean = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-S", str(script), "--output", str(tmp_path / "light")]
+    done = subprocess.run(command, env=clean, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
+    reason = json.loads((tmp_path / "light/results.json").read_text())["probe"]["reason"]
+    assert f"nothing can be profiled here: {reason}" in done.stdout
 
 
 def test_several_archives_hold_what_one_cannot(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from support.packing import pack
 from support.recorded import ENTRY, only
 
 from rooflens import collecting
-from rooflens.errors import UsageError
+from rooflens.errors import InputError, UsageError
 from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
 from rooflens.workloads.registry import load_workloads
 
@@ -138,6 +138,31 @@ def test_a_second_session_records_what_is_missing(gpu_box: Path) -> None:
     assert record.main(["--folder", "fx", "--missing", *only("saxpy", "fma")]) == 0
     assert (gpu_box / "fx/h200/saxpy.ncu-rep").stat().st_mtime_ns == before
     assert list(manifest(gpu_box / "fx")) == ["h200/fma.ncu-rep", "h200/saxpy.ncu-rep"]
+
+
+def test_a_compressed_report_that_stays_so_is_recorded_once(
+    gpu_box: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing can unpack what ncu compressed, it is kept, counted in the folder's size and not taken again."""
+    monkeypatch.setenv(fake_ncu.REPORT, str(pack(Path(os.environ[fake_ncu.REPORT]), gpu_box / "packed")))
+    monkeypatch.setenv(fake_ncu.PUTS_BEHIND, "z")
+
+    def bare(_: Path) -> Path:
+        raise InputError("cannot be unpacked")
+
+    monkeypatch.setattr(record, "plain_file", bare)
+    monkeypatch.setattr(record, "_show", lambda *_: None)
+    assert record.main(["--folder", "fx", *only("saxpy")]) == 0
+    (entry,) = stored.read_entries(Path("fx")).values()
+    assert entry.path == "h200/saxpy.ncu-repz"
+    assert stored.report_at(Path("fx/h200/saxpy.ncu-rep")) == Path("fx/h200/saxpy.ncu-repz")
+    capsys.readouterr()
+    assert record.main(["--folder", "fx", "--missing", *only("saxpy")]) == 0
+    assert "saxpy: left out: it is recorded already" in capsys.readouterr().out
+    assert stored.too_large(Path("fx"), [], 1) == []
+    other = replace(entry, path="h200/other.ncu-rep")
+    Path("fx/h200/other.ncu-rep").write_bytes(b"x" * 100)
+    assert stored.too_large(Path("fx"), [other], Path("fx/h200/saxpy.ncu-repz").stat().st_size + 50) == [other]
 
 
 def test_after_the_budget_nothing_begins(gpu_box: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ _OPTIONS = (
         "cases",
         multiple=True,
         metavar="NAME",
-        help="Case of the workload, the first one by default; several make a report each.",
+        help="Case of the workload, by default the first one, of a ladder all; several make a report each.",
     ),
     click.option("--all-cases", is_flag=True, help="Every case of the workload, a report each."),
     _choice("--detail", "standard", "quick standard deep", "How many counters, and so how many passes."),

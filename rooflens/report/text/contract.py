@@ -41,7 +41,7 @@ class Key(Struct, frozen=True):
 
     Attributes:
         value: Takes the value from the record that the object describes.
-        meaning: For the schema; empty where the name says all.
+        meaning: For the schema and the reference; only an object that neither describes leaves it out.
     """
 
     name: str
@@ -132,24 +132,34 @@ def _counter(name: str) -> Callable[[Analysis], float | None]:
 
 
 PIPE = fixed(
-    Key("amount_per_s", NUMBER, attrgetter("amount_per_s")),
-    Key("peak_per_s", NUMBER, attrgetter("peak_per_s")),
-    Key("unit", choice("FLOP", "op", "inst", "cycle"), attrgetter("unit")),
-    Key("share", NUMBER, attrgetter("share")),
+    Key("amount_per_s", NUMBER, attrgetter("amount_per_s"), "what it did a second, in its unit"),
+    Key("peak_per_s", NUMBER, attrgetter("peak_per_s"), "its roof at the profiled clock, in its unit"),
+    Key(
+        "unit",
+        choice("FLOP", "op", "inst", "cycle"),
+        attrgetter("unit"),
+        "operations, warp instructions, or busy cycles",
+    ),
+    Key("share", NUMBER, attrgetter("share"), "of its peak, 0 to 1"),
 )
 
 LEVEL = fixed(
-    Key("bytes_per_s", NUMBER, attrgetter("bytes_per_s")),
-    Key("peak_bytes_per_s", NUMBER, attrgetter("peak_bytes_per_s")),
-    Key("share", NUMBER, attrgetter("share")),
-    Key("stages", mapping(NUMBER), attrgetter("stages")),
+    Key("bytes_per_s", NUMBER, attrgetter("bytes_per_s"), "bytes moved a second"),
+    Key("peak_bytes_per_s", NUMBER, attrgetter("peak_bytes_per_s"), "its roof at the profiled clock"),
+    Key("share", NUMBER, attrgetter("share"), "of the peak of its busiest stage, 0 to 1"),
+    Key("stages", mapping(NUMBER), attrgetter("stages"), "share of peak by stage, 0 to 1"),
 )
 
 VERDICT = fixed(
-    Key("bound", choice(*BOUNDS), attrgetter("bound")),
-    Key("resource", TEXT_OR_NULL, attrgetter("resource")),
-    Key("at_roof", TRUTH, attrgetter("at_roof")),
-    Key("cause", TEXT_OR_NULL, attrgetter("cause")),
+    Key("bound", choice(*BOUNDS), attrgetter("bound"), "the class of the wall"),
+    Key(
+        "resource",
+        TEXT_OR_NULL,
+        attrgetter("resource"),
+        "level or pipe of the wall; null for latency, overhead and unknown",
+    ),
+    Key("at_roof", TRUTH, attrgetter("at_roof"), "the wall is reached: only less work or fewer bytes help"),
+    Key("cause", TEXT_OR_NULL, attrgetter("cause"), "a short phrase; null where the class says all"),
     Key("headroom", NUMBER, attrgetter("distances.headroom"), "how much faster as written, its busiest unit full"),
     Key(
         "potential",
@@ -164,43 +174,58 @@ VERDICT = fixed(
         "how much faster at most if tiling or fusing kept the operands on chip as well",
     ),
     Key("floor_ns", NUMBER, attrgetter("distances.floor_ns"), "the time that `potential` leads to"),
-    Key("why_no_potential", TEXT_OR_NULL, attrgetter("distances.why_null")),
-    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
-    Key("evidence", TEXTS, attrgetter("evidence")),
-    Key("advice", TEXTS, attrgetter("advice")),
+    Key(
+        "why_no_potential",
+        TEXT_OR_NULL,
+        attrgetter("distances.why_null"),
+        "why `potential` is null; null where it is not",
+    ),
+    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence"), "how sure the verdict is"),
+    Key("evidence", TEXTS, attrgetter("evidence"), "the numbers it stands on, in words"),
+    Key("advice", TEXTS, attrgetter("advice"), "what to try, first things first"),
 )
 
 EVIDENCE = fixed(
-    Key("value", NUMBER, attrgetter("value")),
-    Key("unit", TEXT, attrgetter("unit")),
+    Key("value", NUMBER, attrgetter("value"), "in its unit"),
+    Key("unit", TEXT, attrgetter("unit"), "`share` for a fraction of one, a noun for a count, or an SI unit"),
     Key("source", TEXT, attrgetter("source"), "stored metrics or formula that gave it"),
 )
 
 PLACE = fixed(
-    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file")),
-    Key("line", NUMBER, attrgetter("hotspot.line")),
-    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function")),
+    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file"), "source file"),
+    Key("line", NUMBER, attrgetter("hotspot.line"), "from 1; null without line information"),
+    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function"), "what the instructions stand in"),
     Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code, in bytes"),
-    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass")),
+    Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass"), "the instruction, where it stands at one"),
     Key("share", NUMBER, attrgetter("share"), "part of what the finding is about that is there"),
 )
 
 FINDING = fixed(
-    Key("id", TEXT, attrgetter("id")),
-    Key("title", TEXT, attrgetter("title")),
-    Key("severity", choice(*get_args(Severity)), attrgetter("severity")),
-    Key("evidence", mapping(EVIDENCE), lambda finding: {number.name: number for number in finding.evidence}),
+    Key("id", TEXT, attrgetter("id"), "as in the reference of findings"),
+    Key("title", TEXT, attrgetter("title"), "the finding in words"),
+    Key(
+        "severity",
+        choice(*get_args(Severity)),
+        attrgetter("severity"),
+        "limiter: it bounds the kernel; contributes: it costs time besides; note: true, but not what costs time",
+    ),
+    Key(
+        "evidence",
+        mapping(EVIDENCE),
+        lambda finding: {number.name: number for number in finding.evidence},
+        "the numbers it stands on, by name",
+    ),
     Key("speedup_up_to", NUMBER, attrgetter("speedup_up_to"), "if this waste alone went; such factors do not add up"),
     Key("where", items(PLACE), attrgetter("where"), "worst first"),
-    Key("move", TEXT, attrgetter("move")),
-    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence")),
+    Key("move", TEXT, attrgetter("move"), "what to do, in one sentence"),
+    Key("confidence", choice(*get_args(Confidence)), attrgetter("confidence"), "how sure it is"),
 )
 
 HOTSPOT = fixed(
     Key("by", choice(*get_args(Grain)), attrgetter("hotspot.by"), "a source line, an instruction or a function"),
-    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file")),
-    Key("line", NUMBER, attrgetter("hotspot.line")),
-    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function")),
+    Key("file", TEXT_OR_NULL, attrgetter("hotspot.file"), "source file"),
+    Key("line", NUMBER, attrgetter("hotspot.line"), "from 1; null without line information"),
+    Key("function", TEXT_OR_NULL, attrgetter("hotspot.function"), "what the instructions stand in"),
     Key("pc", NUMBER, attrgetter("hotspot.pc"), "offset from the start of the kernel's code, in bytes"),
     Key("sass", TEXT_OR_NULL, attrgetter("hotspot.sass"), "the instruction in text"),
     Key("text", TEXT_OR_NULL, attrgetter("hotspot.text"), "the source line in text, where the report embeds the file"),
@@ -210,21 +235,32 @@ HOTSPOT = fixed(
 )
 
 WORK = fixed(
-    Key("unit", choice("FLOP", "op"), lambda placed: placed[0].unit),
-    Key("amount", NUMBER, lambda placed: placed[0].total),
-    Key("amount_per_s", NUMBER, lambda placed: placed[0].per_s),
+    Key(
+        "unit",
+        choice("FLOP", "op"),
+        lambda placed: placed[0].unit,
+        "FLOP, or op where all counted operations are integer",
+    ),
+    Key("amount", NUMBER, lambda placed: placed[0].total, "operations of one launch"),
+    Key("amount_per_s", NUMBER, lambda placed: placed[0].per_s, "operations a second"),
     Key("peak_per_s", NUMBER, lambda placed: placed[0].peak_per_s, "of its mix of types"),
     Key(
         "per_byte",
         mapping(NUMBER, LEVELS),
         lambda placed: {name: placed[0].intensity(level) for name, level in placed[1].items()},
+        "operations for each byte moved, by memory level",
     ),
 )
 
 NVIDIA = fixed(
-    Key("bottleneck", TEXT_OR_NULL, attrgetter("bottleneck")),
-    Key("fp32_pct_of_peak", STATED, attrgetter("fp32_pct_of_peak")),
-    Key("fp64_pct_of_peak", STATED, attrgetter("fp64_pct_of_peak")),
+    Key(
+        "bottleneck",
+        TEXT_OR_NULL,
+        attrgetter("bottleneck"),
+        "what NVIDIA's own rules in the report call the bottleneck",
+    ),
+    Key("fp32_pct_of_peak", STATED, attrgetter("fp32_pct_of_peak"), "by NVIDIA's rule"),
+    Key("fp64_pct_of_peak", STATED, attrgetter("fp64_pct_of_peak"), "by NVIDIA's rule"),
 )
 
 KERNEL = fixed(
@@ -232,13 +268,18 @@ KERNEL = fixed(
     Key("index", POSITION, attrgetter("kernel.index"), "position among the report's results, from 0"),
     Key("name", TEXT, attrgetter("kernel.function_name"), "function name"),
     Key("key", TEXT, attrgetter("key"), "what the launch is called from run to run; unique in its report"),
-    Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu")),
-    Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability")),
-    Key("status", choice(*get_args(Status)), attrgetter("kernel.status")),
+    Key("gpu", TEXT_OR_NULL, attrgetter("kernel.gpu"), "name as the report has it"),
+    Key("compute_capability", TEXT_OR_NULL, attrgetter("kernel.compute_capability"), "such as 9.0"),
+    Key(
+        "status",
+        choice(*get_args(Status)),
+        attrgetter("kernel.status"),
+        "failed: it failed under the profiler, or holds an impossible value; partial: some counters are missing",
+    ),
     Key("status_reason", TEXT_OR_NULL, attrgetter("kernel.status_reason"), "why it failed; null where it did not"),
-    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns")),
-    Key("grid_size", NUMBER, _counter("grid_size")),
-    Key("block_size", NUMBER, _counter("block_size")),
+    Key("duration_ns", NUMBER, attrgetter("kernel.duration_ns"), "GPU time of one launch under the profiler"),
+    Key("grid_size", NUMBER, _counter("grid_size"), "blocks of the launch"),
+    Key("block_size", NUMBER, _counter("block_size"), "threads of a block"),
     Key(
         "bytes",
         mapping(NUMBER, LEVELS),
@@ -271,14 +312,19 @@ KERNEL = fixed(
         lambda analysis: (main_work(analysis), analysis.levels),
         "its main work, from which it is placed: integer tensor operations where those need more time than FLOPs",
     ),
-    Key("pipes", mapping(PIPE), attrgetter("pipes")),
+    Key(
+        "pipes",
+        mapping(PIPE),
+        attrgetter("pipes"),
+        "by pipe: number types (fp32, tensor_bf16, ...), alu, xu, lsu, issue",
+    ),
     Key(
         "levels",
         mapping(LEVEL, LEVELS),
         attrgetter("levels"),
         "share = the largest stage; fractions of the report's own peaks at the profiled clock",
     ),
-    Key("verdict", VERDICT, attrgetter("verdict")),
+    Key("verdict", VERDICT, attrgetter("verdict"), "which wall the kernel hits"),
     Key("findings", items(FINDING), attrgetter("findings"), "first what costs time, then notes"),
     Key(
         "hotspots",
@@ -287,20 +333,25 @@ KERNEL = fixed(
         "hottest lines, instructions and functions, each with its whole amounts; empty where none were recorded",
     ),
     Key("nvidia", NVIDIA, attrgetter("nvidia"), "NVIDIA's own rules where the report has them"),
-    Key("flags", FLAGS, attrgetter("flags")),
+    Key("flags", FLAGS, attrgetter("flags"), "traps that apply to this kernel"),
 )
 """Everything that is written of one kernel."""
 
 GAPS_AFTER = fixed(
     Key("kernel", TEXT_OR_NULL, attrgetter("name"), "ran before the gaps; null for copies and graphs traced whole"),
-    Key("count", NUMBER, attrgetter("count")),
-    Key("gap_ns", NUMBER, attrgetter("gap_ns")),
+    Key("count", NUMBER, attrgetter("count"), "how many gaps there were after it"),
+    Key("gap_ns", NUMBER, attrgetter("gap_ns"), "their time together"),
 )
 
 PROGRAM = fixed(
     Key("source", TEXT, attrgetter("run.source"), "path of its report as it was given"),
-    Key("measured_by", choice(*SOURCES), attrgetter("unprofiled.source")),
-    Key("wall_ns", NUMBER, attrgetter("unprofiled.wall_ns")),
+    Key(
+        "measured_by",
+        choice(*SOURCES),
+        attrgetter("unprofiled.source"),
+        "what timed the run without the profiler: the workload itself, nsys, or only the clock on the wall",
+    ),
+    Key("wall_ns", NUMBER, attrgetter("unprofiled.wall_ns"), "time of the run without the profiler"),
     Key("gap_ns", NUMBER, attrgetter("unprofiled.gap_ns"), "no kernel ran; null where nobody looked"),
     Key("gap_share", NUMBER, attrgetter("unprofiled.gap_share"), "gap_ns / wall_ns"),
     Key("gaps_after", items(GAPS_AFTER), attrgetter("unprofiled.gaps_after"), "longest sum first"),
@@ -329,13 +380,20 @@ def to_schema() -> Schema:
         "title": "rooflens analyze --format json",
         "type": "object",
         "properties": {
-            "schema_version": {"const": SCHEMA_VERSION},
+            "schema_version": {
+                "const": SCHEMA_VERSION,
+                "description": "raised when a field is removed or changes its meaning; new ones do not raise it",
+            },
             "programs": {
                 "type": "array",
                 "items": PROGRAM.schema,
                 "description": "programs that were also run without the profiler",
             },
-            "kernels": {"type": "array", "items": KERNEL.schema},
+            "kernels": {
+                "type": "array",
+                "items": KERNEL.schema,
+                "description": "one entry a profiled kernel, in the order of the reports",
+            },
         },
         "required": ["schema_version", "programs", "kernels"],
         "additionalProperties": False,

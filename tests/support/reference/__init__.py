@@ -1,0 +1,34 @@
+"""Writes the pages of docs/reference that are made of the code: `make reference` does, or their test when asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support import findings_doc
+from support.reference import cli, columns, json_fields, metrics, thresholds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLDER = Path(__file__).parents[3] / "docs" / "reference"
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli.page,
+    "columns.md": columns.page,
+    "findings.md": findings_doc.document,
+    "json.md": json_fields.page,
+    "metrics.md": metrics.page,
+    "thresholds.md": thresholds.page,
+}
+"""Page -> what writes its text."""
+
+
+def write() -> list[str]:
+    """Write every page; return the names of those that changed."""
+    changed = []
+    for name, make in PAGES.items():
+        file, text = FOLDER / name, make()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+            changed.append(name)
+    return changed
