@@ -15,15 +15,14 @@ from msgspec.structs import replace
 
 from rooflens.format import percent
 from rooflens.model.counters.balance import SAMPLED_ONLY, STALLS
-from rooflens.model.findings.rule import LATENCY, FindingRule, Found
-from rooflens.model.findings.waits import queue_stall, stall, stall_shares
+from rooflens.model.findings.rule import LATENCY, FindingRule, Found, queue_stall, stall, stall_shares
 from rooflens.model.hotspots import STALL
 from rooflens.model.verdict.sentences import resource_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflens.model.findings.rule import Facts
+    from rooflens.model.findings.rule import Facts, Found
     from rooflens.model.verdict.thresholds import Thresholds
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support import findings_doc
-from support.reference import cli, columns, json_fields, metrics, thresholds
+from support.reference import about, cli, columns, json_fields, metrics, thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,10 +14,10 @@ FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
-    "findings.md": findings_doc.document,
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
+    **about.pages(),
 }
 """Page -> what writes its text."""
 
@@ -29,6 +28,7 @@ def write() -> list[str]:
     for name, make in PAGES.items():
         file, text = FOLDER / name, make()
         if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(exist_ok=True)
             file.write_text(text, encoding="utf-8")
             changed.append(name)
     return changed

@@ -9,16 +9,22 @@ from rooflens.format import sentence_case
 from rooflens.model.about.pages import KINDS, every_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rooflens.model.about.pages import About
 
 WIDTH = 100
 
 
-def about_page(page: About, width: int = WIDTH) -> str:
-    """Write a page: what it means, the counters, how to confirm it, what it does not show, and what to try."""
-    return "\n".join(_lines(page, width)) + "\n"
+def about_page(page: About, width: int = WIDTH, link: Callable[[str], str] = str) -> str:
+    """Write a page: what it means, the counters, how to confirm it, what it does not show, and what to try.
+
+    Args:
+        page: What to write.
+        width: Characters of a line at most, as far as identifiers allow.
+        link: Turns names of other pages in a text into links.
+    """
+    return "\n".join(_lines(page, width, link)) + "\n"
 
 
 def about_list() -> str:
@@ -31,17 +37,17 @@ def about_list() -> str:
     return "\n".join(lines[1:]) + "\n"
 
 
-def _lines(page: About, width: int) -> Iterator[str]:
+def _lines(page: About, width: int, link: Callable[[str], str]) -> Iterator[str]:
     yield from (f"# {page.title}", "")
     yield from wrapped(f"For whoever meets the {KINDS[page.kind]} `{page.name}`.", width)
     yield ""
-    yield from wrapped(page.meaning, width)
+    yield from wrapped(link(page.meaning), width)
     yield ""
     for part in (*page.parts, *needs_words(page.needs)):
-        yield from wrapped(part, width, "- ")
+        yield from wrapped(link(part), width, "- ")
     yield from ("", "## What to try", "")
     for number, one in enumerate(page.tries, 1):
-        yield from wrapped(f"{sentence_case(one)}.", width, f"{number}. ")
+        yield from wrapped(link(f"{sentence_case(one)}."), width, f"{number}. ")
 
 
 def needs_words(needs: Sequence[Sequence[str]]) -> Iterator[str]:
