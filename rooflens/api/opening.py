@@ -52,7 +52,7 @@ def open(  # noqa: A001 - the verb of the whole API, as in `rl.open`
         nvtx: Only kernels launched in an NVTX range that this meets, or one of these: `step*/forward`.
         where: Only kernels of stores for which this holds: `gpu like '%H100%' and duration_ns > 1e6`
             (docs/how-to/store.md).
-        thresholds: TOML file of thresholds to put over the shipped ones (docs/explanation/method.md).
+        thresholds: TOML file of thresholds to put over the shipped ones (docs/reference/thresholds.md).
         gpu: Name of the GPU, for CSV exports that do not say it.
 
     Returns:

@@ -142,7 +142,8 @@ def _furnish(folder: Path, page: Path) -> None:
 
 def _check_calls(block: Block) -> None:
     """Hold the calls of rooflens in a block against the commands and options that there are."""
-    for line in block.code.splitlines() if re.search(r"^(\$ )?rooflens ", block.code, flags=re.MULTILINE) else ():
+    code = re.sub(r"\\\n\s*", " ", block.code)
+    for line in code.splitlines() if re.search(r"^(\$ )?rooflens ", code, flags=re.MULTILINE) else ():
         for words in shell.calls(line.removeprefix("$ ")) if "rooflens" in line else ():
             if "rooflens" in words[:3] and words[0] in {"rooflens", "python"}:
                 assert shell.unknown_option(words[words.index("rooflens") + 1 :]) is None, line

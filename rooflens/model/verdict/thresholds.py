@@ -90,7 +90,7 @@ def override_thresholds(text: str, source: str) -> Thresholds:
     Raises:
         InputError: Not TOML, an unknown name, or a value that is no positive number.
     """
-    hint = "the file has one table, [thresholds]; docs/explanation/method.md shows one"
+    hint = "the file has one table, [thresholds]; docs/reference/thresholds.md shows one"
     document = parse_toml(text, f"`{source}`", hint)
     document.check_keys(("thresholds",))
     table = dataclasses.replace(document.table("thresholds"), path="")

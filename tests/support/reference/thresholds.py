@@ -23,8 +23,8 @@ A file of the same shape, given with `--thresholds FILE`, overrides any of them;
 bound_share = 0.5
 ```
 
-The page, the JSON and the store say which thresholds they were made with. What the classes mean stands in
-[the method](../explanation/method.md#verdicts).
+The page, the JSON and the store say which thresholds they were made with. How a class is decided:
+[Verdicts](../explanation/verdicts.md).
 """
 
 
