@@ -170,10 +170,10 @@ def test_two_recordings_are_compared_and_operations_predicted(said: Said) -> Non
 
 
 def test_no_path_leads_out_of_the_root(said: Said) -> None:
-    """Steps up, absolute paths, links to files and to folders, and what is no path are refused."""
+    """Steps up, absolute paths, links to files and to folders, and what is not a path are refused."""
     for path in ("../outside/secret.ncu-rep", "/etc/passwd", "link.ncu-rep", "linked"):
         assert "outside the folder that this server reads" in said.refused("open_report", path=path)
-    assert "is no path" in said.refused("open_report", path="a\0b")
+    assert "is not a path" in said.refused("open_report", path="a\0b")
 
 
 def test_what_a_client_can_mend_is_an_error_with_a_hint(said: Said) -> None:
@@ -234,4 +234,4 @@ def test_a_root_must_be_a_folder(tmp_path: Path) -> None:
     """A root that is not there is bad input."""
     done = CliRunner().invoke(main, ["mcp", "--root", str(tmp_path / "none")])
     assert done.exit_code == 1
-    assert "is no folder" in done.stderr
+    assert "is not a folder" in done.stderr

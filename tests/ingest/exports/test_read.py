@@ -341,7 +341,7 @@ def test_the_gpu_is_never_guessed() -> None:
 def test_a_gpu_that_nothing_is_known_of_is_named() -> None:
     """A name that is spelled wrong gives no roofs, and is told; one that the export has itself is not looked at."""
     (said,) = notes(long_text(*BOTH), "NVIDA A10")
-    assert said.startswith("no roofs are published of a `NVIDA A10`")
+    assert said.startswith("no roofs are published for a `NVIDA A10`")
     assert notes(long_text(*BOTH), "NVIDIA A10") == ()
     assert notes(wide_text({GPU_NAME: ("", "NVIDIA A10"), **WIDE}), "NVIDA A10") == ()
 
