@@ -27,7 +27,7 @@ SECTIONS = {
     "Read reports": ("analyze", "report", "explain", "hotspots", "ingest", "store"),
     "Compare and predict": ("compare", "check", "history", "predict"),
     "Collect, on a machine with a GPU": ("profile", "collect", "calibrate"),
-    "Look up": ("workloads", "gpus", "metrics", "doctor", "completion"),
+    "Look up": ("about", "workloads", "gpus", "metrics", "doctor", "completion"),
     "For agents": ("mcp", "skill"),
 }
 """The commands as `--help` lists them. Each is a file of `commands/`, imported when used."""
