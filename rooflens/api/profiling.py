@@ -268,8 +268,7 @@ def kept_folder() -> Path:
 
 def _remove(folder: Path) -> None:
     """Remove a folder; what a failed collection left in it was named to the user, and stays."""
-    from rooflens.ingest.ncu.rest import LOG_SUFFIX
-    from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX
+    from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX
 
     if not any(file.name.endswith((LOG_SUFFIX, INCOMPLETE_SUFFIX)) for file in folder.iterdir()):
         shutil.rmtree(folder, ignore_errors=True)

@@ -28,6 +28,7 @@ anyio = pytest.importorskip("anyio")
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+READER = "For whoever wonders what a model sees of a report when it asks."
 TRANSCRIPT = Path(__file__).parents[2] / "docs" / "how-to" / "mcp-transcript.md"
 MW = "GPU_workshop__MW_Baseline.ncu-rep"
 ASKED: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -212,7 +213,7 @@ def transcript(answers: list[str]) -> str:
     """Write calls and answers as a page of the documentation."""
     size = len("".join(answers).encode())
     told = f"What a client asked of a published report, and what it was told: {len(answers)} calls, {size:,} bytes."
-    parts = ["# A transcript of the MCP server", f"{told} A test holds that the server says this."]
+    parts = ["# A transcript of the MCP server", READER, f"{told} A test holds that the server says this."]
     for (name, given), answer in zip(TRANSCRIBED, answers, strict=True):
         arguments = ", ".join(f"{key}={value!r}" for key, value in given.items())
         parts.append(f"## `{name}({arguments})`\n\n````markdown\n{answer.strip()}\n````")

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from rooflens.errors import InputError, RooflensError, StoppedError
 from rooflens.files import write_whole
-from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, PACKED_SUFFIX, PLAIN_SUFFIX, is_packed
+from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, LOG_SUFFIX, PACKED_SUFFIX, PLAIN_SUFFIX, is_packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-LOG_SUFFIX = ".ncu.log"
 
 _LAST_WORDS_BYTES = 64 << 10
 """Of what the program says so much is kept; of what ncu says, all."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX
+from rooflens.ingest.reports.unpacking import PACKED_SUFFIX, PLAIN_SUFFIX, UNPROFILED_SUFFIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SUFFIX = ".unprofiled.json"
-
 
 def sidecar(report: Path) -> Path:
     """Return the place of a report's un-profiled run: the same for a plain and a compressed one."""
-    return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + SUFFIX)
+    return report.with_name(report.name.removesuffix(PACKED_SUFFIX).removesuffix(PLAIN_SUFFIX) + UNPROFILED_SUFFIX)

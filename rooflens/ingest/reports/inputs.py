@@ -14,12 +14,21 @@ from msgspec import Struct
 from rooflens.errors import InputError
 from rooflens.format import natural
 from rooflens.ingest.reports.pool import Job
-from rooflens.ingest.reports.unpacking import MAGIC, PACKED_SUFFIX, PLAIN_SUFFIX, chunks, first_bytes, is_packed
+from rooflens.ingest.reports.unpacking import (
+    LOG_SUFFIX,
+    MAGIC,
+    PACKED_SUFFIX,
+    PLAIN_SUFFIX,
+    UNPROFILED_SUFFIX,
+    chunks,
+    first_bytes,
+    is_packed,
+)
 from rooflens.model.store import MARKER
 from rooflens.model.store.address import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflens.ingest.exports.kernels import ExportedKernel
 
@@ -35,11 +44,14 @@ _TABLES = (".csv", f".csv{GZIP_SUFFIX}")
 """Tables of any kind: those that ncu exported are reports too, as their first lines say."""
 
 
+_COMPANIONS = (UNPROFILED_SUFFIX, LOG_SUFFIX)
+
+
 class Inputs(Struct, frozen=True):
     """Reports to read, each once, and what else stood in the folders.
 
     Attributes:
-        ignored: Other files.
+        ignored: Other files, but for those that belong to a report.
         closed: What else was passed over, and why: `a named pipe`, `a folder that cannot be read: Permission denied`,
             `an export of a report that is read`.
     """
@@ -88,7 +100,13 @@ def find_inputs(paths: Sequence[str], pipes: Mapping[str, Job] | None = None) ->
     closed += _drop_repeated_exports(jobs, exported)
     if not jobs:
         raise _no_reports(paths, closed)
-    return Inputs(tuple(jobs.values()), tuple(ignored), tuple(closed))
+    return Inputs(tuple(jobs.values()), tuple(_strangers(ignored, jobs.values())), tuple(closed))
+
+
+def _strangers(files: Iterable[Path], jobs: Iterable[Job]) -> Iterator[Path]:
+    """Return the files that belong to no report: a run without ncu and a log stand beside theirs."""
+    own = {job.path.with_name(_stem(job.path.name) + suffix) for job in jobs for suffix in _COMPANIONS}
+    return (file for file in files if file not in own)
 
 
 def _at(address: str) -> tuple[list[Job], list[Path]]:

@@ -29,6 +29,9 @@ INCOMPLETE_SUFFIX = ".incomplete"
 """What stands behind the name of a report whose collection failed: whoever gives such a name wants what is whole of it,
 where any other report that is cut is refused."""
 
+UNPROFILED_SUFFIX, LOG_SUFFIX = ".unprofiled.json", ".ncu.log"
+"""What takes the place of a report's own suffix in the names of the run without ncu, and of ncu's log."""
+
 MAX_UNPACKED_BYTES = 4 << 30
 """A file that unpacks to more is refused unless a limit is given. Published reports unpack to under 4 MB, and to 22 kB
 a kernel where there are many: this holds 190,000 of those."""

@@ -7,10 +7,12 @@ nothing else.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rooflens.model.counters.balance import STALLS
 from rooflens.model.failed import failure_words
 from rooflens.model.records import Verdict
 from rooflens.model.roofline.levels import device_dram_share
@@ -24,8 +26,9 @@ from rooflens.model.verdict.bottleneck import (
     memory_bottleneck,
     plateau_bottleneck,
 )
+from rooflens.model.verdict.collecting import not_profiled
 from rooflens.model.verdict.nvidia_rules import SAME_CLASSES, read_nvidia
-from rooflens.model.verdict.sentences import Facts, evidence_lines, verdict_sentence
+from rooflens.model.verdict.sentences import NOT_MEASURED, Facts, evidence_lines, verdict_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,13 +139,15 @@ def write_verdict(
     causes = costing if bound == "latency" else ()
     phases = case.phases if decision.full_for_a_while else None
     sides = decision.memory, decision.compute
-    facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases)
-    moves = _moves(case, decision, costing)
+    unmeasured = bound == "latency" and not _explains_the_wait(case, distances, causes)
+    left = distances.headroom if unmeasured else None
+    facts = Facts(case.kernel, case.levels, case.pipes, *sides, wall, causes, _waiting(case), phases, unmeasured, left)
+    moves = _moves(case, decision, costing, unmeasured=unmeasured)
     return Verdict(
         bound=bound,
         resource=wall.resource if wall else None,
         at_roof=decision.at_roof,
-        cause=_cause(case, decision, causes),
+        cause=NOT_MEASURED if unmeasured else _cause(case, decision, causes),
         distances=distances,
         confidence=_confidence(case, decision),
         sentence=verdict_sentence(bound, facts, moves, at_roof=decision.at_roof),
@@ -217,10 +222,36 @@ def _waiting(case: Case) -> InProgram | None:
     return case.in_program if case.in_program is not None and case.in_program.gap_outweighs else None
 
 
+def _explains_the_wait(case: Case, distances: Distances, causes: Sequence[Finding]) -> bool:
+    """Return whether it is known why a kernel waits.
+
+    Stalls say what warps wait for. Without them a limiter does that explains most of what could be won, or of which
+    nobody can tell how much it explains.
+    """
+    if _has_stalls(case.kernel):
+        return bool(causes)
+    return any(cause.severity == "limiter" and _is_most(cause, distances, case.limits) for cause in causes)
+
+
+def _has_stalls(kernel: Kernel) -> bool:
+    counted = "warp_latency_cycles" in kernel.counters and any(
+        f"stall_{why}_cycles" in kernel.counters for why in STALLS
+    )
+    return bool(kernel.stalls) or counted
+
+
+def _is_most(cause: Finding, distances: Distances, limits: Thresholds) -> bool:
+    """Return whether the gain of a cause is most of the headroom: factors multiply, so by their logarithms."""
+    gain, headroom = cause.speedup_up_to, distances.headroom
+    if gain is None or headroom is None:
+        return True
+    return math.log(gain) >= limits.explaining_part_of_headroom * math.log(headroom)
+
+
 def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str | None:
     bound = decision.bound
     if bound == "latency":
-        return causes[0].title if causes else "cause not measured"
+        return causes[0].title
     if bound == "overhead":
         return "gaps beside its launches" if _waiting(case) else "as short as its launch"
     if bound == "unknown":
@@ -228,10 +259,17 @@ def _cause(case: Case, decision: Decision, causes: tuple[Finding, ...]) -> str |
     return "full for a part of its run" if decision.full_for_a_while else None
 
 
-def _moves(case: Case, decision: Decision, costing: Sequence[Finding]) -> tuple[str, ...]:
-    """Choose what can help: what was found, else what helps at such a wall, and last how to learn more."""
+def _moves(case: Case, decision: Decision, costing: Sequence[Finding], *, unmeasured: bool) -> tuple[str, ...]:
+    """Choose what can help: what was found, else what helps at such a wall, and last how to learn more.
+
+    Where it was not measured why a kernel waits, only what limits it stands before how to learn that.
+    """
     if case.kernel.failed:
         return advice.failed_moves(case.kernel, case.command_line)
+    if unmeasured and not_profiled(case.kernel) is None:
+        limiting = tuple(finding.move for finding in costing if finding.severity == "limiter")
+        others = tuple(finding.move for finding in costing if finding.severity != "limiter")
+        return (*limiting, *advice.collect_moves(case.kernel, case.command_line), *others)
     found = tuple(finding.move for finding in costing)
     at_wall = _wall_moves(case, decision)
     first = at_wall[:1] if _is_wall_first(decision, costing) else ()

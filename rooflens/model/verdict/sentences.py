@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 LEVEL_LABELS: Mapping[str, str] = {"dram": ANY_MEMORY, "l2": "L2", "l1": "L1", "smem": "SMEM"}
 PIPE_LABELS: Mapping[str, str] = {row.key: row.label for row in PIPE_ROWS}
+NOT_MEASURED = "cause not measured"
+"""The cause of a kernel that waits, where nothing measured says most of why."""
 _SPOKEN = {"smem": "shared memory", "issue": "instruction issue"}
 """What a sentence says where it does not take the label, with its article."""
 _UNITS = re.compile(r"\b(lsu|l2)\b")
@@ -52,6 +54,8 @@ class Facts(Struct, frozen=True):
     Attributes:
         waiting: A typical launch in its program where the gaps beside it outweigh its time.
         phases: How the run divides, where its plateau names the wall.
+        unmeasured: It was not measured why the kernel waits: what was found is a part of it at most.
+        headroom: Of such a kernel; None where it is not known.
     """
 
     kernel: Kernel
@@ -63,6 +67,8 @@ class Facts(Struct, frozen=True):
     causes: Sequence[Finding]
     waiting: InProgram | None = None
     phases: Phases | None = None
+    unmeasured: bool = False
+    headroom: float | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -240,7 +246,19 @@ def _balanced(facts: Facts) -> str:
 def _latency(facts: Facts) -> str:
     ready = facts.kernel.counters.get("eligible_warps_per_cycle")
     few = [f"only {significant(ready)} warps ready per cycle"] if ready is not None and ready < _ENOUGH_READY else []
-    return f"Latency-bound: {'; '.join((_none_above(facts), *few, *(cause.title for cause in facts.causes[:2])))}"
+    why = [_partly(facts)] if facts.unmeasured else [cause.title for cause in facts.causes[:2]]
+    return f"Latency-bound: {'; '.join((_none_above(facts), *few, *why))}"
+
+
+def _partly(facts: Facts) -> str:
+    """Say that it was not measured why warps wait, and how little of it is known."""
+    unknown = "why warps wait was not measured"
+    cause = max(facts.causes, key=lambda found: found.speedup_up_to or 0.0, default=None)
+    if cause is None:
+        return unknown
+    if cause.speedup_up_to is None or facts.headroom is None:
+        return f"{unknown}, and {cause.title} is a part of it at most"
+    return f"{unknown}: {cause.title} explains at most {factor(cause.speedup_up_to)} of {factor(facts.headroom)}"
 
 
 def _overhead(facts: Facts) -> str:
@@ -287,7 +305,8 @@ def _evidence(bound: Bound, facts: Facts) -> Iterator[str]:
         if level.share is not None and level.share >= _SHOWN_SHARE:
             yield f"{_spoken(name, facts.kernel.gpu)} {percent(level.share)}" + _traffic(level)
     if bound == "latency":
-        yield from (f"cause: {cause.title}" for cause in facts.causes)
+        what = "a part of the cause at most" if facts.unmeasured else "cause"
+        yield from (f"{what}: {cause.title}" for cause in facts.causes)
 
 
 def _traffic(level: Level) -> str:

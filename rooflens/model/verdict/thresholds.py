@@ -38,6 +38,7 @@ class Thresholds(Struct, frozen=True):
     tail_idle_share: float
     limiter_gain: float
     limiter_part_of_headroom: float
+    explaining_part_of_headroom: float
     short_duration_ns: float
     slowdown: float
     share_over_one: float

@@ -248,7 +248,7 @@ def _waits(total: Total) -> str:
     """Say how few warps are ready per cycle and scheduler; where that is not counted, why they wait."""
     if total.ready_warps is not None:
         return f"{significant(total.ready_warps, 2)} warps ready"
-    return total.costing or total.cause or ""
+    return total.cause or total.costing
 
 
 def to_table(section: Section, width: int) -> Table:

@@ -90,7 +90,7 @@ def test_a_gpu_without_the_type_is_left_out_and_named() -> None:
     ("arguments", "code", "words"),
     [
         (("--m", "4"), 2, "missing option '--n'"),
-        (("--m", "4", "--n", "x", "--k", "1"), 2, "`x` is no size"),
+        (("--m", "4", "--n", "x", "--k", "1"), 2, "`x` is not a size"),
         (("--m", "4", "--n", "1", "--k", "1", "--dtype", "fp9"), 2, "no type is called `fp9`"),
         (("--m", "4", "--n", "1", "--k", "1", "--gpu", "a100"), 2, "choose one of: a100-"),
         (("--m", "4", "--n", "1", "--k", "1", "--gpu", "gpu of my dreams"), 2, "no GPU is called"),
@@ -292,4 +292,4 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
     page = file.read_text(encoding="utf-8").replace("\u00a0", " ")
     assert "Compute-bound: 67.1 M special functions take 1.9x as long as its FLOPs." in page
     assert "<dt>T MUFU</dt>" in page
-    assert "one exponential a pair of tokens" in page
+    assert "one exponential per pair of tokens" in page

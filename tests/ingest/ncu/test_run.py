@@ -25,6 +25,10 @@ from rooflens.ingest.reports.unpacking import INCOMPLETE_SUFFIX, unpacked
 if TYPE_CHECKING:
     from rooflens.ingest.ncu.log import Progress
 
+pytestmark = pytest.mark.filterwarnings(r"ignore:.*ncu\.log:pytest.PytestUnraisableExceptionWarning")
+"""A signal may come between the opening of ncu's log and the `with` that closes it."""
+
+
 SLEEP = (sys.executable, "-ISc", "import time; time.sleep(60)")
 TRUE = ("/bin/true",)
 

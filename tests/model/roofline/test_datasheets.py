@@ -15,7 +15,6 @@ from rooflens.cache import keep, kept
 from rooflens.errors import InputError
 from rooflens.model.roofline import datasheets as gpu_module
 from rooflens.model.roofline.datasheets import (
-    LINK_KINDS,
     OPTIONAL_UNITS,
     PEAK_UNIT,
     REQUIRED_UNITS,
@@ -32,7 +31,6 @@ from rooflens.model.roofline.datasheets import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflens.model.roofline.datasheets import LinkKind
 
 GPUS = load_datasheets()
 FOLDER = Path(gpu_module.__file__).parents[2] / "gpus"
@@ -560,40 +558,6 @@ def test_a_bad_file_is_an_error_that_names_file_and_key(old: str, new: str, mess
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         parse_datasheet("t.toml", VALID.replace(old, new, 1))
     assert caught.value.hint == "docs/reference/gpus.md shows a complete file"
-
-
-def markdown_table() -> str:
-    """Build the table of the page on GPUs from the files."""
-    head = (
-        "| GPU | CC | SMs | boost GHz | DRAM GB/s | fp64 | fp32 | tensor fp16 | tensor fp8 | NVLink GB/s | PCIe GB/s |"
-    )
-    rule = "| --- " + "| ---: " * 10 + "|"
-    return "\n".join([head, rule, *(markdown_row(gpu) for gpu in GPUS)])
-
-
-def markdown_row(gpu: Datasheet) -> str:
-    """Format one GPU; a rate that is absent is an empty cell."""
-    peaks = [gpu.peaks.get(key) for key in ("fp64", "fp32", "tensor_fp16", "tensor_fp8")]
-    clocks = [
-        f"{gpu.sm_count.value:.0f}",
-        f"{gpu.boost_clock.value / 1e9:.3f}",
-        f"{gpu.dram_bandwidth.value / 1e9:.0f}",
-    ]
-    rates = ["" if peak is None else f"{peak.value / 1e12:.4g}" for peak in peaks]
-    links = [markdown_link(gpu, kind) for kind in LINK_KINDS]
-    return "| " + " | ".join([", ".join(gpu.names), gpu.compute_capability, *clocks, *rates, *links]) + " |"
-
-
-def markdown_link(gpu: Datasheet, kind: LinkKind) -> str:
-    """Format what a link carries in one direction; `none` without one, an empty cell where it is not known."""
-    if kind in gpu.absent_links:
-        return "none"
-    return f"{gpu.links[kind].bytes_per_s_per_direction / 1e9:.4g}" if kind in gpu.links else ""
-
-
-def test_the_page_lists_every_gpu() -> None:
-    """The table of docs/reference/gpus.md is what the files say."""
-    assert markdown_table() in DOC.read_text(encoding="utf-8"), f"put this table there:\n{markdown_table()}"
 
 
 def test_the_example_of_the_page_is_a_file_of_the_package() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from support.reference import about, cli, columns, json_fields, metrics, thresholds
+from support.reference import about, cli, columns, gpus, json_fields, metrics, thresholds, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,10 +15,12 @@ FOLDER = Path(__file__).parents[3] / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli.page,
     "columns.md": columns.page,
+    "gpus.md": partial(gpus.page, FOLDER / "gpus.md"),
     "json.md": json_fields.page,
     "metrics.md": metrics.page,
     "thresholds.md": thresholds.page,
     **about.pages(),
+    "workloads.md": partial(workloads.page, FOLDER / "workloads.md"),
 }
 """Page -> what writes its text."""
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _UNITS = {
     "_bytes_per_s": "byte/s",
@@ -79,6 +79,24 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Write a Markdown table; a bar within a cell is escaped."""
     lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|").strip() for cell in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def filled(text: str, tables: Mapping[str, Sequence[str]]) -> str:
+    """Put tables into a page that is written by hand, each between `<!-- table NAME ... -->` and `<!-- end -->`.
+
+    Raises:
+        AssertionError: The page has no place of that name.
+    """
+    for name, lines in tables.items():
+        new = "\n".join(lines)
+        text, found = re.subn(
+            rf"(<!-- table {name}\b[^\n]*-->\n).*?(\n<!-- end -->)",
+            lambda place, new=new: f"{place[1]}\n{new}\n{place[2]}",
+            text,
+            flags=re.DOTALL,
+        )
+        assert found == 1, name
+    return text
 
 
 def joined(*lines: str) -> str:

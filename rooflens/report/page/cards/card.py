@@ -9,7 +9,8 @@ from msgspec import Struct
 from rooflens import format as fmt
 from rooflens.model.about.pages import every_page
 from rooflens.model.launches import by_stake
-from rooflens.model.verdict.sentences import distance_words, wall_words, without_move
+from rooflens.model.verdict.advice import asks_for_more
+from rooflens.model.verdict.sentences import NOT_MEASURED, distance_words, wall_words, without_move
 from rooflens.report.content import FIRST_KEPT
 from rooflens.report.html.templates import render
 from rooflens.report.labels import BOUND_LABELS
@@ -190,7 +191,7 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
         findings=findings(analysis),
         hot_lines=hot_lines(analysis.kernel),
         course=course(analysis),
-        moves=() if has_costing(analysis) else analysis.verdict.advice,
+        moves=_moves(analysis),
         evidence=_evidence(analysis),
         sums=_sums(content, launch),
         times=times(content, launch),
@@ -211,6 +212,14 @@ def _card(content: Content, launch: Launch, sources: Rows, *, long: bool) -> Car
 def _sentence(verdict: Verdict) -> tuple[str, str]:
     head, colon, rest = without_move(verdict).partition(": ")
     return (head, f"{colon}{rest}")
+
+
+def _moves(analysis: Analysis) -> tuple[str, ...]:
+    """Leave out the moves that findings say, but not how to learn why a kernel waits."""
+    verdict = analysis.verdict
+    if not has_costing(analysis):
+        return verdict.advice
+    return tuple(filter(asks_for_more, verdict.advice)) if verdict.cause == NOT_MEASURED else ()
 
 
 def _wall(launch: Launch) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from rooflens import format as fmt
 from rooflens.model.verdict.nvidia_rules import agrees
-from rooflens.model.verdict.sentences import resource_label
+from rooflens.model.verdict.sentences import NOT_MEASURED, resource_label
 from rooflens.report.labels import BOUND_LABELS
 from rooflens.report.page.cards.sources import SHARED_FROM
 
@@ -111,6 +111,8 @@ def _ours(launch: Launch) -> str:
     if verdict.resource and verdict.bottleneck:
         why = verdict.cause or f"{fmt.percent(verdict.bottleneck.share)} busy"
         return f"{label} at {resource_label(verdict.resource, launch.gpu)}, because that is {why}"
+    if verdict.cause == NOT_MEASURED:
+        return f"{label}, {NOT_MEASURED}"
     return f"{label}, because {verdict.cause}" if verdict.cause else label
 
 

@@ -1,0 +1,85 @@
+"""Why a kernel waits: named where stalls or a limiter say most of it, and else said not to be measured."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from support.kernels import make_case, make_kernel, reach
+
+from rooflens.analyzing import analyze_paths
+from rooflens.model.verdict.advice import asks_for_more
+
+if TYPE_CHECKING:
+    from rooflens.model.records import Analysis, Verdict
+
+PUBLISHED = Path(__file__).parents[3] / "fixtures" / "published"
+
+
+def waiting(allowed: float, achieved: float, headroom: float, **overrides: object) -> Verdict:
+    """Reach the verdict of a kernel with fewer warps than it could have, and so much headroom."""
+    kernel = make_kernel(
+        {"theoretical_occupancy": allowed, "achieved_occupancy": achieved}, compute_capability="8.0", **overrides
+    )
+    return reach(make_case({"dram": 1 / headroom, "fp32": 0.01}, kernel=kernel))
+
+
+@pytest.fixture(scope="module")
+def self_join() -> list[Analysis]:
+    """Analyze a report that was collected without stalls."""
+    found = analyze_paths([str(PUBLISHED / "self-join-MiSTIC__profile.ncu-rep")])
+    return [one for report in found.reports for one in report.analyses if one.verdict.bound == "latency"]
+
+
+def test_a_small_part_is_not_the_cause(self_join: list[Analysis]) -> None:
+    """An occupancy of 88 % explains 1 / 0.88 of 7.8 times: the cause was not measured, and how to comes first."""
+    one = next(one for one in self_join if one.kernel.function_name == "kernelUniqueKeys")
+    assert one.kernel.counters["achieved_occupancy"] == pytest.approx(0.88, abs=0.01)
+    assert one.verdict.cause == "cause not measured"
+    assert "why warps wait was not measured: low achieved occupancy explains at most 1.1x of 7.8x" in (
+        one.verdict.sentence
+    )
+    assert "--kernel kernelUniqueKeys --launch-count 1" in one.verdict.advice[0]
+
+
+def test_a_limiter_of_a_small_part_comes_first_and_is_not_the_cause(self_join: list[Analysis]) -> None:
+    """A limiter of 1.2 times in 2.0 is worth its move, and the rest of the wait is to be measured."""
+    one = next(one for one in self_join if one.kernel.index == 117)
+    assert [finding.severity for finding in one.findings][:1] == ["limiter"]
+    assert one.verdict.cause == "cause not measured"
+    assert [asks_for_more(move) for move in one.verdict.advice] == [False, True]
+
+
+def test_named_causes_explain_most_of_the_headroom(self_join: list[Analysis]) -> None:
+    """Without stalls, a cause that is named and has a factor makes up at least half of the headroom's logarithm."""
+    named = [one for one in self_join if one.verdict.cause != "cause not measured"]
+    assert len(named) > 50
+    for one in named:
+        headroom = one.verdict.distances.headroom
+        gains = [finding.speedup_up_to for finding in one.findings if finding.severity == "limiter"]
+        assert headroom is None or None in gains or max(map(math.log, filter(None, gains))) >= 0.5 * math.log(headroom)
+
+
+@pytest.mark.parametrize(("headroom", "is_named"), [(2.24, True), (2.26, False)])
+def test_half_of_the_headroom_is_where_a_cause_is_named(headroom: float, *, is_named: bool) -> None:
+    """1.5 times is half of 2.25 times, as factors go."""
+    found = waiting(0.9, 0.6, headroom)
+    assert (found.cause == "low achieved occupancy") is is_named
+
+
+@pytest.mark.parametrize("stalls", [{"long_scoreboard": 0.5, "barrier": 0.5}, {"wait": 0.2, "misc": 0.2}])
+def test_stalls_name_the_cause(stalls: dict[str, float]) -> None:
+    """Where it was sampled what warps wait for, nobody is sent to measure it."""
+    found = waiting(1.0, 0.88, 7.8, stalls=stalls)
+    assert found.cause != "cause not measured"
+    assert not any(map(asks_for_more, found.advice))
+
+
+def test_a_chip_that_is_not_profiled_any_more_keeps_its_moves_first() -> None:
+    """Nobody can collect more on a Pascal: what was found stays first."""
+    kernel = make_kernel({"theoretical_occupancy": 1.0, "achieved_occupancy": 0.88}, compute_capability="6.0")
+    found = reach(make_case({"dram": 0.13, "fp32": 0.01}, kernel=kernel))
+    assert found.cause == "cause not measured"
+    assert found.advice[0].startswith("give blocks")
