@@ -38,6 +38,12 @@ BESIDE = (
 )
 
 
+TILES = (
+    "bytes of a tile are set against device memory, as if L2 caught none of them; where operands fit into L2 it "
+    "catches most, and --l2-tile sets them against L2"
+)
+
+
 def to_json(rows: Sequence[Row]) -> str:
     """Write one prediction as one object, several as a list under `predictions`."""
     objects = [_object(row, sizes, result) for row in rows for sizes, result in row.steps]
@@ -213,6 +219,8 @@ def notes(row: Row) -> list[str]:
     last = row.steps[-1][1]
     compute, memory = si(last.peak_flop_per_s, "FLOP/s"), si(last.bandwidth_bytes_per_s, "B/s")
     said = [f"roofs: {resource_label(last.peak)} {compute}, DRAM {memory}", *_link_notes(row), *_uneven_notes(row)]
+    if any(sizes.get("tile") and "l2_tile" in sizes for sizes, _ in row.steps):
+        said.append(TILES)
     if row.crossing:
         sizes, regime = row.crossing
         said.append(f"{regime}-bound from {sizes_text(row, sizes)}")

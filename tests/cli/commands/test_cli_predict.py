@@ -293,3 +293,14 @@ def test_the_page_says_which_other_wall_is_met(tmp_path: Path) -> None:
     assert "Compute-bound: 67.1 M special functions take 1.9x as long as its FLOPs." in page
     assert "<dt>T MUFU</dt>" in page
     assert "one exponential a pair of tokens" in page
+
+
+def test_tiles_against_device_memory_say_so() -> None:
+    """A tile's 138 MB are as if L2 caught none (a published kernel moved 20.7 MB); the other option is named."""
+    product = ("predict", "gemm", "--m", "1024", "--n", "1024", "--k", "1024", "--dtype", "fp32", "--gpu", "a10g")
+    tiled = run(*product, "--tile", "64").stdout
+    assert "138 MB" in tiled
+    assert "as if L2 caught none" in tiled
+    assert "as if L2 caught none" not in run(*product).stdout
+    assert "as if L2 caught none" not in run(*product, "--l2-tile", "64").stdout
+    assert "l2_tile instead" in " ".join(run("predict", "gemm", "--help").stdout.split())
